@@ -1,0 +1,1 @@
+"""The learners that the paper compares TAIL with, one file and one citation each."""

@@ -1,0 +1,73 @@
+"""Frozen dataclasses filled from plain tables (TOML, JSON); unknown keys are refused."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from unitail.errors import InvalidConfig
+
+Config = TypeVar("Config")
+
+
+def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Config:
+    """Build the dataclass `cls` from `table`; `where` names the table in error messages."""
+    hints = get_type_hints(cls)
+    _check_keys(cls, table, where)
+    values = {key: _convert(value, hints[key], f"{where}.{key}") for key, value in table.items()}
+    return cls(**values)
+
+
+def to_table(config: object) -> dict[str, Any]:
+    """Turn a configuration into plain values that JSON and TOML can hold."""
+    return dataclasses.asdict(config)  # type: ignore[call-overload, no-any-return]
+
+
+def require(condition: bool, name: str, *, got: object, allowed: str) -> None:
+    """Raise `InvalidConfig` unless the value called `name` is fine."""
+    if not condition:
+        raise InvalidConfig(f"{name} is out of range", got=got, allowed=allowed)
+
+
+def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None:
+    """Refuse keys that the dataclass does not have, and tables without those it needs."""
+    fields = [field for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+    names = [field.name for field in fields]
+    unknown = sorted(set(table) - set(names))
+    if unknown:
+        raise InvalidConfig(
+            f"unknown key in [{where}]", got=", ".join(unknown), allowed=", ".join(names)
+        )
+    needed = [
+        field.name
+        for field in fields
+        if field.default is field.default_factory is dataclasses.MISSING
+    ]
+    if not set(needed) <= set(table):
+        raise InvalidConfig(
+            f"missing key in [{where}]",
+            got=", ".join(table) or "no keys",
+            allowed=f"at least {', '.join(needed)}",
+        )
+
+
+def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables hold anything
+    """Convert a plain value into the annotated type, or say what was expected."""
+    if get_origin(kind) is UnionType:
+        if value is None and type(None) in get_args(kind):
+            return None
+        kind = next(option for option in get_args(kind) if option is not type(None))
+    if get_origin(kind) is tuple and isinstance(value, list | tuple):
+        return tuple(_convert(part, get_args(kind)[0], where) for part in value)
+    if isinstance(kind, enum.EnumType):
+        allowed = [str(member.value) for member in kind]  # type: ignore[var-annotated]
+        if value not in allowed:
+            raise InvalidConfig(f"{where} is unknown", got=value, allowed=", ".join(allowed))
+        return kind(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if not isinstance(kind, type) or type(value) is not kind:
+        name = getattr(kind, "__name__", str(kind))
+        raise InvalidConfig(f"{where} has the wrong type", got=repr(value), allowed=name)
+    return value

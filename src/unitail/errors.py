@@ -1,0 +1,62 @@
+"""Errors with one root, split by who can mend them.
+
+Every `UserError` says what is wrong, what was got, what is allowed and what to do.
+"""
+
+
+class UnitailError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class UserError(UnitailError, ValueError):
+    """The caller can mend this; the command line exits with 2.
+
+    A subclass states its usual `remedy`; a call may give a more precise one.
+    """
+
+    remedy = "Correct the argument and call again."
+
+    def __init__(self, wrong: str, *, got: object, allowed: str, remedy: str | None = None) -> None:
+        super().__init__(f"{wrong}: got {got}; allowed: {allowed}. {remedy or self.remedy}")
+
+
+class InvalidEpisode(UserError):
+    """Support or query do not form an episode."""
+
+    remedy = "Correct the arrays before building the episode."
+
+
+class InvalidConfig(UserError):
+    """A configuration value is unknown, of the wrong type or out of range."""
+
+    remedy = "Correct the value in the recipe or the call."
+
+
+class DrawMismatch(UserError):
+    """A draw was made for an episode of another shape."""
+
+    remedy = "Make the draw for this support with `model.draw(support, generator)`."
+
+
+class InvalidCheckpoint(UserError):
+    """A folder does not hold a model that can be loaded."""
+
+    remedy = "Save the model again with `save_model`, or name another folder."
+
+
+class CannotSolve(UserError):
+    """The learner cannot solve the task, though the task is well formed.
+
+    Evaluation shows it as "cannot" instead of stopping.
+    """
+
+    remedy = "Choose a learner that accepts such tasks."
+
+
+class TooManyClasses(CannotSolve):
+    """The task has more classes than the label dictionary has slots."""
+
+    remedy = (
+        "Use a model with a larger dictionary (the preset 'paper-large' has 256 slots), "
+        "or split the task into fewer classes."
+    )

@@ -1,0 +1,1 @@
+"""Measuring learners on episodes."""

@@ -1,0 +1,177 @@
+"""Learning curves: residual risk against the size of the support set (paper, section 3.3)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unitail.errors import UserError
+from unitail.framework.episode import Episode
+from unitail.framework.learner import Inference
+from unitail.framework.statistics import LEVEL, MeanInterval
+from unitail.framework.task import Task
+
+SHOTS = (1, 2, 5, 10, 20)
+"""The shots N of a curve that is asked for without others."""
+DRAWS = 200
+"""The support sets drawn for each N."""
+QUERIES = 15
+"""The queries of each class that measure the risk on one support set."""
+BATCH = 50
+"""The draws that go through the learner at once."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearningCurve:
+    """alpha_T(A, n) = E_S[R_T(A(S)) - R_T*], estimated at the sizes n = N K of some shots N.
+
+    Where the Bayes risk R_T* is not known, the smallest mean risk of the curve stands in for it.
+    """
+
+    task: str
+    """What reports call the task."""
+    ways: int
+    """K, the number of classes."""
+    shots: tuple[int, ...]
+    """N, the labelled examples of each class, increasing."""
+    risks: NDArray[np.float64]
+    """R_T(A(S)) for every draw of S, (len(shots), draws)."""
+    bayes_risk: float | None
+    """R_T*; None where it is not known."""
+
+    def __post_init__(self) -> None:
+        _check_shots(self.shots)
+        if self.risks.ndim != 2 or len(self.risks) != len(self.shots) or self.draws < 2:
+            raise UserError(
+                "the risks do not match the shots",
+                got=self.risks.shape,
+                allowed=f"({len(self.shots)}, draws), with 2 or more draws",
+            )
+        wrong = int((~np.isfinite(self.risks)).sum())
+        if wrong:
+            raise UserError(
+                "the risks of a curve are not finite",
+                got=f"{wrong} NaN or infinite values of {self.risks.size}",
+                allowed="finite numbers",
+                remedy="Measure with a bounded loss, or keep the learner from probability zero.",
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """n = N K, the labelled examples in all, for each N."""
+        return tuple(shots * self.ways for shots in self.shots)
+
+    @property
+    def draws(self) -> int:
+        """The support sets drawn for each size."""
+        return int(self.risks.shape[-1])
+
+    @property
+    def reference(self) -> float:
+        """What residual risks are counted from: the Bayes risk, or the smallest mean risk."""
+        if self.bayes_risk is not None:
+            return self.bayes_risk
+        return min(interval.mean for interval in self.risk())
+
+    def risk(self, level: float = LEVEL) -> tuple[MeanInterval, ...]:
+        """Give the mean risk at each size with its interval."""
+        return tuple(MeanInterval.of(row, level) for row in self.risks)
+
+    def residual_risk(self, level: float = LEVEL) -> tuple[MeanInterval, ...]:
+        """Give alpha at each size with its interval; the reference counts as exactly known."""
+        return tuple(
+            replace(interval, mean=interval.mean - self.reference) for interval in self.risk(level)
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"Learning curve on {self.task}: {self.ways} classes, {self.draws} draws of each size,"
+            f" {LEVEL:.0%} intervals",
+            f"{'N':>5} {'n':>7}   {'risk':<18}residual risk",
+        ]
+        for shots, size, risk, residual in zip(
+            self.shots, self.sizes, self.risk(), self.residual_risk(), strict=True
+        ):
+            lines.append(f"{shots:>5} {size:>7}   {f'{risk:.4f}':<18}{residual:.4f}")
+        return "\n".join([*lines, self._reference_text()])
+
+    def _reference_text(self) -> str:
+        if self.bayes_risk is not None:
+            return f"Residual risk is counted from the Bayes risk {self.bayes_risk:.4f}."
+        best = self.sizes[[interval.mean for interval in self.risk()].index(self.reference)]
+        return (
+            "The Bayes risk is unknown: residual risk is counted from the smallest mean risk"
+            f" {self.reference:.4f}, at n={best}."
+        )
+
+
+def learning_curve(
+    learner: Inference,
+    task: Task,
+    *,
+    shots: tuple[int, ...] = SHOTS,
+    draws: int = DRAWS,
+    queries: int = QUERIES,
+    generator: torch.Generator,
+    batch: int = BATCH,
+) -> LearningCurve:
+    """Estimate the learning curve of a learner on a task.
+
+    Each N gets `draws` support sets of its own; the risk on each is the mean loss of `queries`
+    queries of each class. Another `batch` gives other random numbers of the same law.
+    """
+    _check_shots(shots)
+    for what, got, least in (("draws", draws, 2), ("queries", queries, 1), ("batch", batch, 1)):
+        if got < least:
+            raise UserError(f"{what} are too few", got=got, allowed=f"{least} or more")
+    batches = [min(batch, draws - start) for start in range(0, draws, batch)]
+    risks = [
+        [
+            episode_risks(
+                learner,
+                task,
+                task.sample(episodes=count, shots=number, queries=queries, generator=generator),
+            )
+            for count in batches
+        ]
+        for number in shots
+    ]
+    return LearningCurve(
+        task=task.name,
+        ways=task.ways,
+        shots=tuple(shots),
+        risks=np.stack([np.concatenate(parts) for parts in risks]),
+        bayes_risk=task.bayes_risk,
+    )
+
+
+def episode_risks(learner: Inference, task: Task, episode: Episode) -> NDArray[np.float64]:
+    """Estimate R_T(A(S)) for every support set of a batch by the mean loss of its queries, (B,)."""
+    truth = episode.query.class_indices
+    if truth is None:
+        raise UserError(
+            "queries without classes have no loss", got="None", allowed="class indices (B, m)"
+        )
+    # Detached here rather than computed without gradients: some learners fit by gradient descent.
+    answers = learner.infer(episode.support, episode.query.features).detach()  # (B, m, K)
+    if answers.isnan().any():  # argmax would take NaN for the most probable class
+        raise UserError(
+            "the learner's log-probabilities are not numbers",
+            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
+            allowed="log-probabilities",
+            remedy="Correct or retrain the learner.",
+        )
+    losses = task.loss(answers, truth).double()  # (B, m)
+    return losses.mean(dim=1).cpu().numpy()
+
+
+def _check_shots(shots: tuple[int, ...]) -> None:
+    """Refuse shots that are none, below one, or not increasing."""
+    increasing = all(before < after for before, after in zip((0, *shots), shots, strict=False))
+    if not shots or not increasing:
+        raise UserError(
+            "the shots of a curve are not increasing",
+            got=tuple(shots),
+            allowed="whole numbers from 1 upwards, each larger than the one before",
+        )

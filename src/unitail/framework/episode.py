@@ -1,0 +1,205 @@
+"""Support, query and episode: the batches that every learner reads.
+
+An episode is an N-shot instance (S, Q) of a task (paper, section 3.4). All tensors hold a batch of
+B episodes that agree in n, m, d_T and K; the shots of the classes may differ.
+
+Shapes and types are checked on construction. Values (finite features, class indices in range,
+every class shown) are checked by `check_values`, which `from_arrays` and all learners call: on a
+GPU a look at values waits for the device, so the training loop does not take it.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from unitail.errors import InvalidEpisode
+from unitail.framework.checks import (
+    ArrayLike,
+    as_class_indices,
+    as_features,
+    check_class_indices,
+    check_features,
+    check_finite,
+    check_range,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Support:
+    """S: the labelled examples of a batch of episodes."""
+
+    features: Tensor
+    """Encoded inputs phi_T(x), (B, n, d_T)."""
+    class_indices: Tensor
+    """The class of each example, 0..K-1, (B, n)."""
+    ways: int
+    """K, the number of classes."""
+
+    def __post_init__(self) -> None:
+        check_features(self.features, "support")
+        check_class_indices(self.class_indices, self.features, "support")
+        if self.ways < 2:
+            raise InvalidEpisode(
+                "a task needs at least two classes",
+                got=f"ways={self.ways}",
+                allowed="2 or more",
+                remedy="Add labelled examples of another class.",
+            )
+
+    @classmethod
+    def from_arrays(
+        cls, features: ArrayLike, class_indices: ArrayLike, ways: int | None = None
+    ) -> Self:
+        """Build a checked support from arrays (n, d_T) and (n,), or batches of them.
+
+        Without `ways`, K is the largest class index plus one.
+        """
+        indices = as_class_indices(class_indices, "support")
+        if ways is None:
+            ways = int(indices.max()) + 1 if indices.numel() else 0
+        support = cls(features=as_features(features, "support"), class_indices=indices, ways=ways)
+        support.check_values()
+        return support
+
+    @property
+    def num_episodes(self) -> int:
+        """B."""
+        return self.features.shape[0]
+
+    @property
+    def num_support(self) -> int:
+        """n, the labelled examples in each episode."""
+        return self.features.shape[1]
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.features.shape[2]
+
+    def shots(self) -> Tensor:
+        """Count the examples of each class, (B, K)."""
+        counts = self.class_indices.new_zeros(self.num_episodes, self.ways)
+        return counts.scatter_add(1, self.class_indices, torch.ones_like(self.class_indices))
+
+    def check_values(self) -> None:
+        """Refuse features that are not finite, indices outside 0..K-1 and classes never shown."""
+        check_finite(self.features, "support")
+        check_range(self.class_indices, self.ways, "support")
+        empty = (self.shots() == 0).nonzero()
+        if len(empty):
+            raise InvalidEpisode(
+                "a class has no example in the support",
+                got=f"class {int(empty[0, 1])} of {self.ways} without examples",
+                allowed="at least one example for each class",
+                remedy="Add an example of it, or renumber the classes that have some as 0..K-1.",
+            )
+
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Self:
+        """Move to a device and, if given, another floating-point type."""
+        return replace(
+            self,
+            features=self.features.to(device, dtype or self.features.dtype),
+            class_indices=self.class_indices.to(device),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query:
+    """Q: the examples to answer, with their classes where these are known."""
+
+    features: Tensor
+    """Encoded inputs phi_T(x), (B, m, d_T)."""
+    class_indices: Tensor | None = None
+    """The true classes, 0..K-1, (B, m)."""
+
+    def __post_init__(self) -> None:
+        check_features(self.features, "query")
+        if self.class_indices is not None:
+            check_class_indices(self.class_indices, self.features, "query")
+
+    @classmethod
+    def from_arrays(cls, features: ArrayLike, class_indices: ArrayLike | None = None) -> Self:
+        """Build a query from arrays (m, d_T) and (m,), or batches of them; features are checked."""
+        indices = None if class_indices is None else as_class_indices(class_indices, "query")
+        query = cls(features=as_features(features, "query"), class_indices=indices)
+        check_finite(query.features, "query")
+        return query
+
+    @property
+    def num_query(self) -> int:
+        """m, the questions in each episode."""
+        return self.features.shape[1]
+
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Self:
+        """Move to a device and, if given, another floating-point type."""
+        indices = self.class_indices
+        return replace(
+            self,
+            features=self.features.to(device, dtype or self.features.dtype),
+            class_indices=None if indices is None else indices.to(device),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Episode:
+    """(S, Q): an N-shot instance of a task, or a batch of them."""
+
+    support: Support
+    query: Query
+
+    def __post_init__(self) -> None:
+        check_query_fits(self.support, self.query.features)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        support_features: ArrayLike,
+        support_class_indices: ArrayLike,
+        query_features: ArrayLike,
+        query_class_indices: ArrayLike | None = None,
+        ways: int | None = None,
+    ) -> Self:
+        """Build a checked episode from arrays, batched or not."""
+        support = Support.from_arrays(support_features, support_class_indices, ways)
+        query = Query.from_arrays(query_features, query_class_indices)
+        episode = cls(support=support, query=query)
+        episode.check_values()
+        return episode
+
+    @property
+    def ways(self) -> int:
+        """K."""
+        return self.support.ways
+
+    def check_values(self) -> None:
+        """Check the values of support and query; see `Support.check_values`."""
+        self.support.check_values()
+        check_finite(self.query.features, "query")
+        if self.query.class_indices is not None:
+            check_range(self.query.class_indices, self.ways, "query")
+
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Self:
+        """Move to a device and, if given, another floating-point type."""
+        return replace(
+            self, support=self.support.to(device, dtype), query=self.query.to(device, dtype)
+        )
+
+
+def check_query_fits(support: Support, query_features: Tensor) -> None:
+    """Refuse queries whose width, number of episodes or type differs from the support's."""
+    check_features(query_features, "query")
+    own, other = support.features, query_features
+    for what, got, allowed in (
+        ("the feature width", other.shape[2], own.shape[2]),
+        ("the number of episodes", other.shape[0], own.shape[0]),
+        ("the feature type", other.dtype, own.dtype),
+    ):
+        if got != allowed:
+            raise InvalidEpisode(
+                f"{what} of the query differs from the support's",
+                got=got,
+                allowed=f"{allowed}, as in the support",
+                remedy="Encode support and query in the same way.",
+            )

@@ -1,0 +1,94 @@
+"""The paper's two views of learning, and the adapters that induce each from the other.
+
+A *learning algorithm* A maps a support set to a hypothesis f (section 2.1). A
+*demonstration-conditioned inference* g maps a support set and a query to a prediction (section
+3.1). For every g there is A_g with A_g(S)(x) = g(S, x), and for every A there is g_A with
+g_A(S, x) = A(S)(x).
+
+Predictions are log-probabilities over the K classes; their argmax is the paper's label.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from torch import Tensor
+
+from unitail.framework.episode import Support
+
+
+class Paradigm(StrEnum):
+    """Whether the learning algorithm is written down or emerges from trained weights (3.2)."""
+
+    EXPLICIT = "explicit"
+    IMPLICIT = "implicit"
+
+
+class Hypothesis(Protocol):
+    """f: what a learning algorithm makes of a support set."""
+
+    def __call__(self, query_features: Tensor) -> Tensor:
+        """Answer queries (B, m, d_T) with log-probabilities (B, m, K)."""
+        ...
+
+
+class LearningAlgorithm(Protocol):
+    """A: S -> f."""
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """Explicit or implicit."""
+        ...
+
+    def fit(self, support: Support) -> Hypothesis:
+        """Turn a support set into a hypothesis."""
+        ...
+
+
+class Inference(Protocol):
+    """g: (S, x) -> y, demonstration-conditioned inference (DCI)."""
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """Explicit or implicit."""
+        ...
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Answer queries (B, m, d_T) given the support: log-probabilities (B, m, K)."""
+        ...
+
+
+class Learner(LearningAlgorithm, Inference, Protocol):
+    """A learner that offers both views, as all of ours do."""
+
+
+@dataclass(frozen=True)
+class InducedAlgorithm:
+    """A_g, with A_g(S)(x) = g(S, x)."""
+
+    inference: Inference
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """As the inference it is induced from."""
+        return self.inference.paradigm
+
+    def fit(self, support: Support) -> Hypothesis:
+        """Keep the support set; the work is done when a query comes."""
+        return lambda query_features: self.inference.infer(support, query_features)
+
+
+@dataclass(frozen=True)
+class InducedInference:
+    """g_A, with g_A(S, x) = A(S)(x)."""
+
+    algorithm: LearningAlgorithm
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """As the algorithm it is induced from."""
+        return self.algorithm.paradigm
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Fit, then apply the hypothesis."""
+        return self.algorithm.fit(support)(query_features)

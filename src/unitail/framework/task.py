@@ -1,0 +1,71 @@
+"""Tasks, distributions of tasks, and losses (paper, section 2)."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from unitail.framework.episode import Episode
+
+
+class Loss(Protocol):
+    """The loss l of a task, for predictions given as log-probabilities."""
+
+    def __call__(self, log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+        """Compare (..., K) log-probabilities with (...) true classes; one number for each."""
+        ...
+
+
+def zero_one_loss(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+    """One where the most probable class is wrong, else zero."""
+    return (log_probabilities.argmax(dim=-1) != class_indices).to(log_probabilities.dtype)
+
+
+def log_loss(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+    """Minus the log-probability of the true class."""
+    return -log_probabilities.gather(-1, class_indices.unsqueeze(-1)).squeeze(-1)
+
+
+class Task(Protocol):
+    """T = (X, Y, p, l): classes to tell apart, data to draw from, and a loss."""
+
+    @property
+    def name(self) -> str:
+        """What reports call this task."""
+        ...
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T, the width of the encoded inputs."""
+        ...
+
+    @property
+    def ways(self) -> int:
+        """K, the number of classes."""
+        ...
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that risks are measured in."""
+        ...
+
+    @property
+    def bayes_risk(self) -> float | None:
+        """R*, the smallest possible risk; None where it is not known."""
+        ...
+
+    def sample(
+        self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        """Draw N-shot instances of this task: `shots` and `queries` rows of each class."""
+        ...
+
+
+class TaskSampler(Protocol):
+    """nu: a distribution of tasks."""
+
+    def sample(
+        self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        """Draw one N-shot instance of each of `episodes` freshly drawn K-way tasks."""
+        ...

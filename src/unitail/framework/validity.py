@@ -1,0 +1,223 @@
+"""Valid learning algorithms and universal validity, as far as data can test them (section 3.3).
+
+A is *valid* for T if alpha_T(A, n) never rises with n and falls below every epsilon > 0; it is
+*universally valid* with respect to nu if it is valid for all tasks that nu can give. On tasks whose
+feature or label spaces were never met in meta-training, the latter is *practical universality*.
+
+A test can find a rise but never prove that there is none, so each report also says how large a rise
+the data leave possible. "Every epsilon" has no finite test; one given epsilon has, where the Bayes
+risk is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from unitail.errors import CannotSolve, UserError
+from unitail.framework.curves import BATCH, DRAWS, QUERIES, SHOTS, LearningCurve, learning_curve
+from unitail.framework.learner import Inference
+from unitail.framework.rises import RiseFinding, find_rises
+from unitail.framework.task import Task
+from unitail.randomness import stream
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValidityReport:
+    """What a learning curve says about validity for one task."""
+
+    curve: LearningCurve
+    """The curve that was tested."""
+    finding: RiseFinding
+    """The rises that were found, and the largest that the data leave possible."""
+    level: float
+    """The probability of even one false rise."""
+    epsilon: float | None
+    """The residual risk that should be reached; None where none was asked for."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the curve passed: no rise was found, and epsilon was reached if it was tested.
+
+        False after a rise means that the learner is not valid, but for a chance of `level`. True
+        does not prove validity: see `largest_rise` and `reaches_epsilon` for what was shown.
+        """
+        return self.monotone and self.reaches_epsilon is not False
+
+    @property
+    def monotone(self) -> bool:
+        """Whether no rise of the risk with more data was found."""
+        return not self.finding.rises
+
+    @property
+    def largest_rise(self) -> float:
+        """No pair of sizes has a true rise above this, at confidence 1 - level; negative: falls."""
+        return self.finding.largest_rise
+
+    @property
+    def reaches_epsilon(self) -> bool | None:
+        """Whether alpha is surely below epsilon at some size; None where that was not tested."""
+        if self.epsilon is None or self.curve.bayes_risk is None:
+            return None
+        return self.residual_bound()[1] < self.epsilon
+
+    def residual_bound(self) -> tuple[int, float]:
+        """Find the size whose residual risk has the lowest upper bound, and that bound."""
+        # One-sided, and for all sizes at once since the best of them is picked afterwards.
+        confidence = 1 - 2 * self.level / len(self.curve.sizes)
+        bounds = [interval.high for interval in self.curve.residual_risk(confidence)]
+        best = int(np.argmin(bounds))
+        return self.curve.sizes[best], bounds[best]
+
+    def __str__(self) -> str:
+        sizes = ", ".join(str(size) for size in self.curve.sizes)
+        lines = [
+            f"{self.curve.task}: {self._verdict()}",
+            f"  tested at n = {sizes}, with {self.curve.draws} draws of each; level {self.level:g}",
+            f"  rise of the risk with more data: {self._rises_text()}",
+            f"  residual risk below epsilon: {self._residual_text()}",
+        ]
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        if not self.monotone:
+            return "not valid, the risk rises with more data"
+        return "valid as far as tested" if self.valid else "not shown to be valid"
+
+    def _rises_text(self) -> str:
+        found = "; ".join(str(rise) for rise in self.finding.rises) or "none found"
+        if self.largest_rise <= 0:
+            return f"{found}; every rise between these sizes is excluded"
+        return f"{found}; up to {self.largest_rise:.4f} is not excluded"
+
+    def _residual_text(self) -> str:
+        if self.epsilon is None:
+            return "not asked"
+        if self.curve.bayes_risk is None:
+            return "not testable: Bayes risk unknown"
+        size, bound = self.residual_bound()
+        answer = "yes" if self.reaches_epsilon else "not shown"
+        return f"{answer}; epsilon = {self.epsilon:g}, at most {bound:.4f} at n = {size}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cannot:
+    """A task that the learner cannot solve at all."""
+
+    task: str
+    """What reports call the task."""
+    message: str
+    """Why not."""
+    valid: bool = False
+    """Never: a valid learning algorithm gives an answer."""
+
+    def __str__(self) -> str:
+        return f"{self.task}: cannot: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UniversalityReport:
+    """What learning curves say about validity for all of several tasks."""
+
+    outcomes: tuple[ValidityReport | Cannot, ...]
+    """One for each task, in the order given."""
+    level: float
+    """The probability of even one false rise in all tasks together."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether every task could be solved and passed; see `ValidityReport.valid`."""
+        return all(outcome.valid for outcome in self.outcomes)
+
+    @property
+    def largest_rise(self) -> float | None:
+        """No task has a true rise above this, at confidence 1 - level; None without any curve."""
+        reports = [outcome for outcome in self.outcomes if isinstance(outcome, ValidityReport)]
+        return max((report.largest_rise for report in reports), default=None)
+
+    def __str__(self) -> str:
+        verdict = "universally valid as far as tested" if self.valid else "not universally valid"
+        passed = sum(outcome.valid for outcome in self.outcomes)
+        lines = [f"{verdict}: {passed} of {len(self.outcomes)} tasks passed"]
+        if self.largest_rise is not None and self.largest_rise > 0:
+            lines.append(f"a rise of up to {self.largest_rise:.4f} is not excluded on some task")
+        return "\n".join([*lines, *(str(outcome) for outcome in self.outcomes)])
+
+
+def validity(
+    curve: LearningCurve, *, level: float = 0.05, epsilon: float | None = None
+) -> ValidityReport:
+    """Test whether a learning curve may be that of a valid learning algorithm.
+
+    The tests are Student's, so a handful of draws is too few for them.
+    """
+    _check_test(curve.shots, level, epsilon)
+    finding = find_rises([curve], level)[0]
+    return ValidityReport(curve=curve, finding=finding, level=level, epsilon=epsilon)
+
+
+def universal_validity(
+    learner: Inference,
+    tasks: Sequence[Task],
+    *,
+    shots: tuple[int, ...] = SHOTS,
+    draws: int = DRAWS,
+    queries: int = QUERIES,
+    seed: int,
+    level: float = 0.05,
+    epsilon: float | None = None,
+    batch: int = BATCH,
+    device: torch.device | str = "cpu",
+) -> UniversalityReport:
+    """Estimate the learning curve on every task, and test all of them together.
+
+    A task on which the learner raises `CannotSolve` is listed with the message.
+    """
+    _check_test(shots, level, epsilon)
+    if not tasks:
+        raise UserError("universal validity needs tasks", got="none", allowed="one or more")
+
+    def measure(number: int, task: Task) -> LearningCurve | Cannot:
+        generator = stream(seed, "universal validity", number, device=device)
+        try:
+            return learning_curve(
+                learner,
+                task,
+                shots=shots,
+                draws=draws,
+                queries=queries,
+                generator=generator,
+                batch=batch,
+            )
+        except CannotSolve as error:
+            return Cannot(task=task.name, message=str(error))
+
+    measured = [measure(number, task) for number, task in enumerate(tasks)]
+    return _judge_together(measured, level, epsilon)
+
+
+def _judge_together(
+    measured: Sequence[LearningCurve | Cannot], level: float, epsilon: float | None
+) -> UniversalityReport:
+    """Test all curves as one family."""
+    curves = [each for each in measured if isinstance(each, LearningCurve)]
+    findings = iter(find_rises(curves, level))
+    outcomes = [
+        each
+        if isinstance(each, Cannot)
+        else ValidityReport(curve=each, finding=next(findings), level=level, epsilon=epsilon)
+        for each in measured
+    ]
+    return UniversalityReport(outcomes=tuple(outcomes), level=level)
+
+
+def _check_test(shots: tuple[int, ...], level: float, epsilon: float | None) -> None:
+    """Refuse tests that cannot be made."""
+    for fine, what, got, allowed in (
+        (len(shots) >= 2, "a rise needs several sizes", f"shots={tuple(shots)}", "2 or more shots"),
+        (0 < level < 1, "the level is out of range", level, "between 0 and 1"),
+        (epsilon is None or epsilon > 0, "epsilon is out of range", epsilon, "above 0, or None"),
+    ):
+        if not fine:
+            raise UserError(what, got=got, allowed=allowed)

@@ -1,0 +1,67 @@
+"""A model is a folder: weights as safetensors, configuration as JSON."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from unitail.configuration import from_table, to_table
+from unitail.errors import InvalidCheckpoint
+from unitail.tail.config import TailConfig
+from unitail.tail.model import Tail
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+def save_model(model: Tail, folder: Path | str) -> Path:
+    """Write `model` to `folder`, replacing what is there only once the new one is complete."""
+    folder = Path(folder)
+    fresh = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    save_file(weights, fresh / WEIGHTS_FILE)
+    table = {"learner": "tail", "config": to_table(model.config)}
+    (fresh / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
+    if folder.exists():
+        shutil.rmtree(folder)
+    fresh.rename(folder)
+    return folder
+
+
+def load_model(folder: Path | str) -> Tail:
+    """Read a model that `save_model` wrote."""
+    folder = Path(folder)
+    table = _read_config(folder / CONFIG_FILE)
+    model = Tail(from_table(TailConfig, table["config"], f"{folder / CONFIG_FILE}: config"))
+    try:
+        model.load_state_dict(load_file(folder / WEIGHTS_FILE))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise InvalidCheckpoint(
+            f"the weights in {folder} cannot be loaded",
+            got=f"{type(error).__name__}: {error}",
+            allowed=f"a complete {WEIGHTS_FILE} that fits {CONFIG_FILE}",
+        ) from error
+    return model
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise InvalidCheckpoint(
+            f"{path.parent} is not a model folder",
+            got=f"{type(error).__name__} on {path.name}",
+            allowed=f"a folder with {CONFIG_FILE} and {WEIGHTS_FILE}",
+        ) from error
+    if not isinstance(table, dict) or table.get("learner") != "tail" or "config" not in table:
+        raise InvalidCheckpoint(
+            f"{path} does not describe a TAIL model",
+            got="no such entries",
+            allowed='"learner": "tail" and a "config" table',
+        )
+    return table

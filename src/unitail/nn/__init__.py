@@ -1,0 +1,1 @@
+"""Network blocks shared by several learners."""

@@ -1,0 +1,114 @@
+"""What a TAIL model is made of, and the presets."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from unitail.configuration import require
+from unitail.errors import InvalidConfig
+from unitail.nn.visibility import Visibility
+
+
+class ProjectionKind(StrEnum):
+    """The law of pi, for features that are at most `projected_dim` wide."""
+
+    PERMUTATION = "permutation"
+    """A uniform extended permutation: the paper's choice."""
+    DENSE = "dense"
+    """A Gaussian matrix: the paper's first ablation."""
+    NONE = "none"
+    """Zeros appended, nothing random: the paper's second ablation."""
+
+
+class Reduction(StrEnum):
+    """What is done to features wider than `projected_dim`, where no injection exists."""
+
+    ORTHONORMAL = "orthonormal"
+    """A random orthonormal projection keeps something of every coordinate."""
+    SUBSET = "subset"
+    """A random subset of the coordinates; other draws see other ones."""
+
+
+class Normalisation(StrEnum):
+    """What is done to features before they are projected."""
+
+    SUPPORT = "support"
+    """Centre by the support mean, divide by the root mean square of the centred support."""
+    NONE = "none"
+    """Features are taken as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailConfig:
+    """Everything that decides which function a TAIL model computes, but for its weights.
+
+    The defaults are the paper's (table 7).
+    """
+
+    projected_dim: int = 1280
+    """d_data, the width that features of any width are projected to."""
+    label_dim: int = 256
+    """d_label, the width of a label embedding."""
+    hidden_dim: int = 1536
+    """Width of the transformer; where it is not d_data + d_label a linear layer leads to it."""
+    layers: int = 16
+    """Number of transformer blocks."""
+    heads: int = 16
+    """Attention heads in each block."""
+    mlp_dim: int = 3072
+    """Hidden width of a block's MLP."""
+    dictionary_size: int = 100
+    """M, the most classes a task can have."""
+    visibility: Visibility = Visibility.ISOLATED
+    """Which tokens see which."""
+    projection: ProjectionKind = ProjectionKind.PERMUTATION
+    """The law of the projection pi."""
+    reduction: Reduction = Reduction.ORTHONORMAL
+    """How features wider than d_data are brought down to it."""
+    normalisation: Normalisation = Normalisation.SUPPORT
+    """How features are scaled before the projection."""
+
+    def __post_init__(self) -> None:
+        for name in ("projected_dim", "label_dim", "layers", "heads", "mlp_dim"):
+            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        require(
+            self.dictionary_size >= 2,
+            "dictionary_size",
+            got=self.dictionary_size,
+            allowed="2 or more",
+        )
+        require(
+            self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0,
+            "hidden_dim",
+            got=self.hidden_dim,
+            allowed=f"a multiple of the {self.heads} heads",
+        )
+
+    @property
+    def token_dim(self) -> int:
+        """d_data + d_label, the width of a token before any input layer."""
+        return self.projected_dim + self.label_dim
+
+
+PRESETS = {
+    "paper": TailConfig(),
+    "paper-large": TailConfig(dictionary_size=256),
+    "small": TailConfig(label_dim=128, hidden_dim=512, layers=8, heads=8, mlp_dim=1024),
+    "tiny": TailConfig(
+        projected_dim=64,
+        label_dim=32,
+        hidden_dim=96,
+        layers=3,
+        heads=4,
+        mlp_dim=192,
+        dictionary_size=16,
+    ),
+}
+"""Models by name: the paper's two, one that trains in minutes on a GPU, one for a CPU."""
+
+
+def preset(name: str, **changes: Any) -> TailConfig:  # noqa: ANN401 - any field of TailConfig
+    """Return the preset called `name`, with some fields changed."""
+    if name not in PRESETS:
+        raise InvalidConfig("unknown preset", got=name, allowed=", ".join(PRESETS))
+    return replace(PRESETS[name], **changes)

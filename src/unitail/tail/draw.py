@@ -1,0 +1,39 @@
+"""A draw: all the randomness of a batch of episodes, as a value."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from unitail.errors import DrawMismatch
+from unitail.framework.episode import Support
+from unitail.tail.projection import Projection
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """(pi, rho) for each episode of a batch; given a draw, TAIL is deterministic."""
+
+    projection: Projection
+    """pi, features into R^d_data."""
+    injection: Tensor
+    """rho, the dictionary slot of each class: (B, K)."""
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move to a device."""
+        return type(self)(self.projection.to(device), self.injection.to(device))
+
+    def check_fits(self, support: Support) -> None:
+        """Refuse a support of another width, number of classes or number of episodes."""
+        for what, made_for, got in (
+            ("feature width", self.projection.feature_dim, support.feature_dim),
+            ("number of classes", self.injection.shape[1], support.ways),
+            ("number of episodes", self.injection.shape[0], support.num_episodes),
+        ):
+            if made_for != got:
+                raise DrawMismatch(
+                    f"the draw was made for another {what}",
+                    got=f"a support with {got}",
+                    allowed=f"{made_for}, as the draw was made for",
+                )

@@ -1,0 +1,124 @@
+"""pi: features of any width d_T into R^d_data, drawn anew for each episode (paper, 4.1 and A.4)."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from unitail.randomness import random_injections
+from unitail.tail.config import ProjectionKind, Reduction
+
+
+class Projection(Protocol):
+    """A drawn pi, one for each episode of a batch or one for all of them."""
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T, the width it was drawn for."""
+        ...
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Project (B, rows, d_T) to (B, rows, d_data)."""
+        ...
+
+    def to(self, device: torch.device | str) -> "Projection":
+        """Move to a device."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedPermutation:
+    """Coordinate i goes to place `places[i]`; the other places are zero (appendix A.4)."""
+
+    places: Tensor
+    """An injection [d_T] -> [d_data] for each episode, (B, d_T)."""
+    projected_dim: int
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.places.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Scatter the coordinates to their places."""
+        projected = features.new_zeros(*features.shape[:2], self.projected_dim)
+        return projected.scatter(2, self.places.unsqueeze(1).expand_as(features), features)
+
+    def to(self, device: torch.device | str) -> "ExtendedPermutation":
+        """Move to a device."""
+        return ExtendedPermutation(self.places.to(device), self.projected_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x -> x W, with W (B, d_T, d_data), or (1, d_T, d_data) shared by the batch."""
+
+    matrix: Tensor
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.matrix.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Multiply."""
+        return features @ self.matrix.to(features.dtype)
+
+    def to(self, device: torch.device | str) -> "LinearMap":
+        """Move to a device."""
+        return LinearMap(self.matrix.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateSubset:
+    """Place j takes coordinate `sources[j]`: an extended permutation read backwards."""
+
+    sources: Tensor
+    """An injection [d_data] -> [d_T] for each episode, (B, d_data)."""
+    feature_dim: int
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Gather the coordinates that were drawn."""
+        sources = self.sources.unsqueeze(1).expand(-1, features.shape[1], -1)
+        return features.gather(2, sources)
+
+    def to(self, device: torch.device | str) -> "CoordinateSubset":
+        """Move to a device."""
+        return CoordinateSubset(self.sources.to(device), self.feature_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectionLaw:
+    """The distribution that projections are drawn from.
+
+    All of its maps keep the scale of the features: coordinates of root mean square one stay so
+    where d_T >= d_data, and lengths are kept where d_T < d_data.
+    """
+
+    kind: ProjectionKind
+    reduction: Reduction
+    projected_dim: int
+
+    def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
+        """Draw a projection for each of `episodes` episodes of width `feature_dim`."""
+        width, device = self.projected_dim, generator.device
+        if feature_dim > width:
+            return self._reduce(episodes, feature_dim, generator)
+        if self.kind is ProjectionKind.DENSE:
+            shape = (episodes, feature_dim, width)
+            return LinearMap(torch.randn(shape, generator=generator, device=device) * width**-0.5)
+        if self.kind is ProjectionKind.NONE:
+            places = torch.arange(feature_dim, device=device).expand(episodes, -1)
+        else:
+            places = random_injections(episodes, feature_dim, width, generator)
+        return ExtendedPermutation(places, width)
+
+    def _reduce(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
+        if self.reduction is Reduction.SUBSET:
+            sources = random_injections(episodes, self.projected_dim, feature_dim, generator)
+            return CoordinateSubset(sources, feature_dim)
+        # One matrix for the batch: its factorisation costs as much as thousands of projections.
+        shape = (feature_dim, self.projected_dim)
+        columns = torch.randn(shape, generator=generator, device=generator.device)
+        return LinearMap(torch.linalg.qr(columns).Q.unsqueeze(0))

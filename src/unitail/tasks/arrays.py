@@ -1,0 +1,112 @@
+"""Tasks over real data held in arrays."""
+
+import torch
+from torch import Tensor
+
+from unitail.errors import InvalidEpisode, UserError
+from unitail.framework.checks import (
+    ArrayLike,
+    as_class_indices,
+    as_features,
+    check_class_indices,
+    check_features,
+    check_finite,
+    check_range,
+)
+from unitail.framework.episode import Episode
+from unitail.framework.task import Loss, zero_one_loss
+from unitail.tasks.instances import check_counts, split_rows
+
+
+class ArrayTask:
+    """A task whose data are the rows of an array; its Bayes risk is not known.
+
+    `features` (rows, d_T) are encoded inputs, `class_indices` (rows,) their classes 0..K-1.
+    """
+
+    bayes_risk: float | None = None
+
+    def __init__(
+        self,
+        *,
+        features: ArrayLike,
+        class_indices: ArrayLike,
+        name: str,
+        loss: Loss = zero_one_loss,
+    ) -> None:
+        self.name = name
+        self.loss = loss
+        self.features, indices = _checked(features, class_indices)  # (rows, d_T), (rows,)
+        self.class_sizes = torch.bincount(indices)  # (K,)
+        self._check_enough(1)
+        self._members = _members(indices, self.class_sizes)  # (K, largest class)
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.features.shape[1]
+
+    @property
+    def ways(self) -> int:
+        """K."""
+        return len(self.class_sizes)
+
+    def sample(
+        self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        """Draw N-shot instances, on the device of the generator; no row comes twice in one."""
+        check_counts(episodes=episodes, shots=shots, queries=queries)
+        self._check_enough(shots + queries)
+        device = generator.device
+        members, sizes = self._members.to(device), self.class_sizes.to(device)
+        # The places of the largest of independent keys are a uniform draw without replacement.
+        keys = torch.rand(episodes, *members.shape, generator=generator, device=device)
+        padding = torch.arange(members.shape[1], device=device) >= sizes.unsqueeze(1)
+        places = keys.masked_fill(padding, -1.0).topk(shots + queries, dim=2).indices
+        chosen = members.expand_as(keys).gather(2, places)  # (B, K, shots + queries)
+        return split_rows(self.features.to(device)[chosen], shots)
+
+    def _check_enough(self, needed: int) -> None:
+        """Refuse to draw more rows of a class than it has."""
+        least, index = (int(value) for value in self.class_sizes.min(dim=0))
+        if least < needed:
+            raise UserError(
+                f"class {index} of task {self.name!r} has too few rows",
+                got=f"{least}",
+                allowed=f"{needed} or more",
+                remedy="Ask for fewer shots or queries, or leave the class out and renumber.",
+            )
+
+
+def _checked(features: ArrayLike, class_indices: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Convert and check the data of a task: (rows, d_T) and (rows,)."""
+    table = as_features(features, "task").to(torch.get_default_dtype())
+    indices = as_class_indices(class_indices, "task")
+    check_features(table, "task")
+    if len(table) != 1:
+        raise InvalidEpisode(
+            "task features have the wrong shape", got=tuple(table.shape), allowed="(rows, width)"
+        )
+    check_class_indices(indices, table, "task")
+    check_finite(table, "task")
+    ways = int(indices.max()) + 1
+    if ways < 2:
+        raise InvalidEpisode(
+            "a task needs at least two classes",
+            got=f"class indices up to {ways - 1}",
+            allowed="2 or more classes",
+            remedy="Add labelled rows of another class.",
+        )
+    check_range(indices, ways, "task")
+    return table[0], indices[0]
+
+
+def _members(class_indices: Tensor, class_sizes: Tensor) -> Tensor:
+    """List the rows of each class, padded with zeros to the largest class, (K, largest)."""
+    order = class_indices.argsort(stable=True)
+    classes = class_indices[order]
+    starts = class_sizes.cumsum(0) - class_sizes
+    places = torch.arange(len(order), device=order.device) - starts[classes]
+    members = order.new_zeros(len(class_sizes), int(class_sizes.max()))
+    members[classes, places] = order
+    return members

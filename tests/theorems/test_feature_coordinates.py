@@ -1,0 +1,64 @@
+"""Theorem A.9 (equivariance to feature-coordinate permutation).
+
+With pi composed with the permutation, g(S, x; pi o phi) = g(S, x; pi' o phi^sigma).
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from builders import Sizes, sizes, small_model
+from unitail.framework.episode import Episode
+from unitail.randomness import stream
+from unitail.tail.config import ProjectionKind, Reduction
+from unitail.tail.draw import Draw
+from unitail.tail.projection import CoordinateSubset, ExtendedPermutation, LinearMap, Projection
+
+
+def permute_features(episode: Episode, sigma: Tensor) -> Episode:
+    """Let coordinate i be what coordinate sigma(i) was."""
+    support = replace(episode.support, features=episode.support.features[..., sigma])
+    query = replace(episode.query, features=episode.query.features[..., sigma])
+    return Episode(support=support, query=query)
+
+
+def compose(projection: Projection, sigma: Tensor) -> Projection:
+    """Return pi o sigma: coordinate i goes where coordinate sigma(i) went."""
+    if isinstance(projection, ExtendedPermutation):
+        return ExtendedPermutation(projection.places[:, sigma], projection.projected_dim)
+    if isinstance(projection, CoordinateSubset):
+        return CoordinateSubset(sigma.argsort()[projection.sources], projection.feature_dim)
+    assert isinstance(projection, LinearMap)
+    return LinearMap(projection.matrix[:, sigma])
+
+
+@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("kind", [ProjectionKind.PERMUTATION, ProjectionKind.DENSE])
+@given(size=sizes())
+def test_answers_do_not_depend_on_the_order_of_coordinates(
+    kind: ProjectionKind, reduction: Reduction, size: Sizes
+) -> None:
+    model = small_model(projection=kind, reduction=reduction)
+    episode = size.episode()
+    generator = stream(size.seed, "coordinates")
+    draw = model.draw(episode.support, generator)
+    sigma = torch.randperm(size.feature_dim, generator=generator)
+    composed = Draw(compose(draw.projection, sigma), draw.injection)
+
+    permuted = model(permute_features(episode, sigma), composed)
+    # Only the sum behind the scale of the features is taken in another order.
+    torch.testing.assert_close(permuted, model(episode, draw), rtol=0, atol=1e-10)
+
+
+@given(size=sizes())
+def test_projected_features_are_the_same_to_the_last_bit(size: Sizes) -> None:
+    model = small_model(reduction=Reduction.SUBSET)
+    support = size.episode().support
+    generator = stream(size.seed)
+    projection = model.draw(support, generator).projection
+    sigma = torch.randperm(size.feature_dim, generator=generator)
+    permuted = compose(projection, sigma)(support.features[..., sigma])
+    assert torch.equal(permuted, projection(support.features))

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import NearestCentroid
+
+from builders import random_episode
+from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
+from unitail.errors import InvalidEpisode
+from unitail.framework.learner import Paradigm
+
+EPISODE = random_episode((3, 1, 2), queries=50, episodes=4)
+
+
+def test_the_papers_variant_is_the_nearest_class_mean() -> None:
+    answers = ProtoHead().infer(EPISODE.support, EPISODE.query.features).argmax(-1)
+    for index in range(4):
+        peer = NearestCentroid().fit(
+            EPISODE.support.features[index].numpy(), EPISODE.support.class_indices[index].numpy()
+        )
+        expected = peer.predict(EPISODE.query.features[index].numpy())
+        assert np.array_equal(answers[index].numpy(), expected)
+
+
+def test_the_centred_variant_compares_directions_from_the_support_mean() -> None:
+    support = EPISODE.support.features
+    mean = support.mean(dim=1, keepdim=True)
+    unit = torch.nn.functional.normalize(support - mean, dim=-1)
+    prototypes = torch.stack(
+        [
+            unit[0, EPISODE.support.class_indices[0] == index].mean(dim=0)
+            for index in range(EPISODE.ways)
+        ]
+    )
+    cosine = torch.nn.functional.cosine_similarity(
+        (EPISODE.query.features - mean)[0].unsqueeze(1), prototypes, dim=-1
+    )
+    answers = ProtoHead(PrototypeVariant.CENTRED).infer(EPISODE.support, EPISODE.query.features)
+    torch.testing.assert_close(answers[0], (10 * cosine).log_softmax(-1))
+
+
+@pytest.mark.parametrize("variant", PrototypeVariant)
+def test_answers_are_log_probabilities(variant: PrototypeVariant) -> None:
+    answers = ProtoHead(variant).infer(EPISODE.support, EPISODE.query.features)
+    torch.testing.assert_close(answers.exp().sum(-1), torch.ones(4, 50, dtype=torch.float64))
+    assert ProtoHead(variant).paradigm is Paradigm.EXPLICIT
+
+
+def test_bad_queries_are_refused() -> None:
+    with pytest.raises(InvalidEpisode, match="query features are not finite"):
+        ProtoHead().infer(EPISODE.support, EPISODE.query.features * float("nan"))
+    with pytest.raises(InvalidEpisode, match="feature width of the query differs"):
+        ProtoHead().infer(EPISODE.support, EPISODE.query.features[..., :2])

@@ -1,0 +1,65 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from builders import random_episode, small_model
+from unitail.errors import InvalidCheckpoint, InvalidConfig
+from unitail.learners.checkpoint import load_model, save_model
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+
+
+def test_a_loaded_model_gives_the_same_scores(tmp_path: Path) -> None:
+    model = small_model(visibility=Visibility.JOINT).float()
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    episode = random_episode(dtype=torch.float32)
+    draw = model.draw(episode.support, stream(0))
+    assert loaded.config == model.config
+    assert torch.equal(loaded(episode, draw), model(episode, draw))
+
+
+def test_saving_again_replaces_the_model_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    save_model(small_model(), tmp_path / "model")
+    save_model(small_model(label_dim=8, hidden_dim=20), tmp_path / "model")
+    assert load_model(tmp_path / "model").config.label_dim == 8
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidCheckpoint, match="is not a model folder: got FileNotFoundError"):
+        load_model(tmp_path)
+
+
+def test_truncated_weights_are_refused(tmp_path: Path) -> None:
+    folder = save_model(small_model(), tmp_path / "model")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(InvalidCheckpoint, match="cannot be loaded"):
+        load_model(folder)
+
+
+def test_weights_of_another_config_are_refused(tmp_path: Path) -> None:
+    folder = save_model(small_model(), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["config"]["dictionary_size"] = 9
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InvalidCheckpoint, match="size mismatch"):
+        load_model(folder)
+
+
+def test_an_unknown_key_in_the_config_is_refused(tmp_path: Path) -> None:
+    folder = save_model(small_model(), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["config"]["dropout"] = 0.1
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InvalidConfig, match=r"unknown key in .*: got dropout"):
+        load_model(folder)
+
+
+def test_another_json_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(InvalidCheckpoint, match="does not describe a TAIL model"):
+        load_model(tmp_path)

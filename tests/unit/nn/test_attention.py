@@ -1,0 +1,61 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from unitail.nn.attention import Attention
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+
+
+def attention(dim: int = 12, heads: int = 3) -> Attention:
+    torch.manual_seed(0)
+    return Attention(dim, heads).double()
+
+
+def masked(layer: Attention, tokens: Tensor, mask: Tensor) -> Tensor:
+    """Apply the definition: softmax over the visible tokens, with an explicit mask."""
+    batch, length, dim = tokens.shape
+    q, k, v = (
+        part.view(batch, length, layer.heads, -1).transpose(1, 2)
+        for part in layer.qkv(tokens).chunk(3, dim=-1)
+    )
+    scores = q @ k.mT / (dim // layer.heads) ** 0.5
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    return F.linear((weights @ v).transpose(1, 2).flatten(2), layer.out.weight, layer.out.bias)
+
+
+def tokens(length: int, seed: int) -> Tensor:
+    return 3 * torch.randn(2, length, 12, generator=stream(seed), dtype=torch.float64)
+
+
+@given(support=st.integers(1, 6), query=st.integers(1, 6), seed=st.integers(0, 99))
+def test_reading_and_answering_is_attention_under_the_isolated_mask(
+    support: int, query: int, seed: int
+) -> None:
+    layer, sequence = attention(), tokens(support + query, seed)
+    expected = masked(layer, sequence, Visibility.ISOLATED.matrix(support, query))
+    attended, kept = layer.read(sequence[:, :support])
+    answered = layer.answer(sequence[:, support:], kept)
+    torch.testing.assert_close(torch.cat([attended, answered], dim=1), expected)
+    again = layer.answer(sequence[:, support:], layer.keep(sequence[:, :support]))
+    assert torch.equal(again, answered)
+
+
+@pytest.mark.parametrize("visibility", [Visibility.JOINT, Visibility.CAUSAL])
+def test_one_sequence_is_attention_under_its_mask(visibility: Visibility) -> None:
+    layer, sequence = attention(), tokens(7, 0)
+    found = layer(sequence, causal=visibility is Visibility.CAUSAL)
+    torch.testing.assert_close(found, masked(layer, sequence, visibility.matrix(4, 3)))
+
+
+def test_gradients_flow_as_through_the_mask() -> None:
+    layer, sequence = attention(), tokens(7, 0).requires_grad_()
+    attended, kept = layer.read(sequence[:, :4])
+    torch.cat([attended, layer.answer(sequence[:, 4:], kept)], dim=1).pow(2).sum().backward()
+    assert sequence.grad is not None
+    found, sequence.grad = sequence.grad.clone(), None
+    masked(layer, sequence, Visibility.ISOLATED.matrix(4, 3)).pow(2).sum().backward()
+    torch.testing.assert_close(found, sequence.grad)

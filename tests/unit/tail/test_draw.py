@@ -1,0 +1,22 @@
+import pytest
+
+from builders import random_support, small_model
+from unitail.errors import DrawMismatch
+from unitail.randomness import stream
+
+MODEL = small_model()
+DRAW = MODEL.draw(random_support((1, 1, 1), feature_dim=5), stream(0))
+
+
+@pytest.mark.parametrize(
+    ("support", "message"),
+    [
+        (random_support((1, 1, 1), feature_dim=6), "another feature width: got a support with 6"),
+        (random_support((1, 1)), "another number of classes: got a support with 2"),
+        (random_support((1, 1, 1), episodes=1), "another number of episodes: got a support with 1"),
+    ],
+)
+def test_a_draw_for_another_episode_is_refused(support: object, message: str) -> None:
+    with pytest.raises(DrawMismatch, match=message) as error:
+        MODEL.read(support, DRAW)  # type: ignore[arg-type]
+    assert "model.draw(support, generator)" in str(error.value)

@@ -1,0 +1,84 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from builders import random_episode, small_model
+from unitail.errors import InvalidConfig, InvalidEpisode
+from unitail.framework.learner import InducedInference, Paradigm
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+from unitail.tail.learner import TailLearner
+
+EPISODE = random_episode(queries=5)
+
+
+def test_answers_are_log_probabilities_of_each_class() -> None:
+    answers = TailLearner(small_model()).infer(EPISODE.support, EPISODE.query.features)
+    assert answers.shape == (2, 5, 3)
+    torch.testing.assert_close(answers.exp().sum(-1), torch.ones(2, 5, dtype=torch.float64))
+    assert TailLearner(small_model()).paradigm is Paradigm.IMPLICIT
+
+
+def test_draws_are_averaged_as_probabilities() -> None:
+    model = small_model()
+    generator = stream(4, "draws")
+    single = [model(EPISODE, model.draw(EPISODE.support, generator)).softmax(-1) for _ in range(3)]
+    learner = TailLearner(model, num_draws=3, seed=4)
+    answers = learner.infer(EPISODE.support, EPISODE.query.features)
+    torch.testing.assert_close(answers.exp(), torch.stack(single).mean(dim=0))
+
+
+def test_the_seed_decides_the_answers() -> None:
+    model = small_model()
+    one, same, other = (
+        TailLearner(model, seed=seed).infer(EPISODE.support, EPISODE.query.features)
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(one, same)
+    assert not torch.allclose(one, other)
+
+
+def test_both_views_agree() -> None:
+    learner = TailLearner(small_model(), num_draws=2)
+    induced = InducedInference(learner).infer(EPISODE.support, EPISODE.query.features)
+    assert torch.equal(induced, learner.infer(EPISODE.support, EPISODE.query.features))
+
+
+@pytest.mark.parametrize("visibility", Visibility)
+def test_a_hypothesis_answers_again_and_again(visibility: Visibility) -> None:
+    learner = TailLearner(small_model(visibility=visibility), chunk_size=2)
+    hypothesis = learner.fit(EPISODE.support)
+    first = hypothesis(EPISODE.query.features)
+    assert torch.equal(hypothesis(EPISODE.query.features), first)
+    assert not first.requires_grad
+
+
+def test_features_are_brought_to_the_models_precision() -> None:
+    learner = TailLearner(small_model().float())
+    assert learner.infer(EPISODE.support, EPISODE.query.features).dtype == torch.float32
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+def test_features_that_are_not_finite_in_the_models_precision_are_refused(value: float) -> None:
+    features = EPISODE.query.features.clone()
+    features[0, 0, 0] = value
+    learner = TailLearner(small_model().float())
+    with pytest.raises(InvalidEpisode, match="query features are not finite: got 1 NaN"):
+        learner.infer(EPISODE.support, features)
+    support = EPISODE.support.features.clone()
+    support[0, 0, 0] = value
+    with pytest.raises(InvalidEpisode, match="support features are not finite: got 1 NaN"):
+        learner.fit(replace(EPISODE.support, features=support))
+
+
+def test_labels_out_of_range_are_refused_before_anything_is_read() -> None:
+    support = replace(EPISODE.support, class_indices=EPISODE.support.class_indices + 1)
+    with pytest.raises(InvalidEpisode, match=r"got values from 1 to 3; allowed: 0 to 2"):
+        TailLearner(small_model()).fit(support)
+
+
+@pytest.mark.parametrize("option", ["num_draws", "chunk_size"])
+def test_options_out_of_range_are_refused(option: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{option} is out of range: got 0; allowed: 1 or more"):
+        TailLearner(small_model(), **{option: 0})

@@ -1,0 +1,33 @@
+import pytest
+
+from unitail import errors
+from unitail.errors import CannotSolve, InvalidConfig, TooManyClasses, UnitailError, UserError
+
+
+def test_message_says_what_is_wrong_got_allowed_and_what_to_do() -> None:
+    error = UserError("shots are too few", got=0, allowed="1 or more", remedy="Give one.")
+
+    assert str(error) == "shots are too few: got 0; allowed: 1 or more. Give one."
+
+
+def test_subclass_gives_its_usual_remedy() -> None:
+    error = InvalidConfig("x is unknown", got=1, allowed="2")
+
+    assert str(error).endswith("allowed: 2. Correct the value in the recipe or the call.")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in vars(errors).values() if isinstance(kind, type)])
+def test_every_error_has_the_one_root(kind: type) -> None:
+    assert issubclass(kind, UnitailError)
+
+
+def test_user_errors_are_value_errors() -> None:
+    with pytest.raises(ValueError, match="wrong: got 1"):
+        raise UserError("wrong", got=1, allowed="2")
+
+
+def test_too_many_classes_is_a_task_that_cannot_be_solved() -> None:
+    error = TooManyClasses("too many classes", got=12, allowed="at most 10")
+
+    assert isinstance(error, CannotSolve)
+    assert "larger dictionary" in str(error)

@@ -11,8 +11,7 @@ def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> 
     The same seed and names always give the same stream, and streams of different names are
     independent, so adding a consumer of randomness never shifts the numbers of another.
     """
-    key = "/".join(str(part) for part in (seed, *names)).encode()
-    digest = hashlib.blake2b(key, digest_size=8).digest()
+    digest = hashlib.blake2b(repr((seed, *names)).encode(), digest_size=8).digest()
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(digest, "big") >> 1)  # torch seeds are signed 64 bit
     return generator

@@ -15,6 +15,8 @@ def as_features(array: ArrayLike, name: str) -> Tensor:
     features = _as_tensor(array, name, "features", kinds="fiu", allowed="numbers")
     if not features.is_floating_point():
         features = features.to(torch.get_default_dtype())
+    if features.shape == (0,):  # an empty list has no width
+        features = features.unsqueeze(1)
     return features.unsqueeze(0) if features.ndim == 2 else features
 
 
@@ -35,7 +37,7 @@ def _as_tensor(array: ArrayLike, name: str, noun: str, *, kinds: str, allowed: s
     else:
         array = np.asarray(array)
         kind, given = array.dtype.kind, array.dtype
-    if kind not in kinds:
+    if kind not in kinds and 0 not in array.shape:
         raise InvalidEpisode(
             f"{name} {noun} have the wrong type",
             got=given,

@@ -1,6 +1,7 @@
 """Learning curves: residual risk against the size of the support set (paper, section 3.3)."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -124,24 +125,19 @@ def learning_curve(
     _check_shots(shots)
     for what, got, least in (("draws", draws, 2), ("queries", queries, 1), ("batch", batch, 1)):
         if got < least:
-            raise UserError(f"{what} are too few", got=got, allowed=f"{least} or more")
+            raise UserError(f"`{what}` is too small", got=got, allowed=f"{least} or more")
     batches = [min(batch, draws - start) for start in range(0, draws, batch)]
-    risks = [
-        [
-            episode_risks(
-                learner,
-                task,
-                task.sample(episodes=count, shots=number, queries=queries, generator=generator),
-            )
-            for count in batches
-        ]
-        for number in shots
-    ]
+
+    def risks(number: int) -> NDArray[np.float64]:
+        sample = partial(task.sample, shots=number, queries=queries, generator=generator)
+        parts = [episode_risks(learner, task, sample(episodes=count)) for count in batches]
+        return np.concatenate(parts)
+
     return LearningCurve(
         task=task.name,
         ways=task.ways,
         shots=tuple(shots),
-        risks=np.stack([np.concatenate(parts) for parts in risks]),
+        risks=np.stack([risks(number) for number in shots]),
         bayes_risk=task.bayes_risk,
     )
 

@@ -57,14 +57,14 @@ def find_rises(curves: Sequence[LearningCurve], level: float) -> list[RiseFindin
     families = [_Pairs.of(curve.risks) for curve in curves]
     tests = sum(family.amounts.size for family in families)
     adjusted = holm([p_value for family in families for p_value in family.p_values()])
-    ends = np.cumsum([family.amounts.size for family in families])
+    ends = np.cumsum([family.amounts.size for family in families], dtype=int)
     return [
         RiseFinding(
             rises=_significant(curve, family, p_values, level),
             largest_rise=float(family.upper_bounds(level / tests).max()),
         )
         for curve, family, p_values in zip(
-            curves, families, np.split(adjusted, ends[:-1]), strict=True
+            curves, families, np.split(adjusted, ends)[:-1], strict=True
         )
     ]
 

@@ -9,8 +9,9 @@ the data leave possible. "Every epsilon" has no finite test; one given epsilon h
 risk is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -177,24 +178,24 @@ def universal_validity(
     _check_test(shots, level, epsilon)
     if not tasks:
         raise UserError("universal validity needs tasks", got="none", allowed="one or more")
-
-    def measure(number: int, task: Task) -> LearningCurve | Cannot:
-        generator = stream(seed, "universal validity", number, device=device)
-        try:
-            return learning_curve(
-                learner,
-                task,
-                shots=shots,
-                draws=draws,
-                queries=queries,
-                generator=generator,
-                batch=batch,
-            )
-        except CannotSolve as error:
-            return Cannot(task=task.name, message=str(error))
-
-    measured = [measure(number, task) for number, task in enumerate(tasks)]
+    estimate = partial(
+        learning_curve, learner, shots=shots, draws=draws, queries=queries, batch=batch
+    )
+    measured = [
+        _measure(estimate, task, stream(seed, "universal validity", number, device=device))
+        for number, task in enumerate(tasks)
+    ]
     return _judge_together(measured, level, epsilon)
+
+
+def _measure(
+    estimate: Callable[..., LearningCurve], task: Task, generator: torch.Generator
+) -> LearningCurve | Cannot:
+    """Estimate the learning curve on a task, or tell why there is none."""
+    try:
+        return estimate(task, generator=generator)
+    except CannotSolve as error:
+        return Cannot(task=task.name, message=str(error))
 
 
 def _judge_together(

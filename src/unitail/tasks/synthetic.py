@@ -158,7 +158,7 @@ class GaussianTasks:
         scale = (self.scale_spread * spread).exp()  # (B, 1, d_T)
         means = torch.randn(episodes, ways, width, generator=generator, device=device)
         # The squared distance of two means grows as d_T, its error from few shots as noise² √d_T.
-        # Noise that grows as d_T^(1/4) keeps their ratio: tasks of all widths are about as hard.
+        # Noise that grows as d_T^(1/4) balances them, or wide tasks would all be trivial.
         noise = (width / REFERENCE_WIDTH) ** 0.25
         return means * separation * scale, scale.squeeze(1) * noise
 

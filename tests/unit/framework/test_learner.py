@@ -8,7 +8,9 @@ from unitail.framework.learner import InducedAlgorithm, InducedInference, Learne
 from unitail.randomness import stream
 from unitail.tasks.synthetic import GaussianTasks
 
-sizes = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+sizes = settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @st.composite

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -48,6 +48,7 @@ def test_holm_by_hand() -> None:
     assert holm([]).size == 0
 
 
+@settings(deadline=None)  # the first example warms up
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_lies_between_raw_and_bonferroni_in_any_order(raw: list[float]) -> None:
     order = np.random.default_rng(len(raw)).permutation(len(raw))

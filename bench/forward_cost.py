@@ -1,0 +1,194 @@
+"""Time and peak memory of TAIL's forward against support size n and number of queries m.
+
+Shows, in one run, that isolated inference costs n^2 + n m and what a cached support saves:
+
+    python bench/forward_cost.py --preset small --out results/forward_cost_cpu.md
+    python bench/forward_cost.py --preset paper --device cuda --out results/forward_cost_gpu.md
+
+Only ratios within one run mean anything; the seconds depend on the machine.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
+
+from unitail.framework.episode import Episode, Query, Support
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+from unitail.tail.config import preset
+from unitail.tail.model import Tail
+
+WAYS = 10
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Median seconds, peak megabytes beyond what was held before, floating-point operations."""
+
+    seconds: float
+    megabytes: float
+    operations: int
+
+
+def measure(work: Callable[[], object], device: torch.device, repeats: int) -> Cost:
+    """Run `work` once to warm up, `repeats` times for the clock, once for the memory."""
+    with torch.inference_mode():
+        work()
+        seconds, megabytes = _seconds(work, device, repeats), _megabytes(work, device)
+        # Fused kernels are not counted; the products they stand for are.
+        counter = FlopCounterMode(display=False)
+        with sdpa_kernel(SDPBackend.MATH), counter:
+            work()
+    return Cost(seconds, megabytes, counter.get_total_flops())
+
+
+def _seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        _wait(device)
+        start = time.perf_counter()
+        work()
+        _wait(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _megabytes(work: Callable[[], object], device: torch.device) -> float:
+    if device.type == "cuda":
+        held = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        work()
+        return float(torch.cuda.max_memory_allocated() - held) / 2**20
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+        work()
+    assert trace.profiler is not None
+    assert trace.profiler.kineto_results is not None
+    events = trace.profiler.kineto_results.events()
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    now = peak = 0
+    for _, change in changes:
+        now += change
+        peak = max(peak, now)
+    return peak / 2**20
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+class Setting:
+    """One model, and episodes of any size for it."""
+
+    def __init__(self, name: str, visibility: Visibility, device: torch.device) -> None:
+        config = replace(preset(name), visibility=visibility)
+        self.model = Tail(config).to(device).requires_grad_(False)
+        if device.type == "cuda":
+            self.model = self.model.bfloat16()
+        self.device = device
+        self.dtype = self.model.labels.embeddings.dtype
+
+    def episode(self, num_support: int, num_query: int) -> Episode:
+        """Return random features of the model's own width."""
+        generator = stream(0, num_support, num_query)
+        width = self.model.config.projected_dim
+        rows = torch.randn(1, num_support + num_query, width, generator=generator)
+        support = Support(
+            features=rows[:, :num_support],
+            class_indices=torch.arange(num_support).remainder(WAYS).unsqueeze(0),
+            ways=WAYS,
+        )
+        episode = Episode(support=support, query=Query(features=rows[:, num_support:]))
+        return episode.to(self.device, self.dtype)
+
+    def forward(self, num_support: int, num_query: int) -> Callable[[], object]:
+        """Return the work of reading a support and answering the queries."""
+        episode = self.episode(num_support, num_query)
+        draw = self.model.draw(episode.support, stream(0)).to(self.device)
+        return lambda: self.model(episode, draw)
+
+    def cached(self, num_support: int, num_query: int) -> Callable[[], object]:
+        """Return the work of answering the queries from a support that was read before."""
+        episode = self.episode(num_support, num_query)
+        draw = self.model.draw(episode.support, stream(0)).to(self.device)
+        with torch.inference_mode():
+            read = self.model.read(episode.support, draw)
+        return lambda: self.model.answer(read, episode.query.features)
+
+
+def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterator[str]:
+    """Measure one support size against the numbers of queries, beside what operations predict."""
+    isolated = setting.model.config.visibility.isolates_queries
+    previous: Cost | None = None
+    for num_query in args.query:
+        forward = setting.forward(num_support, num_query)
+        cost = measure(forward, setting.device, args.repeats)
+        cells = [setting.model.config.visibility, num_support, num_query]
+        cells += [f"{1e3 * cost.seconds:.2f}", f"{cost.megabytes:.1f}"]
+        cells.append("" if previous is None else ratio(cost, previous))
+        if isolated:
+            again = measure(setting.cached(num_support, num_query), setting.device, args.repeats)
+            cells += [f"{1e3 * again.seconds:.2f}", ratio(cost, again)]
+        else:
+            cells += ["-", "-"]
+        previous = cost
+        yield "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def ratio(cost: Cost, other: Cost) -> str:
+    """Return measured ratio of the times, and the ratio of the operations behind them."""
+    return f"{cost.seconds / other.seconds:.2f} ({cost.operations / other.operations:.2f})"
+
+
+def describe(args: argparse.Namespace, device: torch.device) -> list[str]:
+    """Say what was measured, where and with which command."""
+    cuda = device.type == "cuda"
+    where = torch.cuda.get_device_name() if cuda else f"CPU, {torch.get_num_threads()} threads"
+    sizes = f"--support {' '.join(map(str, args.support))} --query {' '.join(map(str, args.query))}"
+    return [
+        "# Cost of the forward pass",
+        "",
+        f"Preset `{args.preset}`, {'bfloat16' if cuda else 'float32'}, {where}, torch"
+        f" {torch.__version__}, one episode of {WAYS} classes with n support rows and m queries."
+        f" Median of {args.repeats} runs; memory beyond weights, inputs and cache. In brackets: the"
+        " same ratio of floating-point operations. Written by",
+        "",
+        f"    python bench/forward_cost.py --preset {args.preset} --device {args.device} {sizes}"
+        f" --repeats {args.repeats} --out results/{args.out.name}",
+        "",
+        "| visibility | n | m | forward ms | peak MB | m doubled | cached ms | cache saves |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--support", type=int, nargs="+", default=[100, 400, 1600])
+    parser.add_argument("--query", type=int, nargs="+", default=[200, 400, 800, 1600, 3200])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    device = torch.device(args.device)
+    lines = describe(args, device)
+    for visibility in (Visibility.ISOLATED, Visibility.JOINT):
+        setting = Setting(args.preset, visibility, device)
+        for num_support in args.support:
+            for row in rows(setting, num_support, args):
+                print(row, flush=True)
+                lines.append(row)
+        args.out.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

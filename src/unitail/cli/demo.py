@@ -31,6 +31,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the trained model.")] = Path("runs/tiny"),
     episodes: Annotated[int, typer.Option(min=2, help="Test episodes for each number.")] = 300,
     draws: Annotated[int, typer.Option(min=1, help="Draws that TAIL averages.")] = 8,
+    report: Annotated[Path | None, typer.Option(help="File to write the table to as well.")] = None,
 ) -> None:
     """Meta-train a small TAIL on synthetic tasks, then solve few-shot tasks from real data."""
     console = Console()
@@ -50,6 +51,8 @@ def demo(
     with _progress(console) as progress:
         table = _compare(learners, episodes, progress)
     console.print(table)
+    if report is not None:
+        _write(table, report, f"unitail demo {recipe} --episodes {episodes} --draws {draws}")
 
 
 def _progress(console: Console) -> Progress:
@@ -94,3 +97,9 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
                 progress.advance(bar)
             table.add_row(task.name, str(task.feature_dim), str(task.ways), str(shots), *cells)
     return table
+
+
+def _write(table: Table, path: Path, command: str) -> None:
+    """Keep the table as plain text, with the command that made it."""
+    with path.open("w") as file:
+        Console(file=file, width=100).print(f"$ {command}", table, sep="\n")

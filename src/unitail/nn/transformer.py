@@ -69,7 +69,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A stack of blocks with a final LayerNorm (paper, table 7)."""
+    """A stack of blocks with a final LayerNorm (paper, appendix D.2)."""
 
     def __init__(self, *, dim: int, layers: int, heads: int, mlp_dim: int) -> None:
         super().__init__()

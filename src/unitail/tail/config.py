@@ -42,7 +42,7 @@ class Normalisation(StrEnum):
 class TailConfig:
     """Everything that decides which function a TAIL model computes, but for its weights.
 
-    The defaults are the paper's (table 7).
+    The defaults are the paper's (appendix D.2).
     """
 
     projected_dim: int = 1280

@@ -1,0 +1,28 @@
+"""The README's examples run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from unitail.learners.checkpoint import save_model
+from unitail.tail.config import preset
+from unitail.tail.model import Tail
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+SIX_LINES, VALIDITY = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_six_lines_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(Tail(preset("tiny")), tmp_path / "runs" / "tiny")
+    monkeypatch.chdir(tmp_path)
+    exec(SIX_LINES, {})
+    assert re.match(r"accuracy from 15 labels: 0\.\d+", capsys.readouterr().out)
+    assert len(SIX_LINES.splitlines()) == 6
+
+
+def test_the_validity_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(VALIDITY, {})
+    assert "gaussian: " in capsys.readouterr().out

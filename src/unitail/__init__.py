@@ -24,16 +24,21 @@ if TYPE_CHECKING:
     from unitail.tail.learner import TailLearner as TailLearner
     from unitail.tail.model import Tail as Tail
     from unitail.tasks.arrays import ArrayTask as ArrayTask
+    from unitail.tasks.bank_import import import_bank as import_bank
+    from unitail.tasks.bank_writer import BankWriter as BankWriter
+    from unitail.tasks.feature_bank import FeatureBank as FeatureBank
     from unitail.tasks.synthetic import GaussianTask as GaussianTask
     from unitail.tasks.synthetic import GaussianTasks as GaussianTasks
     from unitail.training.recipe import read_recipe as read_recipe
-    from unitail.training.trainer import meta_train as meta_train
+    from unitail.training.trainer import Trainer as Trainer
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ArrayTask": "tasks.arrays",
+    "BankWriter": "tasks.bank_writer",
     "Episode": "framework.episode",
+    "FeatureBank": "tasks.feature_bank",
     "GaussianTask": "tasks.synthetic",
     "GaussianTasks": "tasks.synthetic",
     "ProtoHead": "baselines.proto_head",
@@ -42,11 +47,12 @@ _HOMES = {
     "Tail": "tail.model",
     "TailConfig": "tail.config",
     "TailLearner": "tail.learner",
+    "Trainer": "training.trainer",
     "Visibility": "nn.visibility",
     "evaluate": "evaluation.evaluate",
+    "import_bank": "tasks.bank_import",
     "learning_curve": "framework.curves",
     "load_model": "learners.checkpoint",
-    "meta_train": "training.trainer",
     "preset": "tail.config",
     "read_recipe": "training.recipe",
     "save_model": "learners.checkpoint",

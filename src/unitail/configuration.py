@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from unitail.errors import InvalidConfig
 
 Config = TypeVar("Config")
+Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 
 def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Config:
@@ -52,6 +53,14 @@ def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None
         )
 
 
+def choice(kind: type[Choice], value: object, name: str) -> Choice:
+    """Return the member of `kind` that `value` names."""
+    allowed = [member.value for member in kind]
+    if value not in allowed:
+        raise InvalidConfig(f"{name} is unknown", got=value, allowed=", ".join(allowed))
+    return kind(value)
+
+
 def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables hold anything
     """Convert a plain value into the annotated type, or say what was expected."""
     if get_origin(kind) is UnionType:
@@ -60,11 +69,11 @@ def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables
         kind = next(option for option in get_args(kind) if option is not type(None))
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_convert(part, get_args(kind)[0], where) for part in value)
-    if isinstance(kind, enum.EnumType):
-        allowed = [str(member.value) for member in kind]  # type: ignore[var-annotated]
-        if value not in allowed:
-            raise InvalidConfig(f"{where} is unknown", got=value, allowed=", ".join(allowed))
-        return kind(value)
+    if get_origin(kind) is dict and isinstance(value, dict):
+        inner = get_args(kind)[1]
+        return {key: _convert(part, inner, f"{where}.{key}") for key, part in value.items()}
+    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
+        return choice(kind, value, where)
     if kind is float and type(value) is int:
         return float(value)
     if not isinstance(kind, type) or type(value) is not kind:

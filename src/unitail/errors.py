@@ -18,6 +18,7 @@ class UserError(UnitailError, ValueError):
 
     def __init__(self, wrong: str, *, got: object, allowed: str, remedy: str | None = None) -> None:
         super().__init__(f"{wrong}: got {got}; allowed: {allowed}. {remedy or self.remedy}")
+        self.wrong, self.got, self.allowed = wrong, got, allowed
 
 
 class InvalidEpisode(UserError):
@@ -42,6 +43,30 @@ class InvalidCheckpoint(UserError):
     """A folder does not hold a model that can be loaded."""
 
     remedy = "Save the model again with `save_model`, or name another folder."
+
+
+class InvalidBank(UserError):
+    """A folder does not hold a feature bank that can be read, or cannot take a new one."""
+
+    remedy = "Make the bank again, or name another folder."
+
+
+class CannotWrite(UserError):
+    """Something could not be written; what was there before is intact."""
+
+    remedy = "Free some room or name another folder; what was saved before is intact."
+
+
+class NonFiniteLoss(UserError):
+    """Training met a loss that is NaN or infinite; the last good checkpoint is kept."""
+
+    remedy = "Lower the learning rate or look at that batch, then resume from the last checkpoint."
+
+
+class Leakage(UserError):
+    """Test data were seen in training."""
+
+    remedy = "Leave the data out of training or out of the test."
 
 
 class CannotSolve(UserError):

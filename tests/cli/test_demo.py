@@ -1,35 +1,27 @@
 from pathlib import Path
 
 import pytest
+from short_runs import write_recipe
 from typer.testing import CliRunner
 
 import unitail
 from unitail.cli import main
 from unitail.learners.checkpoint import load_model
 
-RECIPE = """
-[model]
-preset = "tiny"
-[tasks]
-feature_dims = [8]
-[training]
-steps = 2
-tokens_per_step = 100
-ways = [2, 3]
-shots = [1, 2]
-queries = 2
-learning_rate = 1e-3
-"""
-
 
 def test_the_demo_trains_saves_and_compares(tmp_path: Path) -> None:
-    (tmp_path / "recipe.toml").write_text(RECIPE)
-    arguments = ["demo", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "model")]
-    found = CliRunner().invoke(main.app, [*arguments, "--episodes", "2", "--draws", "1"])
+    model = {"projected_dim": 64, "hidden_dim": 72, "dictionary_size": 10}
+    recipe = write_recipe(tmp_path / "recipe.toml", model=model)
+    arguments = ["demo", str(recipe), "--out", str(tmp_path / "run")]
+    options = ["--episodes", "2", "--draws", "1", "--report", str(tmp_path / "report.txt")]
+    found = CliRunner().invoke(main.app, [*arguments, *options])
     assert found.exit_code == 0, found.output
     for word in ("Meta-training", "digits", "wine", "breast", "TAIL", "prototypes", "±", "95 %"):
         assert word in found.output
-    assert load_model(tmp_path / "model").config.dictionary_size == 16
+    assert load_model(tmp_path / "run" / "model").config.dictionary_size == 10
+    report = (tmp_path / "report.txt").read_text()
+    assert report.startswith("$ unitail demo")
+    assert "digits" in report
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(

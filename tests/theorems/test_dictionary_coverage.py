@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from builders import random_support, small_model
 from scipy import stats
 from torch import Tensor
 
-from builders import random_support, small_model
 from unitail.randomness import stream
 from unitail.tail.labels import draw_injections
 
@@ -66,6 +66,6 @@ def test_the_model_draws_its_injections_from_that_law() -> None:
 
 def test_a_growing_dictionary_uses_only_its_active_slots() -> None:
     model = small_model()
-    support = random_support((1, 1), episodes=500)
-    injection = model.draw(support, stream(4), active_slots=3).injection
+    draw = model.draw_for(episodes=500, ways=2, feature_dim=5, generator=stream(4), active_slots=3)
+    injection = draw.injection
     assert set(injection.flatten().tolist()) == {0, 1, 2}

@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
+from builders import Sizes, sizes, small_model
 from hypothesis import given
 
-from builders import Sizes, sizes, small_model
 from unitail.framework.episode import Episode, Query, Support
 from unitail.randomness import stream
-from unitail.tail.config import Reduction
-from unitail.tail.draw import Draw
-from unitail.tail.projection import CoordinateSubset, ExtendedPermutation, Projection
+from unitail.tail.config import ProjectionKind, Reduction
 
 MODEL = small_model()
 
@@ -47,9 +46,13 @@ def test_a_cached_support_and_any_chunk_size_give_the_same_answers(size: Sizes) 
         torch.testing.assert_close(chunked, direct, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("projection", ProjectionKind)
 @given(size=sizes())
-def test_other_episodes_of_the_batch_do_not_matter(size: Sizes) -> None:
-    model = small_model(reduction=Reduction.SUBSET)
+def test_other_episodes_of_the_batch_do_not_matter(
+    projection: ProjectionKind, reduction: Reduction, size: Sizes
+) -> None:
+    model = small_model(projection=projection, reduction=reduction)
     episode = size.episode()
     draw = model.draw(episode.support, stream(size.seed))
     support, query = episode.support, episode.query
@@ -61,13 +64,5 @@ def test_other_episodes_of_the_batch_do_not_matter(size: Sizes) -> None:
         ),
         query=Query(features=query.features[:1]),
     )
-    alone = model(first, Draw(first_of(draw.projection), draw.injection[:1]))
+    alone = model(first, draw.part(slice(1)))
     torch.testing.assert_close(alone, model(episode, draw)[:1], rtol=0, atol=1e-10)
-
-
-def first_of(projection: Projection) -> Projection:
-    """Keep the projection of the first episode."""
-    if isinstance(projection, ExtendedPermutation):
-        return ExtendedPermutation(projection.places[:1], projection.projected_dim)
-    assert isinstance(projection, CoordinateSubset)
-    return CoordinateSubset(projection.sources[:1], projection.feature_dim)

@@ -3,9 +3,9 @@
 from itertools import permutations
 
 import torch
+from builders import random_episode, small_model
 from torch import Tensor
 
-from builders import random_episode, small_model
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tail.draw import Draw

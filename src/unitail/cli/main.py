@@ -6,11 +6,15 @@ from typing import Annotated
 import typer
 
 import unitail
+from unitail.cli import bank
 from unitail.cli.demo import demo
+from unitail.cli.train import train
 from unitail.errors import UserError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(demo)
+app.command()(train)
+app.add_typer(bank.app, name="bank")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Tasks, distributions of tasks, and losses (paper, section 2)."""
+"""Tasks and losses (paper, section 2)."""
 
 from typing import Protocol
 
@@ -58,14 +58,4 @@ class Task(Protocol):
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
         """Draw N-shot instances of this task: `shots` and `queries` rows of each class."""
-        ...
-
-
-class TaskSampler(Protocol):
-    """nu: a distribution of tasks."""
-
-    def sample(
-        self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
-    ) -> Episode:
-        """Draw one N-shot instance of each of `episodes` freshly drawn K-way tasks."""
         ...

@@ -1,15 +1,17 @@
 """A model is a folder: weights as safetensors, configuration as JSON."""
 
 import json
-import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidCheckpoint
+from unitail.folders import fresh_folder, recover_folder
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 
@@ -20,22 +22,24 @@ WEIGHTS_FILE = "model.safetensors"
 def save_model(model: Tail, folder: Path | str) -> Path:
     """Write `model` to `folder`, replacing what is there only once the new one is complete."""
     folder = Path(folder)
-    fresh = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(weights, fresh / WEIGHTS_FILE)
-    table = {"learner": "tail", "config": to_table(model.config)}
-    (fresh / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
-    if folder.exists():
-        shutil.rmtree(folder)
-    fresh.rename(folder)
+    with fresh_folder(folder) as fresh:
+        write_model(model.config, model.state_dict(), fresh)
     return folder
+
+
+def write_model(config: TailConfig, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Write the files of a model into an existing folder."""
+    save_file(
+        {name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS_FILE
+    )
+    table = {"learner": "tail", "config": to_table(config)}
+    (folder / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
 
 
 def load_model(folder: Path | str) -> Tail:
     """Read a model that `save_model` wrote."""
     folder = Path(folder)
+    recover_folder(folder)
     table = _read_config(folder / CONFIG_FILE)
     model = Tail(from_table(TailConfig, table["config"], f"{folder / CONFIG_FILE}: config"))
     try:

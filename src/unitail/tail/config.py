@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from unitail.configuration import require
+from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
 
@@ -38,6 +38,15 @@ class Normalisation(StrEnum):
     """Features are taken as they are."""
 
 
+CHOICES: dict[str, type[StrEnum]] = {
+    "visibility": Visibility,
+    "projection": ProjectionKind,
+    "reduction": Reduction,
+    "normalisation": Normalisation,
+}
+"""The fields of a configuration that name one of several ways."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TailConfig:
     """Everything that decides which function a TAIL model computes, but for its weights.
@@ -69,6 +78,8 @@ class TailConfig:
     """How features are scaled before the projection."""
 
     def __post_init__(self) -> None:
+        for name, kind in CHOICES.items():  # so that plain words will do
+            object.__setattr__(self, name, choice(kind, getattr(self, name), name))
         for name in ("projected_dim", "label_dim", "layers", "heads", "mlp_dim"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         require(

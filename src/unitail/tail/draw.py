@@ -20,6 +20,10 @@ class Draw:
     injection: Tensor
     """rho, the dictionary slot of each class: (B, K)."""
 
+    def part(self, episodes: slice) -> Self:
+        """Keep some episodes of the batch, as one of several processes does."""
+        return type(self)(self.projection.part(episodes), self.injection[episodes])
+
     def to(self, device: torch.device | str) -> Self:
         """Move to a device."""
         return type(self)(self.projection.to(device), self.injection.to(device))

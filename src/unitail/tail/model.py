@@ -53,18 +53,32 @@ class Tail(nn.Module):
         for part in (self.labels, self.tokens, self.transformer, self.head):
             part.initialise(generator)
 
-    def draw(
-        self, support: Support, generator: torch.Generator, active_slots: int | None = None
+    def draw(self, support: Support, generator: torch.Generator) -> Draw:
+        """Draw (pi, rho) for each episode of `support`, on the generator's device."""
+        return self.draw_for(
+            episodes=support.num_episodes,
+            ways=support.ways,
+            feature_dim=support.feature_dim,
+            generator=generator,
+        )
+
+    def draw_for(
+        self,
+        *,
+        episodes: int,
+        ways: int,
+        feature_dim: int,
+        generator: torch.Generator,
+        active_slots: int | None = None,
     ) -> Draw:
-        """Draw (pi, rho) for each episode of `support`, on the generator's device.
+        """Draw (pi, rho) for episodes of these sizes.
 
         `active_slots` restricts rho to the first slots, while the dictionary grows in training.
         """
         slots = self.config.dictionary_size if active_slots is None else active_slots
-        episodes = support.num_episodes
         return Draw(
-            injection=draw_injections(episodes, support.ways, slots, generator),
-            projection=self.projections.draw(episodes, support.feature_dim, generator),
+            injection=draw_injections(episodes, ways, slots, generator),
+            projection=self.projections.draw(episodes, feature_dim, generator),
         )
 
     def forward(self, episode: Episode, draw: Draw) -> Tensor:

@@ -22,6 +22,10 @@ class Projection(Protocol):
         """Project (B, rows, d_T) to (B, rows, d_data)."""
         ...
 
+    def part(self, episodes: slice) -> "Projection":
+        """Keep some episodes of the batch."""
+        ...
+
     def to(self, device: torch.device | str) -> "Projection":
         """Move to a device."""
         ...
@@ -45,6 +49,10 @@ class ExtendedPermutation:
         projected = features.new_zeros(*features.shape[:2], self.projected_dim)
         return projected.scatter(2, self.places.unsqueeze(1).expand_as(features), features)
 
+    def part(self, episodes: slice) -> "ExtendedPermutation":
+        """Keep some episodes of the batch."""
+        return ExtendedPermutation(self.places[episodes], self.projected_dim)
+
     def to(self, device: torch.device | str) -> "ExtendedPermutation":
         """Move to a device."""
         return ExtendedPermutation(self.places.to(device), self.projected_dim)
@@ -65,6 +73,10 @@ class LinearMap:
         """Multiply."""
         return features @ self.matrix.to(features.dtype)
 
+    def part(self, episodes: slice) -> "LinearMap":
+        """Keep some episodes of the batch."""
+        return self if len(self.matrix) == 1 else LinearMap(self.matrix[episodes])
+
     def to(self, device: torch.device | str) -> "LinearMap":
         """Move to a device."""
         return LinearMap(self.matrix.to(device))
@@ -82,6 +94,10 @@ class CoordinateSubset:
         """Gather the coordinates that were drawn."""
         sources = self.sources.unsqueeze(1).expand(-1, features.shape[1], -1)
         return features.gather(2, sources)
+
+    def part(self, episodes: slice) -> "CoordinateSubset":
+        """Keep some episodes of the batch."""
+        return CoordinateSubset(self.sources[episodes], self.feature_dim)
 
     def to(self, device: torch.device | str) -> "CoordinateSubset":
         """Move to a device."""

@@ -24,4 +24,8 @@ class Tokens(nn.Module):
         """Join (B, rows, d_data) features with (B, rows, d_label) or (d_label,) label parts."""
         label_part = label_part.expand(*projected.shape[:2], -1)
         tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
+        # Under autocast the whole residual stream takes the shorter type, which halves the
+        # memory traffic between matrix products; normalisation and projection came before.
+        if torch.is_autocast_enabled(tokens.device.type):
+            tokens = tokens.to(torch.get_autocast_dtype(tokens.device.type))
         return tokens  # (B, rows, hidden)

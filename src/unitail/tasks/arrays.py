@@ -15,7 +15,7 @@ from unitail.framework.checks import (
 )
 from unitail.framework.episode import Episode
 from unitail.framework.task import Loss, zero_one_loss
-from unitail.tasks.instances import check_counts, split_rows
+from unitail.tasks.instances import check_counts, distinct_places, split_rows
 
 
 class ArrayTask:
@@ -39,7 +39,8 @@ class ArrayTask:
         self.features, indices = _checked(features, class_indices)  # (rows, d_T), (rows,)
         self.class_sizes = torch.bincount(indices)  # (K,)
         self._check_enough(1)
-        self._members = _members(indices, self.class_sizes)  # (K, largest class)
+        self._order = indices.argsort(stable=True)  # rows of one class are neighbours
+        self._largest = int(self.class_sizes.max())
 
     @property
     def feature_dim(self) -> int:
@@ -58,13 +59,12 @@ class ArrayTask:
         check_counts(episodes=episodes, shots=shots, queries=queries)
         self._check_enough(shots + queries)
         device = generator.device
-        members, sizes = self._members.to(device), self.class_sizes.to(device)
-        # The places of the largest of independent keys are a uniform draw without replacement.
-        keys = torch.rand(episodes, *members.shape, generator=generator, device=device)
-        padding = torch.arange(members.shape[1], device=device) >= sizes.unsqueeze(1)
-        places = keys.masked_fill(padding, -1.0).topk(shots + queries, dim=2).indices
-        chosen = members.expand_as(keys).gather(2, places)  # (B, K, shots + queries)
-        return split_rows(self.features.to(device)[chosen], shots)
+        sizes, order = self.class_sizes.to(device), self._order.to(device)
+        places = distinct_places(
+            sizes.expand(episodes, -1), shots + queries, self._largest, generator
+        )  # (B, K, shots + queries)
+        starts = (sizes.cumsum(0) - sizes).unsqueeze(1)
+        return split_rows(self.features.to(device)[order[starts + places]], shots)
 
     def _check_enough(self, needed: int) -> None:
         """Refuse to draw more rows of a class than it has."""
@@ -99,14 +99,3 @@ def _checked(features: ArrayLike, class_indices: ArrayLike) -> tuple[Tensor, Ten
         )
     check_range(indices, ways, "task")
     return table[0], indices[0]
-
-
-def _members(class_indices: Tensor, class_sizes: Tensor) -> Tensor:
-    """List the rows of each class, padded with zeros to the largest class, (K, largest)."""
-    order = class_indices.argsort(stable=True)
-    classes = class_indices[order]
-    starts = class_sizes.cumsum(0) - class_sizes
-    places = torch.arange(len(order), device=order.device) - starts[classes]
-    members = order.new_zeros(len(class_sizes), int(class_sizes.max()))
-    members[classes, places] = order
-    return members

@@ -6,6 +6,9 @@ from torch import Tensor
 from unitail.errors import UserError
 from unitail.framework.episode import Episode, Query, Support
 
+KEYS_AT_ONCE = 2**26
+"""The random keys that are in memory at once where many rows are drawn."""
+
 
 def check_counts(*, episodes: int, shots: int, queries: int) -> None:
     """Refuse to draw none of something."""
@@ -14,20 +17,52 @@ def check_counts(*, episodes: int, shots: int, queries: int) -> None:
             raise UserError(f"{what} are too few", got=got, allowed="1 or more")
 
 
+def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
+    """Draw `count` different places among 0..size-1 for each size, in random order: (..., count).
+
+    No size is above `largest`, which is given because to look would be to wait for the device.
+    Where a size is below `count`, all its places come first; what follows is meaningless.
+
+    The keys of some sizes (B, ...) at a time are in memory. On a CPU the result does not depend on
+    how many that is; on a GPU `KEYS_AT_ONCE` is part of what identifies the random stream.
+    """
+    step = max(1, KEYS_AT_ONCE // (largest * max(1, sizes[0].numel())))
+    return torch.cat(
+        [_places(part, count, largest, generator) for part in torch.split(sizes, step)]
+    )
+
+
+def _places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
+    # The places of the largest of independent keys are a uniform draw without replacement.
+    keys = torch.rand(*sizes.shape, largest, generator=generator, device=sizes.device)
+    padding = torch.arange(largest, device=sizes.device) >= sizes.unsqueeze(-1)
+    return keys.masked_fill_(padding, -1.0).topk(count, dim=-1).indices
+
+
+def class_major(rows: Tensor, shots: int) -> Tensor:
+    """Put rows (B, K, shots + queries, ...) of each class in an episode's order: (B, n + m, ...).
+
+    The first `shots` of each class are its support; the queries follow all of the support.
+    """
+    return torch.cat([rows[:, :, :shots].flatten(1, 2), rows[:, :, shots:].flatten(1, 2)], dim=1)
+
+
+def assemble(features: Tensor, class_indices: Tensor, *, ways: int, num_support: int) -> Episode:
+    """Build episodes from features (B, n + m, d_T) and class indices (B, n + m), support first."""
+    support = Support(
+        features=features[:, :num_support], class_indices=class_indices[:, :num_support], ways=ways
+    )
+    query = Query(features=features[:, num_support:], class_indices=class_indices[:, num_support:])
+    return Episode(support=support, query=query)
+
+
 def split_rows(rows: Tensor, shots: int) -> Episode:
     """Split rows (B, K, shots + queries, d_T) of each class into support and query, class by class.
 
     The first `shots` rows of each class are its support.
     """
     episodes, ways, count, _ = rows.shape
-    classes = torch.arange(ways, device=rows.device).expand(episodes, ways)  # (B, K)
-    support = Support(
-        features=rows[:, :, :shots].flatten(1, 2),  # (B, K * shots, d_T)
-        class_indices=classes.repeat_interleave(shots, dim=1),
-        ways=ways,
+    classes = torch.arange(ways, device=rows.device)[:, None].expand(episodes, ways, count)
+    return assemble(
+        class_major(rows, shots), class_major(classes, shots), ways=ways, num_support=ways * shots
     )
-    query = Query(
-        features=rows[:, :, shots:].flatten(1, 2),  # (B, K * queries, d_T)
-        class_indices=classes.repeat_interleave(count - shots, dim=1),
-    )
-    return Episode(support=support, query=query)

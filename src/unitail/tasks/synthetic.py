@@ -12,7 +12,9 @@ from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.randomness import stream
-from unitail.tasks.instances import check_counts, split_rows
+from unitail.tasks.batching import BatchPlan, EpisodeRanges, draw_between
+from unitail.tasks.instances import assemble, check_counts, split_rows
+from unitail.tasks.shares import draw_classes
 
 BAYES_SAMPLES = 200_000
 """The rows that estimate a Bayes risk."""
@@ -129,28 +131,55 @@ class GaussianTasks:
         fine = 0 <= self.scale_spread < math.inf
         require(fine, "scale_spread", got=self.scale_spread, allowed="0 or more")
 
+    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+        """Draw the width and the shape of a batch."""
+        return ranges.draw_plan(
+            generator,
+            shots=ranges.draw_shots(generator),
+            source="gaussian",
+            feature_dim=self._draw_width(generator),
+        )
+
     def sample(
+        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
+    ) -> Episode:
+        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
+        means, scale = self._draw_tasks(plan.episodes, plan.ways, plan.feature_dim, generator)
+        classes = draw_classes(plan, generator)  # (B, n + m)
+        noise = torch.randn(
+            *classes.shape, plan.feature_dim, generator=generator, device=generator.device
+        )
+        index = classes.unsqueeze(2).expand_as(noise)
+        features = means.gather(1, index) + noise * scale.unsqueeze(1)  # (B, n + m, d_T)
+        return assemble(
+            features[part or slice(None)],
+            classes[part or slice(None)],
+            ways=plan.ways,
+            num_support=plan.num_support,
+        )
+
+    def instances(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
         """Draw an instance of each of `episodes` fresh tasks, on the device of the generator."""
-        check_counts(episodes=episodes, shots=shots, queries=queries)
-        means, scale = self._draw_tasks(episodes, ways, generator)
-        return split_rows(_noisy_rows(means, scale, shots + queries, generator), shots)
+        ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=queries)
+        return self.sample(self.plan(ranges, generator), generator)
 
     def task(
         self, *, ways: int, generator: torch.Generator, name: str = "gaussian"
     ) -> GaussianTask:
         """Draw one task, of which many instances can be drawn."""
-        means, scale = self._draw_tasks(1, ways, generator)
+        means, scale = self._draw_tasks(1, ways, self._draw_width(generator), generator)
         return GaussianTask(means=means[0], scale=scale[0], name=name)
 
+    def _draw_width(self, generator: torch.Generator) -> int:
+        return self.feature_dims[draw_between((0, len(self.feature_dims) - 1), generator)]
+
     def _draw_tasks(
-        self, episodes: int, ways: int, generator: torch.Generator
+        self, episodes: int, ways: int, width: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Draw class means (B, K, d_T) and noise scales (B, d_T)."""
         device = generator.device
-        choice = torch.randint(len(self.feature_dims), (), generator=generator, device=device)
-        width = self.feature_dims[int(choice)]
         low, high = (math.log(bound) for bound in self.separation)
         uniform = torch.rand(episodes, 1, 1, generator=generator, device=device)
         separation = (low + (high - low) * uniform).exp()  # (B, 1, 1)

@@ -1,61 +1,106 @@
 """How a model is meta-trained."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from unitail.configuration import require
 
 
+class OptimiserKind(StrEnum):
+    """What turns gradients into steps."""
+
+    ADAM = "adam"
+    """The paper's."""
+    ADAMW = "adamw"
+    """Adam with decoupled weight decay."""
+
+
+class Schedule(StrEnum):
+    """How the learning rate changes."""
+
+    COSINE = "cosine"
+    """A linear warm-up, then half a cosine."""
+    CYCLIC = "cyclic"
+    """The paper's circular schedule: a triangle that repeats."""
+
+
+class Precision(StrEnum):
+    """What numbers the matrix products are made in; weights and optimiser keep float32."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Episodes, optimiser and schedules of a meta-training run."""
+    """Optimiser and schedules of a meta-training run; its episodes are in `EpisodeRanges`."""
 
     steps: int
     """Optimiser steps, each on a fresh batch of episodes of one shape."""
-    tokens_per_step: int
-    """A batch holds as many episodes as fit into this many support and query tokens."""
-    ways: tuple[int, int]
-    """Least and most classes of an episode; each step draws a number between them."""
-    shots: tuple[int, int]
-    """Least and most labelled examples of a class."""
-    queries: int
-    """Queries of each class."""
     learning_rate: float
     """The largest learning rate."""
+    optimiser: OptimiserKind = OptimiserKind.ADAM
+    """Adam or AdamW."""
+    beta2: float = 0.98
+    """Adam's decay of squared gradients; 0.999 remembers longer."""
+    weight_decay: float = 0.0
+    """AdamW's decay."""
+    schedule: Schedule = Schedule.COSINE
+    """The course of the learning rate."""
     warmup_steps: int = 0
-    """Steps over which the learning rate rises; afterwards it falls as a cosine."""
+    """Steps over which the cosine schedule rises first."""
+    cycle_steps: int = 2000
+    """Steps of one triangle, up and down, of the cyclic schedule."""
     dictionary_growth: float = 0.0
     """Share of the run over which the dictionary grows from the most ways to all its slots."""
     clip_norm: float = 1.0
     """Gradients longer than this are shortened to it."""
+    precision: Precision = Precision.FLOAT32
+    """Numbers of the matrix products."""
+    compile: bool = False
+    """Compile the network; faster on a GPU after a slow first step."""
+    report_every: int = 20
+    """Steps between entries of the run log."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints."""
     seed: int = 0
     """Seed of weights, episodes and draws."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "tokens_per_step", "queries"):
+        for name in ("steps", "cycle_steps", "report_every", "checkpoint_every"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        for name, least in (("ways", 2), ("shots", 1)):
-            bounds = getattr(self, name)
-            require(
-                len(bounds) == 2 and least <= bounds[0] <= bounds[1],
-                name,
-                got=bounds,
-                allowed=f"[low, high] with {least} <= low <= high",
-            )
-        require(
-            self.learning_rate > 0,
-            "learning_rate",
-            got=self.learning_rate,
-            allowed="a positive number",
-        )
+        for name in ("learning_rate", "clip_norm"):
+            require(getattr(self, name) > 0, name, got=getattr(self, name), allowed="above 0")
         require(
             0 <= self.warmup_steps < self.steps,
             "warmup_steps",
             got=self.warmup_steps,
             allowed=f"0 to {self.steps - 1}, fewer than the steps",
         )
-        require(
-            0 <= self.dictionary_growth <= 1,
-            "dictionary_growth",
-            got=self.dictionary_growth,
-            allowed="a share between 0 and 1",
-        )
+        for name in ("dictionary_growth", "weight_decay", "beta2"):
+            value = getattr(self, name)
+            require(0 <= value <= 1, name, got=value, allowed="between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationConfig:
+    """When and on what a run is validated: classes, or synthetic tasks, kept out of training."""
+
+    every: int = 500
+    """Steps between validations; the last step is always validated."""
+    episodes: int = 200
+    """Episodes for each number of shots; a multiple of the batches' multiple."""
+    ways: int = 5
+    """Classes of an episode."""
+    shots: tuple[int, ...] = (1, 5)
+    """Labelled examples of a class; the best checkpoint has the best mean over these."""
+    queries: int = 10
+    """Queries of a class."""
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "every", got=self.every, allowed="1 or more")
+        require(self.episodes >= 8, "episodes", got=self.episodes, allowed="8 or more")
+        require(self.ways >= 2, "ways", got=self.ways, allowed="2 or more")
+        require(self.queries >= 1, "queries", got=self.queries, allowed="1 or more")
+        fine = bool(self.shots) and min(self.shots) >= 1
+        require(fine, "shots", got=self.shots, allowed="one or more numbers of 1 or more")

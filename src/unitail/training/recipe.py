@@ -1,17 +1,47 @@
 """A recipe: one TOML file that says all about a training run."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import from_table, to_table
+from unitail.configuration import from_table, require, to_table
 from unitail.errors import InvalidConfig
 from unitail.tail.config import TailConfig, preset
+from unitail.tasks.batching import EpisodeRanges
+from unitail.tasks.random_networks import RandomNetworkTasks
 from unitail.tasks.synthetic import GaussianTasks
-from unitail.training.config import TrainingConfig
+from unitail.training.config import TrainingConfig, ValidationConfig
 
-PARTS = ("model", "tasks", "training")
+
+@dataclass(frozen=True, kw_only=True)
+class BankChoice:
+    """Feature banks to train on, and the classes of them that validation keeps to itself."""
+
+    banks: tuple[str, ...]
+    """Patterns ENCODER/DATASET under the folder of banks, for instance "efflite0/*"."""
+    held_out_from: tuple[str, ...]
+    """Data sets of which some classes are kept out of training, in every encoder's features."""
+    held_out: float = 0.2
+    """The share of their classes that is kept out, for validation."""
+    data_set_weights: dict[str, float] = field(default_factory=dict)
+    """A factor on how often a data set's turn comes, by name; it is 1 for the others."""
+
+    def __post_init__(self) -> None:
+        for name in ("banks", "held_out_from"):
+            require(bool(getattr(self, name)), name, got="none", allowed="one or more")
+        require(0 < self.held_out < 1, "held_out", got=self.held_out, allowed="between 0 and 1")
+
+
+SOURCE_KINDS = {
+    "gaussian": GaussianTasks,
+    "random_networks": RandomNetworkTasks,
+    "banks": BankChoice,
+}
+"""What tasks can come from, by the name of the recipe's table."""
+
+SourceConfig = GaussianTasks | RandomNetworkTasks | BankChoice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,16 +49,36 @@ class Recipe:
     """The model, the tasks it is trained on, and how."""
 
     model: TailConfig
-    tasks: GaussianTasks
+    episodes: EpisodeRanges
+    sources: tuple[SourceConfig, ...]
+    """Where tasks come from; each batch is of one source."""
+    source_weights: tuple[float, ...]
+    """How often each source's turn comes."""
     training: TrainingConfig
+    validation: ValidationConfig
 
     def __post_init__(self) -> None:
-        if self.training.ways[1] > self.model.dictionary_size:
+        require(bool(self.sources), "sources", got="none", allowed=", ".join(SOURCE_KINDS))
+        if self.episodes.ways[1] > self.model.dictionary_size:
             raise InvalidConfig(
-                "training.ways asks for more classes than the dictionary has slots",
-                got=self.training.ways[1],
+                "episodes.ways asks for more classes than the dictionary has slots",
+                got=self.episodes.ways[1],
                 allowed=f"at most {self.model.dictionary_size}",
             )
+        if self.training.compile and not self.episodes.one_shape:
+            raise InvalidConfig(
+                "a compiled network needs episodes of one shape",
+                got=f"ways {self.episodes.ways}, shots {self.episodes.shots}",
+                allowed="compile = false, or ranges of one number each",
+                remedy="Each new shape would be compiled anew, for up to a minute.",
+            )
+        multiple = self.episodes.multiple
+        require(
+            self.validation.episodes % multiple == 0,
+            "validation.episodes",
+            got=self.validation.episodes,
+            allowed=f"a multiple of episodes.multiple, {multiple}",
+        )
 
 
 def read_recipe(path: Path | str) -> Recipe:
@@ -44,16 +94,26 @@ def read_recipe(path: Path | str) -> Recipe:
         raise InvalidConfig(
             f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
         ) from error
-    if set(table) != set(PARTS):
+    return recipe_from_table(table, str(path))
+
+
+def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
+    """Build a recipe from the tables of a file."""
+    needed, known = {"model", "episodes", "sources", "training"}, {"validation"}
+    if not needed <= set(table) <= needed | known:
         raise InvalidConfig(
-            f"{path} does not have the parts of a recipe",
+            f"{where} does not have the parts of a recipe",
             got=", ".join(f"[{name}]" for name in table) or "none",
-            allowed=", ".join(f"[{name}]" for name in PARTS),
+            allowed="[model], [episodes], [sources.KIND], [training] and perhaps [validation]",
         )
+    pairs = [_source(kind, fields) for kind, fields in table["sources"].items()]
     return Recipe(
         model=_model_config(table["model"]),
-        tasks=from_table(GaussianTasks, table["tasks"], "tasks"),
+        episodes=from_table(EpisodeRanges, table["episodes"], "episodes"),
+        sources=tuple(source for _, source in pairs),
+        source_weights=tuple(weight for weight, _ in pairs),
         training=from_table(TrainingConfig, table["training"], "training"),
+        validation=from_table(ValidationConfig, table.get("validation", {}), "validation"),
     )
 
 
@@ -62,3 +122,21 @@ def _model_config(table: dict[str, Any]) -> TailConfig:
     changes = dict(table)
     base = preset(changes.pop("preset", "paper"))
     return from_table(TailConfig, {**to_table(base), **changes}, "model")
+
+
+def _source(kind: str, table: Mapping[str, Any]) -> tuple[float, SourceConfig]:
+    if kind not in SOURCE_KINDS:
+        raise InvalidConfig(
+            "unknown source of tasks", got=f"[sources.{kind}]", allowed=", ".join(SOURCE_KINDS)
+        )
+    fields = dict(table)
+    weight = fields.pop("weight", 1.0)
+    where = f"sources.{kind}"
+    require(
+        isinstance(weight, int | float) and weight > 0,
+        f"{where}.weight",
+        got=weight,
+        allowed="a number above 0",
+    )
+    source: SourceConfig = from_table(SOURCE_KINDS[kind], fields, where)
+    return float(weight), source

@@ -1,26 +1,38 @@
-"""What changes in the course of a run, as functions of the step."""
+"""What changes in the course of a run, as functions of the step: a resumed run needs no state."""
 
 import math
 
-from unitail.training.config import TrainingConfig
+from unitail.training.config import Schedule, TrainingConfig
 
 FINAL_SHARE = 0.02
-"""The learning rate ends at this share of its largest value."""
+"""The cosine ends at this share of the largest learning rate."""
+CYCLE_FLOOR = 0.1
+"""The cyclic schedule starts and turns at this share of the largest learning rate."""
 
 
 def learning_rate(step: int, config: TrainingConfig) -> float:
-    """Rise linearly over the warm-up, then fall as half a cosine."""
-    if step < config.warmup_steps:
-        return config.learning_rate * (step + 1) / config.warmup_steps
-    progress = (step - config.warmup_steps) / (config.steps - config.warmup_steps)
-    share = 0.5 * (1 + math.cos(math.pi * progress))
-    return config.learning_rate * (FINAL_SHARE + (1 - FINAL_SHARE) * share)
+    """Return the learning rate of a step."""
+    if config.schedule is Schedule.CYCLIC:
+        return config.learning_rate * _triangle(step, config)
+    return config.learning_rate * _cosine(step, config)
 
 
-def active_slots(step: int, dictionary_size: int, config: TrainingConfig) -> int:
+def active_slots(step: int, ways: int, dictionary_size: int, config: TrainingConfig) -> int:
     """Grow the dictionary linearly, from the most ways of an episode to all its slots."""
     growing_steps = config.dictionary_growth * config.steps
     if step >= growing_steps:
         return dictionary_size
-    first = config.ways[1]
-    return first + int((dictionary_size - first) * step / growing_steps)
+    return ways + int((dictionary_size - ways) * step / growing_steps)
+
+
+def _cosine(step: int, config: TrainingConfig) -> float:
+    if step < config.warmup_steps:
+        return (step + 1) / config.warmup_steps
+    progress = (step - config.warmup_steps) / (config.steps - config.warmup_steps)
+    return FINAL_SHARE + (1 - FINAL_SHARE) * 0.5 * (1 + math.cos(math.pi * progress))
+
+
+def _triangle(step: int, config: TrainingConfig) -> float:
+    half = config.cycle_steps / 2
+    distance = abs(step % config.cycle_steps - half) / half  # 1 at the turns, 0 at the top
+    return CYCLE_FLOOR + (1 - CYCLE_FLOOR) * (1 - distance)

@@ -1,82 +1,215 @@
 """The meta-training loop: sample, draw, forward, loss, backward, clip, step."""
 
+import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unitail.framework.episode import Episode
-from unitail.framework.task import TaskSampler
+from unitail.errors import NonFiniteLoss
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.training.config import TrainingConfig
+from unitail.tasks.batching import BatchPlan, EpisodeSource
+from unitail.training.batches import draw_batch
+from unitail.training.config import OptimiserKind, Precision, TrainingConfig
 from unitail.training.objective import query_loss
+from unitail.training.processes import Processes
+from unitail.training.recipe import Recipe
+from unitail.training.run_folder import Progress, RunFolder
+from unitail.training.runlog import Entry, RunLog
 from unitail.training.schedules import active_slots, learning_rate
+from unitail.training.state import collect_state, restore_state
+from unitail.training.stopping import StopRequest
+from unitail.training.validation import Validator
 
 
-@dataclass(frozen=True)
-class StepReport:
-    """What a training step did."""
+class Trainer:
+    """One run of a recipe, in a folder from which it can be resumed at any time.
 
-    step: int
-    """Steps done so far, this one included."""
-    episodes: int
-    """Episodes in this step."""
-    ways: int
-    """Classes in each of its episodes; chance has a loss of log(ways)."""
-    loss: float
-    """Mean cross-entropy of its queries."""
-
-
-def meta_train(
-    model: Tail,
-    tasks: TaskSampler,
-    config: TrainingConfig,
-    on_step: Callable[[StepReport], None] = lambda report: None,
-) -> Tail:
-    """Train `model` in place on episodes of `tasks`; `on_step` hears of every step.
-
-    The randomness of a step depends on the seed and the step's number alone.
+    The randomness of a step depends on the seed and the step's number alone, so a resumed run goes
+    on exactly as if it had never stopped.
     """
-    device = model.labels.embeddings.device
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-    for step in range(config.steps):
-        generator = stream(config.seed, "training", step, device=device)
-        episode = sample_episode(tasks, config, generator)
-        slots = active_slots(step, model.config.dictionary_size, config)
-        draw = model.draw(episode.support, generator, slots)
 
-        loss = query_loss(model(episode, draw), episode.query)
-        optimiser.zero_grad(set_to_none=True)
+    def __init__(
+        self,
+        recipe: Recipe,
+        folder: Path,
+        source: EpisodeSource,
+        validation_source: EpisodeSource,
+        *,
+        processes: Processes,
+        on_entry: Callable[[Entry], None] = lambda entry: None,
+        tensorboard: bool = False,
+    ) -> None:
+        self.recipe = recipe
+        self.config: TrainingConfig = recipe.training
+        self.source = source
+        self.processes = processes
+        self.on_entry = on_entry
+        self.folder = RunFolder(folder)
+        self.model = Tail(recipe.model, seed=self.config.seed)
+        self.distributed = processes.distribute(self.model)
+        if self.config.compile:
+            self.distributed.compile()
+        self.optimiser = make_optimiser(self.distributed, self.config)
+        self.validator = Validator(
+            validation_source, recipe.validation, self.model, processes, self.config.seed
+        )
+        self.log = RunLog(folder, tensorboard=tensorboard) if processes.is_main else None
+        self.best: float | None = None
+        self.finished = False
+        self._unreported: list[tuple[int, BatchPlan, Tensor]] = []
+        self._clock = time.perf_counter()
+
+    def run(self) -> Tail:
+        """Train from the last checkpoint, or from the start, to the end; SIGTERM saves and leaves.
+
+        The model returned is this process's own; the files in the folder are the run's result.
+        """
+        start = self.resume()
+        with StopRequest() as stop:
+            for step in range(start, self.config.steps):
+                plan, loss = self.step(step)
+                self._unreported.append((step, plan, loss))
+                done, last = step + 1, step + 1 == self.config.steps
+                if done % self.config.report_every == 0 or last:
+                    self._report()
+                if done % self.recipe.validation.every == 0 or last:
+                    self._validate(done)
+                if done % self.config.checkpoint_every == 0 or last:
+                    self._save(done)
+                if self._should_stop(stop, done) and not last:
+                    self._save(done)
+                    return self.model
+        self._finish()
+        return self.model
+
+    def step(self, step: int) -> tuple[BatchPlan, Tensor]:
+        """Make one step; return what it trained on and its loss, still on the device."""
+        config, device = self.config, self.processes.device
+        plan = self.source.plan(self.recipe.episodes, stream(config.seed, "plan", step))
+        generator = stream(config.seed, "batch", step, device=device)
+        ways, size = self.recipe.episodes.ways[1], self.model.config.dictionary_size
+        slots = active_slots(step, ways, size, config)
+        part = self.processes.part(plan)
+        episode, draw = draw_batch(self.source, plan, self.model, generator, part, slots)
+
+        half = config.precision is Precision.BFLOAT16
+        with torch.autocast(device.type, torch.bfloat16, enabled=half), self._kernels():
+            loss = query_loss(self.distributed(episode, draw), episode.query)
+        self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        for group in optimiser.param_groups:
+        nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)
+        for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(step, config)
-        optimiser.step()
-        on_step(StepReport(step + 1, episode.support.num_episodes, episode.ways, loss.item()))
-    return model
+        self.optimiser.step()
+        return plan, loss.detach()
+
+    def resume(self) -> int:
+        """Restore the newest checkpoint, if there is one; return the steps done."""
+        if self.processes.is_main:
+            self.folder.claim(self.recipe)
+            self.folder.recover()
+        self.processes.wait()
+        checkpoints = self.folder.checkpoints()
+        if not checkpoints:
+            if self.log is not None:
+                self.log.rewind(0)
+            return 0
+        state, progress = self.folder.load(checkpoints[-1])
+        restore_state(self.distributed, self.optimiser, state)
+        self.best = progress.best
+        if self.log is not None:
+            self.log.rewind(progress.step)
+        return progress.step
+
+    def _kernels(self) -> AbstractContextManager[None]:
+        """Choose among attention kernels: cuDNN's prepare for each shape anew, for a second."""
+        if self.recipe.episodes.one_shape:
+            return nullcontext()
+        kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        return sdpa_kernel(kernels)
+
+    def _report(self) -> None:
+        """Look at the losses since the last report; the only wait for the device in the loop."""
+        steps, plans, losses = zip(*self._unreported, strict=True)
+        self._unreported.clear()
+        values = self.processes.mean(torch.stack(losses)).tolist()
+        for step, plan, value in zip(steps, plans, values, strict=True):
+            if not math.isfinite(value):
+                raise NonFiniteLoss(
+                    f"the loss of step {step} is not finite",
+                    got=f"{value} on {plan.episodes} episodes of {plan.source}"
+                    f" ({plan.ways} ways, {plan.shots} shots)",
+                    allowed="a finite number",
+                )
+        now = time.perf_counter()
+        seconds, self._clock = now - self._clock, now
+        self._write(
+            {
+                "step": steps[-1] + 1,
+                "loss": sum(values) / len(values),
+                "share_of_chance": sum(map(_share_of_chance, values, plans)) / len(values),
+                "learning_rate": learning_rate(steps[-1], self.config),
+                "episodes_per_second": sum(plan.episodes for plan in plans) / seconds,
+            }
+        )
+
+    def _validate(self, done: int) -> None:
+        """Measure on held-out episodes; keep the model if it is the best so far."""
+        if self._unreported:
+            self._report()
+        found = self.validator.measure(self.distributed)
+        self._write({"step": done, **found})
+        if self.best is None or found["score"] > self.best:
+            self.best = found["score"]
+            state = collect_state(self.distributed, self.optimiser)
+            if self.processes.is_main:
+                self.folder.save_model(self.folder.best, self.recipe.model, state)
+        self._clock = time.perf_counter()
+
+    def _save(self, done: int) -> None:
+        """Write a checkpoint, unless a loss since the last report was not finite."""
+        if self._unreported:
+            self._report()
+        state = collect_state(self.distributed, self.optimiser)
+        if self.processes.is_main:
+            self.folder.save(self.recipe.model, state, Progress(done, self.best))
+        self.processes.wait()
+
+    def _finish(self) -> None:
+        state = collect_state(self.distributed, self.optimiser)
+        if self.processes.is_main:
+            self.folder.save_model(self.folder.model, self.recipe.model, state)
+        self.processes.wait()
+        self.finished = True
+
+    def _should_stop(self, stop: StopRequest, done: int) -> bool:
+        """Agree with the other processes, which costs a wait, only where one is due anyway."""
+        if self.processes.count > 1 and done % self.config.report_every:
+            return False
+        return self.processes.any(stop.asked)
+
+    def _write(self, entry: Entry) -> None:
+        if self.log is not None:
+            self.log.write(entry)
+            self.on_entry(entry)
 
 
-def sample_episode(
-    tasks: TaskSampler, config: TrainingConfig, generator: torch.Generator
-) -> Episode:
-    """Draw the shape of a step's episodes, then as many episodes as its tokens allow."""
-    ways = draw_between(config.ways, generator)
-    shots = draw_between(config.shots, generator)
-    tokens = ways * (shots + config.queries)
-    return tasks.sample(
-        episodes=max(1, config.tokens_per_step // tokens),
-        ways=ways,
-        shots=shots,
-        queries=config.queries,
-        generator=generator,
+def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Build the optimiser that the recipe names."""
+    kind = torch.optim.AdamW if config.optimiser is OptimiserKind.ADAMW else torch.optim.Adam
+    weight_decay = config.weight_decay if config.optimiser is OptimiserKind.ADAMW else 0.0
+    fused = all(parameter.is_cuda for parameter in model.parameters())
+    return kind(
+        model.parameters(), betas=(0.9, config.beta2), weight_decay=weight_decay, fused=fused
     )
 
 
-def draw_between(bounds: tuple[int, int], generator: torch.Generator) -> int:
-    """Draw a whole number uniformly, both bounds included."""
-    low, high = bounds
-    return int(
-        torch.randint(low, high + 1, (), generator=generator, device=generator.device).item()
-    )
+def _share_of_chance(loss: float, plan: BatchPlan) -> float:
+    """Return the loss in units of what guessing costs."""
+    return loss / math.log(plan.ways)

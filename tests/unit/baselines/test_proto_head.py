@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
+from builders import random_episode
 from sklearn.neighbors import NearestCentroid
 
-from builders import random_episode
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.errors import InvalidEpisode
 from unitail.framework.learner import Paradigm

@@ -15,7 +15,7 @@ sizes = settings(
 
 @st.composite
 def episodes(draw: st.DrawFn) -> Episode:
-    return GaussianTasks(feature_dims=(draw(st.integers(1, 20)),)).sample(
+    return GaussianTasks(feature_dims=(draw(st.integers(1, 20)),)).instances(
         episodes=draw(st.integers(1, 3)),
         ways=draw(st.integers(2, 6)),
         shots=draw(st.integers(1, 3)),

@@ -44,3 +44,9 @@ def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
 def test_values_out_of_range_are_refused(field: str, value: int, message: str) -> None:
     with pytest.raises(InvalidConfig, match=message):
         preset("tiny", **{field: value})
+
+
+def test_plain_words_name_the_ways_to_choose_from() -> None:
+    assert preset("tiny", visibility="joint").visibility is Visibility.JOINT
+    with pytest.raises(InvalidConfig, match="visibility is unknown: got both; allowed: isolated"):
+        preset("tiny", visibility="both")

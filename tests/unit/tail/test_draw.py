@@ -1,6 +1,6 @@
 import pytest
-
 from builders import random_support, small_model
+
 from unitail.errors import DrawMismatch
 from unitail.randomness import stream
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-
 from builders import random_episode, small_model
+
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.learner import InducedInference, Paradigm
 from unitail.nn.visibility import Visibility

@@ -9,9 +9,9 @@ from scipy import integrate, stats
 from torch.distributions import Normal
 
 from unitail.configuration import from_table
-from unitail.errors import InvalidConfig, InvalidEpisode, UserError
+from unitail.errors import InvalidConfig, UserError
 from unitail.framework.episode import Episode
-from unitail.framework.task import Task, TaskSampler, log_loss
+from unitail.framework.task import Task, log_loss
 from unitail.randomness import stream
 from unitail.tasks.synthetic import GaussianTask, GaussianTasks
 
@@ -111,8 +111,7 @@ def test_wrong_tasks_are_refused(changes: dict[str, Any], message: str) -> None:
 def test_episodes_have_the_shape_asked_for(
     episodes: int, ways: int, shots: int, queries: int, width: int
 ) -> None:
-    sampler: TaskSampler = GaussianTasks(feature_dims=(width,))
-    episode = sampler.sample(
+    episode = GaussianTasks(feature_dims=(width,)).instances(
         episodes=episodes, ways=ways, shots=shots, queries=queries, generator=stream(0)
     )
     episode.check_values()
@@ -123,7 +122,9 @@ def test_episodes_have_the_shape_asked_for(
 
 
 def _draw(sampler: GaussianTasks, seed: int = 0, shots: int = 1, ways: int = 5) -> Episode:
-    return sampler.sample(episodes=100, ways=ways, shots=shots, queries=5, generator=stream(seed))
+    return sampler.instances(
+        episodes=100, ways=ways, shots=shots, queries=5, generator=stream(seed)
+    )
 
 
 def test_all_widths_occur() -> None:
@@ -217,6 +218,8 @@ def test_wrong_laws_are_refused(changes: dict[str, Any], message: str) -> None:
 def test_wrong_counts_are_refused() -> None:
     counts = {"episodes": 2, "ways": 3, "shots": 1, "queries": 1}
     with pytest.raises(UserError, match="shots are too few: got 0"):
-        GaussianTasks().sample(**{**counts, "shots": 0}, generator=stream(0))
-    with pytest.raises(InvalidEpisode, match="a task needs at least two classes: got ways=1"):
-        GaussianTasks().sample(**{**counts, "ways": 1}, generator=stream(0))
+        GaussianTasks().instances(**{**counts, "shots": 0}, generator=stream(0))
+    with pytest.raises(
+        UserError, match=r"ways is out of range: got \(1, 1\); allowed: .* 2 <= low"
+    ):
+        GaussianTasks().instances(**{**counts, "ways": 1}, generator=stream(0))

@@ -1,61 +1,65 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
+from short_runs import TABLE, tables, write_recipe
 
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
-from unitail.training.recipe import read_recipe
-
-GOOD = """
-[model]
-preset = "tiny"
-visibility = "joint"
-[tasks]
-feature_dims = [8]
-[training]
-steps = 3
-tokens_per_step = 100
-ways = [2, 3]
-shots = [1, 2]
-queries = 2
-learning_rate = 1e-3
-"""
-
-
-def recipe(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "recipe.toml"
-    path.write_text(text)
-    return path
+from unitail.tasks.random_networks import RandomNetworkTasks
+from unitail.tasks.synthetic import GaussianTasks
+from unitail.training.recipe import BankChoice, read_recipe, recipe_from_table
 
 
 def test_a_recipe_starts_from_a_preset_and_changes_it(tmp_path: Path) -> None:
-    found = read_recipe(recipe(tmp_path, GOOD))
-    assert found.model.projected_dim == 64
+    changes = {"model": {"visibility": "joint"}, "sources": {"random_networks": {"weight": 3}}}
+    found = read_recipe(write_recipe(tmp_path / "recipe.toml", **changes))
+    assert found.model.projected_dim == 16
     assert found.model.visibility is Visibility.JOINT
-    assert found.training.ways == (2, 3)
-    assert found.tasks.feature_dims == (8,)
+    assert found.episodes.ways == (2, 4)
+    assert found.sources == (GaussianTasks(feature_dims=(8, 12)), RandomNetworkTasks())
+    assert found.source_weights == (1.0, 3.0)
+
+
+def test_banks_are_chosen_by_patterns() -> None:
+    fields = {"banks": ["a/*"], "held_out_from": ["x"], "data_set_weights": {"y": 2}}
+    found = recipe_from_table({**TABLE, "sources": {"banks": fields}}, "test")
+    expected = BankChoice(banks=("a/*",), held_out_from=("x",), data_set_weights={"y": 2.0})
+    assert found.sources == (expected,)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("changes", "message"),
     [
-        ("steps = 3", "stepz = 3", r"unknown key in \[training\]: got stepz; allowed: steps"),
-        ("steps = 3", 'steps = "3"', "training.steps has the wrong type: got '3'; allowed: int"),
-        ('"joint"', '"both"', "visibility is unknown: got both; allowed: isolated, joint, causal"),
-        ('"tiny"', '"huge"', "unknown preset: got huge"),
-        ("[tasks]", "[data]", r"got \[model\], \[data\], \[training\]; allowed: \[model\]"),
-        ("[tasks]", "[tasks", "is not valid TOML"),
-        ("ways = [2, 3]", "ways = [2, 17]", "more classes than the dictionary has slots: got 17"),
+        ({"training": {"stepz": 3}}, r"unknown key in \[training\]: got stepz; allowed: steps"),
+        ({"training": {"steps": "3"}}, "training.steps has the wrong type: got '3'; allowed: int"),
+        ({"model": {"visibility": "both"}}, "visibility is unknown: got both; allowed: isolated"),
+        ({"model": {"preset": "huge"}}, "unknown preset: got huge"),
+        ({"sources": {"dreams": {}}}, r"unknown source of tasks: got \[sources.dreams\]"),
+        ({"sources": {"gaussian": {"weight": 0}}}, "sources.gaussian.weight is out of range"),
+        ({"episodes": {"ways": [2, 7]}}, "more classes than the dictionary has slots: got 7"),
+        ({"validation": {"episodes": 17}}, "allowed: a multiple of episodes.multiple, 8"),
     ],
 )
-def test_a_mistake_in_a_recipe_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_mistake_in_a_recipe_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidConfig, match=message):
-        read_recipe(recipe(tmp_path, GOOD.replace(old, new)))
+        recipe_from_table(tables(**changes), "test")
 
 
-def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
+def test_a_missing_part_is_named() -> None:
+    table = {name: part for name, part in TABLE.items() if name != "episodes"}
+    with pytest.raises(InvalidConfig, match=r"got \[model\], .*; allowed: \[model\], \[episodes\]"):
+        recipe_from_table(table, "test")
+    with pytest.raises(InvalidConfig, match="sources is out of range: got none"):
+        recipe_from_table({**TABLE, "sources": {}}, "test")
+
+
+def test_a_file_that_is_no_recipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match=r"none\.toml: No such file"):
         read_recipe(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[model")
+    with pytest.raises(InvalidConfig, match="is not valid TOML"):
+        read_recipe(tmp_path / "bad.toml")
 
 
 @pytest.mark.parametrize("path", sorted(Path("recipes").glob("*.toml")), ids=str)

@@ -1,44 +1,60 @@
 """Learning for real: seconds of meta-training, then tasks that were never seen."""
 
-import math
+import os
+import signal
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 import torch
+from short_runs import entries, short_recipe, weights
 
 from unitail.baselines.proto_head import ProtoHead
+from unitail.errors import NonFiniteLoss
+from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
-from unitail.nn.visibility import Visibility
+from unitail.learners.checkpoint import load_model
 from unitail.randomness import stream
-from unitail.tail.config import TailConfig
 from unitail.tail.learner import TailLearner
 from unitail.tail.model import Tail
+from unitail.tasks.batching import BatchPlan
 from unitail.tasks.synthetic import GaussianTasks
-from unitail.training.config import TrainingConfig
-from unitail.training.trainer import StepReport, draw_between, meta_train
+from unitail.training.processes import Processes
+from unitail.training.recipe import Recipe
+from unitail.training.runlog import Entry
+from unitail.training.sources import build_sources
+from unitail.training.trainer import Trainer
 
-MODEL = TailConfig(
-    projected_dim=16, label_dim=16, hidden_dim=32, layers=2, heads=2, mlp_dim=64, dictionary_size=6
-)
-TASKS = GaussianTasks(feature_dims=(8, 12, 16), separation=(2.0, 4.0))
-TRAINING = TrainingConfig(
-    steps=350,
-    tokens_per_step=2000,
-    ways=(3, 4),
-    shots=(1, 4),
-    queries=3,
-    learning_rate=4e-3,
-    warmup_steps=20,
+TASKS: dict[str, Any] = {"feature_dims": [8, 12, 16], "separation": [2.0, 4.0]}
+LEARNING = short_recipe(
+    model={"label_dim": 16, "hidden_dim": 32, "mlp_dim": 64},
+    episodes={"ways": [3, 4], "shots": [1, 4], "queries": 3, "tokens": 2000},
+    sources={"gaussian": TASKS},
+    training={"steps": 350, "learning_rate": 4e-3, "warmup_steps": 20, "checkpoint_every": 350},
+    validation={"every": 350, "episodes": 40},
 )
 UNSEEN_WIDTH, UNSEEN_WAYS = 10, 5
 
 
+def train(
+    recipe: Recipe, folder: Path, on_entry: Callable[[Entry], None] = lambda entry: None
+) -> Trainer:
+    source, validation = build_sources(recipe, None)
+    processes = Processes(cpu=True)
+    trainer = Trainer(recipe, folder, source, validation, processes=processes, on_entry=on_entry)
+    trainer.run()
+    return trainer
+
+
 def accuracy_on_unseen_tasks(learner: Inference) -> MeanInterval:
     """Measure on fresh tasks of a width and a number of classes that training never had."""
-    tasks = replace(TASKS, feature_dims=(UNSEEN_WIDTH,))
-    episode = tasks.sample(
+    tasks = GaussianTasks(feature_dims=(UNSEEN_WIDTH,), separation=(2.0, 4.0))
+    episode = tasks.instances(
         episodes=300, ways=UNSEEN_WAYS, shots=3, queries=4, generator=stream(99, "unseen")
     )
     answers = learner.infer(episode.support, episode.query.features).argmax(-1)
@@ -47,45 +63,131 @@ def accuracy_on_unseen_tasks(learner: Inference) -> MeanInterval:
 
 
 @cache
-def trained() -> tuple[Tail, list[StepReport]]:
-    reports: list[StepReport] = []
-    return meta_train(Tail(MODEL), TASKS, TRAINING, on_step=reports.append), reports
+def trained() -> Path:
+    folder = Path(mkdtemp())
+    train(LEARNING, folder)
+    return folder
 
 
 def test_an_untrained_model_guesses() -> None:
-    chance = 1 / UNSEEN_WAYS
-    found = accuracy_on_unseen_tasks(TailLearner(Tail(MODEL), num_draws=4))
-    assert found.high < chance + 0.1
+    found = accuracy_on_unseen_tasks(TailLearner(Tail(LEARNING.model), num_draws=4))
+    assert found.high < 1 / UNSEEN_WAYS + 0.1
 
 
 def test_a_trained_model_learns_tasks_it_has_never_seen() -> None:
     """Far above what no training can give, though neither width nor classes were trained on."""
-    model, _ = trained()
+    model = load_model(trained() / "model")
     found = accuracy_on_unseen_tasks(TailLearner(model, num_draws=4))
     assert found.low > 0.6
     assert found.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
 
 
-def test_the_loss_falls_from_chance() -> None:
-    _, reports = trained()
-    shares = [report.loss / math.log(report.ways) for report in reports]
-    assert sum(shares[:5]) / 5 > 0.9
-    assert sum(shares[-20:]) / 20 < 0.6
-    assert [report.step for report in reports] == list(range(1, TRAINING.steps + 1))
+def test_the_log_tells_how_it_went() -> None:
+    log = entries(trained())
+    shares = [entry["share_of_chance"] for entry in log if "loss" in entry]
+    assert shares[0] > 0.9
+    assert shares[-1] < 0.6
+    validation = log[-1]["validation"]["1-shot"]
+    assert validation["episodes"] == 40
+    assert validation["accuracy"] > 0.5
+    assert 0.5 < validation["prototypes"] <= 1
 
 
-@pytest.mark.parametrize("visibility", Visibility)
-def test_the_same_seed_gives_the_same_weights(visibility: Visibility) -> None:
-    short = replace(TRAINING, steps=3, warmup_steps=0, tokens_per_step=200)
-    config = replace(MODEL, visibility=visibility)
-    one, same, other = (
-        meta_train(Tail(config), TASKS, replace(short, seed=seed)).state_dict()
-        for seed in (0, 0, 1)
-    )
-    assert all(torch.equal(one[name], same[name]) for name in one)
-    assert any(not torch.equal(one[name], other[name]) for name in one)
+def test_the_best_model_is_the_one_with_the_best_validation(tmp_path: Path) -> None:
+    recipe = short_recipe(validation={"every": 2, "shots": [1, 2]})
+    scores: dict[int, float] = {}
+
+    def watch(entry: Entry) -> None:
+        if "score" in entry:
+            scores[entry["step"]] = entry["score"]
+
+    trainer = train(recipe, tmp_path, watch)
+    assert trainer.best == max(scores.values())
+    best = max(scores, key=lambda step: scores[step])
+    if best == recipe.training.steps:
+        assert _same(weights(tmp_path / "best"), weights(tmp_path / "model"))
+    else:
+        assert not _same(weights(tmp_path / "best"), weights(tmp_path / "model"))
 
 
-def test_draws_include_both_bounds() -> None:
-    generator = stream(0)
-    assert {draw_between((2, 4), generator) for _ in range(60)} == {2, 3, 4}
+@pytest.mark.parametrize("visibility", ["isolated", "joint", "causal"])
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path, visibility: str) -> None:
+    model = {"visibility": visibility}
+    for name, seed in (("one", 0), ("same", 0), ("other", 1)):
+        recipe = short_recipe(model=model, training={"steps": 3, "seed": seed})
+        train(recipe, tmp_path / name)
+    one, same, other = (weights(tmp_path / name / "model") for name in ("one", "same", "other"))
+    assert _same(one, same)
+    assert not _same(one, other)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimiser": "adamw", "weight_decay": 0.1},
+        {"schedule": "cyclic", "cycle_steps": 6},
+        {"precision": "bfloat16"},
+        {"dictionary_growth": 0.5},
+    ],
+)
+def test_options_of_training_change_the_result(tmp_path: Path, options: dict[str, Any]) -> None:
+    train(short_recipe(), tmp_path / "plain")
+    trainer = train(short_recipe(training=options), tmp_path / "other")
+    assert trainer.finished
+    changed = weights(tmp_path / "other" / "model")
+    assert not _same(changed, weights(tmp_path / "plain" / "model"))
+    assert all(tensor.dtype == torch.float32 for tensor in changed.values())
+
+
+def test_a_signal_saves_and_leaves_and_the_run_goes_on_later(tmp_path: Path) -> None:
+    def interrupt(entry: Entry) -> None:
+        if entry["step"] == 6 and "loss" in entry:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    recipe = short_recipe()
+    stopped = train(recipe, tmp_path / "stopped", interrupt)
+    assert not stopped.finished
+    assert stopped.folder.checkpoints()[-1].name == "step-00000006"
+    assert not stopped.folder.model.exists()
+    assert train(recipe, tmp_path / "stopped").finished
+    train(recipe, tmp_path / "whole")
+    assert _same(weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model"))
+    steps = [entry["step"] for entry in entries(tmp_path / "stopped")]
+    assert steps == [entry["step"] for entry in entries(tmp_path / "whole")]
+
+
+class Poisoned:
+    """A source whose batches of one step hold an infinite feature."""
+
+    def __init__(self, source: Any, step: int) -> None:  # noqa: ANN401
+        self.source, self.left = source, step
+        self.plan = source.plan
+
+    def sample(
+        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
+    ) -> Episode:
+        episode: Episode = self.source.sample(plan, generator, part)
+        self.left -= 1
+        if self.left == -1:
+            features = episode.support.features.clone()
+            features[0, 0, 0] = torch.inf
+            episode = replace(episode, support=replace(episode.support, features=features))
+        return episode
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path: Path) -> None:
+    recipe = short_recipe()
+    source, validation = build_sources(recipe, None)
+    poisoned = Poisoned(source, step=6)
+    processes = Processes(cpu=True)
+    trainer = Trainer(recipe, tmp_path, poisoned, validation, processes=processes)
+    message = r"the loss of step 6 is not finite: got nan on \d+ episodes of gaussian \(. ways"
+    with pytest.raises(NonFiniteLoss, match=message):
+        trainer.run()
+    assert [path.name for path in trainer.folder.checkpoints()] == ["step-00000004"]
+    kept = weights(trainer.folder.checkpoints()[0])
+    assert all(tensor.isfinite().all() for tensor in kept.values())
+
+
+def _same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)

@@ -1,0 +1,99 @@
+"""Which reduction of features wider than d_data is better, and how many draws it takes.
+
+A model trained by recipes/wide_features.toml on 512-wide features answers tasks of 1280-wide ones,
+from classes that it was never trained on in any features:
+
+    python bench/wide_features.py --run runs/wide_features --banks BANKS \
+        --out results/wide_features.md
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
+from unitail.evaluation.metrics import accuracy
+from unitail.framework.learner import Inference
+from unitail.framework.statistics import MeanInterval
+from unitail.learners.checkpoint import load_model
+from unitail.randomness import stream
+from unitail.tail.config import Reduction
+from unitail.tail.learner import TailLearner
+from unitail.tail.model import Tail
+from unitail.tasks.batching import EpisodeRanges
+from unitail.tasks.feature_bank import FeatureBank
+from unitail.tasks.sampling import BankEpisodes
+from unitail.tasks.splits import split_classes
+
+SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
+
+
+def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse.Namespace) -> str:
+    """Measure on the same 5-way episodes for every learner."""
+    ranges = EpisodeRanges.fixed(episodes=BATCH, ways=5, shots=shots, queries=10)
+    parts = []
+    for number in range(args.episodes // BATCH):
+        plan = source.plan(ranges, stream(0, "plan", number))
+        episode = source.sample(plan, stream(0, shots, number, device=args.device))
+        assert episode.query.class_indices is not None
+        answers = learner.infer(episode.support, episode.query.features)
+        parts.append(accuracy(answers, episode.query.class_indices))
+    found = MeanInterval.of(torch.cat(parts).cpu().numpy())
+    return f"{100 * found.mean:.2f} ± {100 * found.half_width:.2f}"
+
+
+def with_reduction(model: Tail, reduction: Reduction) -> Tail:
+    """Return the same weights with another reduction."""
+    changed = Tail(replace(model.config, reduction=reduction)).to(
+        model.head.slot_scores.weight.device
+    )
+    changed.load_state_dict(model.state_dict())
+    return changed
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--bank", default="efflite0/tiny_imagenet")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    model = load_model(args.run / "model").to(args.device)
+    _, held_out = split_classes(FeatureBank.open(args.banks / args.bank), 0.2, seed=0)
+    source = BankEpisodes([held_out])
+    learners: dict[str, Inference] = {
+        f"{reduction}, {draws} draws": TailLearner(
+            with_reduction(model, reduction), num_draws=draws
+        )
+        for reduction in Reduction
+        for draws in DRAWS
+    }
+    learners["prototypes"] = ProtoHead()
+    learners["prototypes, centred"] = ProtoHead(PrototypeVariant.CENTRED)
+    lines = [
+        "# Features wider than d_data",
+        "",
+        f"5-way accuracy in % on held-out classes of {args.bank}, {args.episodes} episodes, 10"
+        f" queries of a class, 95 % intervals. The model has d_data {model.config.projected_dim}"
+        " and was trained on features of that width only. Written by",
+        "",
+        f"    python bench/wide_features.py --run {args.run} --banks BANKS --bank {args.bank}"
+        f" --episodes {args.episodes} --out results/{args.out.name}",
+        "",
+        "| reduction | 1-shot | 5-shot |",
+        "|---|---|---|",
+    ]
+    for name, learner in learners.items():
+        cells = [measure(learner, source, shots, args) for shots in SHOTS]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+        print(lines[-1], flush=True)
+        args.out.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

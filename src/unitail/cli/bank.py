@@ -1,0 +1,222 @@
+"""`unitail bank`: import feature banks, list them, check them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column, Table
+from rich.text import Text
+
+from unitail.errors import InvalidBank
+from unitail.tasks import feature_bank
+from unitail.tasks.bank_import import default_names, import_bank
+from unitail.tasks.feature_bank import FeatureBank, find_banks
+
+app = typer.Typer(no_args_is_help=True, help="Features of data sets, encoded once, in folders.")
+
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER", help="Banks, or folders that hold banks.")
+]
+NUMBERS = ("width", "rows", "classes", "rows of a class\nmin/median/max")
+NAMED = 5
+"""The most banks that a line names."""
+LABEL_WIDTH = 32
+"""Room for the name of a bank, so that the bar behind it stays where it is."""
+
+
+@app.command("import")
+def import_(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE", help="8-bit coded .npz files, or folders searched for them."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Banks go to OUT/ENCODER/DATASET.")],
+    licence: Annotated[str, typer.Option(help="A note on the terms of use, for all of them.")] = "",
+    encoder: Annotated[
+        str | None, typer.Option(help="What made the features; else the name of a file's folder.")
+    ] = None,
+) -> None:
+    """Import 8-bit coded features; what is there already is skipped."""
+    files = _find_sources(sources)
+    skipped = []
+    with _Bar(sum(file.stat().st_size for file in files)) as bar:
+        for file in files:
+            folder_name, name = default_names(file)
+            maker = encoder or folder_name
+            label, folder = f"{maker}/{name}", out / maker / name
+            skipped += [label] if folder.exists() else []
+            show = bar.begin(label, file.stat().st_size)
+            import_bank(file, folder, encoder=maker, licence=licence, on_progress=show)
+        bar.begin("done", 0)
+    if skipped:
+        more = f" and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
+        typer.echo(f"Already there, skipped: {', '.join(skipped[:NAMED])}{more}.")
+    typer.echo(f"Imported {_count(len(files) - len(skipped))} to {out}.")
+
+
+@app.command()
+def info(folders: Folders) -> None:
+    """List banks: data sets, encoders, sizes and licences."""
+    banks, errors = _open_all(folders)
+    if banks:
+        Console().print(_table(banks))
+    _refuse(errors)
+
+
+@app.command()
+def check(folders: Folders) -> None:
+    """Read all of every bank; name those that are damaged, with exit code 2."""
+    banks, errors = _open_all(folders)
+    total = len(banks) + len(errors)
+    with _Bar(sum(bank.features.nbytes for bank in banks)) as bar:
+        for bank in banks:
+            show = bar.begin(f"{bank.encoder}/{bank.name}", bank.features.nbytes)
+            try:
+                bank.verify(show)
+            except InvalidBank as error:
+                errors.append(error)
+        bar.begin("done", 0)
+    typer.echo(f"Whole: {total - len(errors)} of {_count(total)}.")
+    _refuse(errors)
+
+
+class _Bar:
+    """A progress bar over several banks, each with a share as large as its size."""
+
+    def __init__(self, total: int) -> None:
+        self._progress = Progress(
+            TextColumn(
+                "{task.description}", markup=False, table_column=Column(min_width=LABEL_WIDTH)
+            ),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
+        self._task = self._progress.add_task("", total=total)
+        self._begun = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, label: str, size: int) -> feature_bank.Progress:
+        """Go on to the next bank; return what is to be told of its progress."""
+        before = self._begun
+        self._begun += size
+        self._progress.update(self._task, completed=before, description=label)
+        return lambda done, rows: self._progress.update(
+            self._task, completed=before + size * done / rows
+        )
+
+
+def _find_sources(sources: Iterable[Path]) -> list[Path]:
+    """List the files named and those in the folders named, each once."""
+    files: dict[Path, None] = {}
+    for source in sources:
+        found = sorted(source.rglob("*.npz")) if source.is_dir() else [source]
+        if not found or not found[0].is_file():
+            raise InvalidBank(
+                f"nothing to import in {source}",
+                got="a folder without .npz files" if source.is_dir() else "no such file",
+                allowed="an .npz file, or a folder with some",
+                remedy="Name another file or folder.",
+            )
+        files.update(dict.fromkeys(found))
+    return list(files)
+
+
+def _open_all(folders: Iterable[Path]) -> tuple[list[FeatureBank], list[InvalidBank]]:
+    """Open all banks in the folders, each once; give the errors of those that cannot be."""
+    banks, errors = [], []
+    for folder in folders:
+        if not find_banks(folder):
+            raise InvalidBank(
+                f"no feature bank in {folder}",
+                got="no manifest",
+                allowed="a bank, or a folder that holds banks",
+                remedy="Make some with `unitail bank import`, or name another folder.",
+            )
+    for path in dict.fromkeys(path for folder in folders for path in find_banks(folder)):
+        try:
+            banks.append(FeatureBank.open(path))
+        except InvalidBank as error:
+            errors.append(error)
+    return banks, errors
+
+
+def _refuse(errors: Sequence[InvalidBank]) -> None:
+    """Tell all errors, one line each, and leave."""
+    for error in errors:
+        typer.echo(f"unitail: {error}", err=True)
+    if errors:
+        raise typer.Exit(2)
+
+
+def _table(banks: Sequence[FeatureBank]) -> Table:
+    """List banks under the encoders that made them; notes on licences stand below."""
+    table = Table(
+        Column("data set", no_wrap=True),
+        *(Column(name, justify="right", no_wrap=True) for name in NUMBERS),
+        Column("type", no_wrap=True),
+        Column("size", justify="right", no_wrap=True),
+        Column("licence", justify="right", no_wrap=True),
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        show_edge=False,
+        caption_justify="left",
+    )
+    ordered = sorted(banks, key=lambda bank: (bank.encoder, bank.name))
+    notes = list(dict.fromkeys(bank.manifest.licence for bank in ordered if bank.manifest.licence))
+    for encoder, group in groupby(ordered, key=lambda bank: bank.encoder):
+        table.add_row(Text(encoder, style="bold"))
+        for bank in group:
+            table.add_row(*_cells(bank, notes))
+        table.add_section()
+    rows, size = sum(bank.num_rows for bank in banks), sum(map(_size, banks))
+    legend = [f"{number}: {note}" for number, note in enumerate(notes, start=1)]
+    total = f"{_count(len(banks))}, {rows:,} rows, {decimal(size)}"
+    table.caption = Text("\n".join([total, *(["licences", *legend] if legend else [])]))
+    return table
+
+
+def _cells(bank: FeatureBank, notes: Sequence[str]) -> list[Text]:
+    """Describe a bank, with the number of its licence among the notes."""
+    sizes, licence = bank.class_sizes, bank.manifest.licence
+    cells = (
+        f"  {bank.name}",
+        bank.feature_dim,
+        bank.num_rows,
+        len(bank.class_names),
+        f"{sizes.min()}/{np.median(sizes):g}/{sizes.max()}",
+        bank.manifest.dtype,
+        decimal(_size(bank)),
+        notes.index(licence) + 1 if licence else "-",
+    )
+    return [Text(str(cell)) for cell in cells]
+
+
+def _size(bank: FeatureBank) -> int:
+    """Sum the bytes of the files of a bank."""
+    return sum(path.stat().st_size for path in bank.folder.iterdir())
+
+
+def _count(banks: int) -> str:
+    return f"{banks} bank" if banks == 1 else f"{banks} banks"

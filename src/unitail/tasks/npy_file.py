@@ -1,0 +1,131 @@
+"""Array files (.npy) that are checked before they are mapped, and that grow row by row."""
+
+import io
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from unitail.errors import InvalidBank
+
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """The beginning of an .npy file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    """Where the numbers begin, in bytes."""
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> Self:
+        """Read the header of an open file; `ValueError` where it has none that we understand."""
+        version = npy.read_magic(file)
+        if version not in _READERS:
+            raise ValueError(f"version {version} of the .npy format")
+        shape, fortran_order, dtype = _READERS[version](file)
+        if fortran_order or dtype.hasobject:
+            raise ValueError("columns before rows" if fortran_order else "Python objects")
+        return cls(dtype, shape, file.tell())
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes that the whole file should have."""
+        return self.offset + self.dtype.itemsize * math.prod(self.shape)
+
+
+def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Map an array file into memory for reading, after comparing its header and its size."""
+    header = read_header(path)
+    size = path.stat().st_size
+    for what, got, allowed in (
+        ("does not hold the type in the manifest", header.dtype, dtype),
+        ("does not hold the shape in the manifest", header.shape, shape),
+        ("is truncated or was added to", f"{size} bytes", f"{header.file_bytes} bytes"),
+    ):
+        if got != allowed:
+            raise InvalidBank(
+                f"{path} {what}", got=got, allowed=f"{allowed}", remedy="Copy or make it again."
+            )
+    return np.memmap(path, dtype=dtype, mode="r", offset=header.offset, shape=shape)
+
+
+def read_header(path: Path) -> NpyHeader:
+    """Read the header of an array file."""
+    try:
+        with path.open("rb") as file:
+            return NpyHeader.read(file)
+    except (OSError, ValueError) as error:
+        raise InvalidBank(
+            f"{path} cannot be read",
+            got=f"{type(error).__name__}: {error}",
+            allowed="an .npy file, row by row, of numbers",
+        ) from error
+
+
+class GrowingArray:
+    """An .npy file of a known final shape, whose rows are written one chunk after another."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        self._path, self._dtype = path, dtype
+        self._row_bytes = dtype.itemsize * math.prod(shape[1:])
+        self._header = _header_bytes(dtype, shape)
+        # Without a buffer, or what a full disk refused would be tried once more on closing.
+        self._file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
+
+    def fileno(self) -> int:
+        """Return the descriptor of the open file, to lock it."""
+        return self._file.fileno()
+
+    def keep(self, rows: int) -> None:
+        """Drop all but the first `rows` rows, which must be there."""
+        self._file.seek(0)
+        size = len(self._header) + rows * self._row_bytes
+        if rows == 0:
+            self._file.truncate(0)
+            self._write(self._header)
+        elif self._file.read(len(self._header)) != self._header or self._size() < size:
+            raise InvalidBank(
+                f"the unfinished {self._path} lost rows that were recorded as written",
+                got=f"{self._size()} bytes",
+                allowed=f"{size} or more",
+                remedy=f"Delete {self._path.parent} and write the bank again.",
+            )
+        self._file.truncate(size)
+
+    def write(self, rows: NDArray[Any], at: int) -> None:
+        """Write rows after the first `at`, over what an interrupted call may have left there."""
+        self._file.seek(len(self._header) + at * self._row_bytes)
+        self._write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
+
+    def sync(self) -> None:
+        """Return when all rows are safe on the disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _write(self, data: bytes) -> None:
+        """Write all of it: the system may take less than it is offered."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+
+def _header_bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    buffer = io.BytesIO()
+    description = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy.write_array_header_1_0(buffer, description)
+    return buffer.getvalue()

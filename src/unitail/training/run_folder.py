@@ -1,0 +1,114 @@
+"""The folder of a run: recipe, log, checkpoints, best and last model.
+
+recipe.json                the recipe, to refuse a resumption with another one
+log.jsonl                  what happened
+checkpoints/step-00000500  a model folder with the optimiser's state; the newest two are kept
+best                       the model with the best validation accuracy
+model                      the model at the end
+"""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+
+from unitail.configuration import to_table
+from unitail.errors import InvalidCheckpoint, UserError
+from unitail.folders import fresh_folder, recover_folder
+from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
+from unitail.tail.config import TailConfig
+from unitail.training.recipe import Recipe
+from unitail.training.state import TrainingState
+
+KEPT_CHECKPOINTS = 2
+OPTIMISER_FILE = "optimiser.safetensors"
+STATE_FILE = "state.json"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    step: int
+    """Steps done."""
+    best: float | None
+    """The best validation score so far; None before the first."""
+
+
+class RunFolder:
+    """Reads and writes the files of one run; whatever is interrupted, they stay whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def best(self) -> Path:
+        """The model with the best validation accuracy."""
+        return self.path / "best"
+
+    @property
+    def model(self) -> Path:
+        """The model at the end of the run."""
+        return self.path / "model"
+
+    def claim(self, recipe: Recipe) -> None:
+        """Make the folder this recipe's, or refuse if it holds the run of another."""
+        table = json.dumps(to_table(recipe), indent=2, sort_keys=True) + "\n"
+        path = self.path / "recipe.json"
+        if path.exists() and path.read_text() != table:
+            raise UserError(
+                f"{self.path} holds the run of another recipe",
+                got="a recipe that differs from its recipe.json",
+                allowed="the recipe that the run was started with",
+                remedy="Name another folder with --out, or delete this one.",
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(table)
+        fresh.replace(path)
+
+    def checkpoints(self) -> list[Path]:
+        """List the checkpoints, oldest first; a folder that bears the name is whole."""
+        found = (self.path / "checkpoints").glob("step-*")
+        return sorted(path for path in found if re.fullmatch(r"step-\d{8}", path.name))
+
+    def save(self, config: TailConfig, state: TrainingState, progress: Progress) -> Path:
+        """Write a checkpoint, then let go of the oldest."""
+        target = self.path / "checkpoints" / f"step-{progress.step:08d}"
+        with fresh_folder(target) as fresh:
+            write_model(config, state.weights, fresh)
+            save_file(dict(state.optimiser), fresh / OPTIMISER_FILE)
+            (fresh / STATE_FILE).write_text(json.dumps(vars(progress)) + "\n")
+        for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
+            shutil.rmtree(old)
+        return target
+
+    def load(self, checkpoint: Path) -> tuple[TrainingState, Progress]:
+        """Read a checkpoint."""
+        try:
+            progress = Progress(**json.loads((checkpoint / STATE_FILE).read_text()))
+            state = TrainingState(
+                weights=load_file(checkpoint / WEIGHTS_FILE),
+                optimiser=load_file(checkpoint / OPTIMISER_FILE),
+            )
+        except Exception as error:  # whatever is wrong with the files, the remedy is the same
+            raise InvalidCheckpoint(
+                f"the checkpoint {checkpoint} cannot be read",
+                got=f"{type(error).__name__}: {error}",
+                allowed="the files that training wrote",
+                remedy="Delete this checkpoint to go on from the one before.",
+            ) from error
+        return state, progress
+
+    def save_model(self, target: Path, config: TailConfig, state: TrainingState) -> None:
+        """Write the best or the last model."""
+        with fresh_folder(target) as fresh:
+            write_model(config, state.weights, fresh)
+
+    def recover(self) -> None:
+        """Mend what a kill in the middle of a rename left behind."""
+        for target in (self.best, self.model):
+            recover_folder(target)

@@ -1,0 +1,61 @@
+"""What a run must remember to go on: weights and optimiser, whole, however they are spread."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_state_dict,
+)
+
+WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+SEPARATOR = "|"
+"""Between the names of a weight and of what the optimiser keeps for it."""
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Weights and optimiser of a run, on the CPU, the same for any number of processes."""
+
+    weights: Mapping[str, Tensor]
+    optimiser: Mapping[str, Tensor]
+    """Named "WEIGHT|QUANTITY"."""
+
+
+def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
+    """Gather the state from all processes; on all but the first it may come out empty."""
+    weights, table = _state_dicts(model, optimiser, WHOLE)
+    kept = {
+        f"{name}{SEPARATOR}{quantity}": value
+        for name, quantities in table.get("state", {}).items()
+        for quantity, value in quantities.items()
+    }
+    return TrainingState(weights=weights, optimiser=kept)
+
+
+def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState) -> None:
+    """Give every process its share of a state that was collected before."""
+    _, table = _state_dicts(model, optimiser, StateDictOptions(full_state_dict=True))
+    quantities: dict[str, Any] = {}
+    for name, value in state.optimiser.items():
+        weight, quantity = name.split(SEPARATOR)
+        quantities.setdefault(weight, {})[quantity] = value
+    set_state_dict(
+        model,
+        optimiser,
+        model_state_dict=dict(state.weights),
+        optim_state_dict={"state": quantities, "param_groups": table["param_groups"]},
+        options=StateDictOptions(full_state_dict=True),
+    )
+
+
+def _state_dicts(
+    model: nn.Module, optimiser: torch.optim.Optimizer, options: StateDictOptions
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Name the optimiser's quantities by weight, and undo whatever the model is wrapped in."""
+    weights, table = get_state_dict(model, optimiser, options=options)
+    return weights, table

@@ -1,0 +1,95 @@
+"""Accuracy on episodes that training never sees, the same ones at every validation."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unitail.baselines.proto_head import ProtoHead
+from unitail.evaluation.metrics import accuracy
+from unitail.framework.episode import Episode
+from unitail.framework.statistics import MeanInterval
+from unitail.randomness import stream
+from unitail.tail.draw import Draw
+from unitail.tail.model import Tail
+from unitail.tasks.batching import EpisodeRanges, EpisodeSource
+from unitail.training.batches import draw_batch
+from unitail.training.config import ValidationConfig
+from unitail.training.processes import Processes
+
+BATCH = 40
+"""Episodes that are answered at once, by all processes together."""
+
+
+class Validator:
+    """Measures a model, one draw for each episode, beside prototypes on the same episodes."""
+
+    def __init__(
+        self,
+        source: EpisodeSource,
+        config: ValidationConfig,
+        model: Tail,
+        processes: Processes,
+        seed: int,
+    ) -> None:
+        self.source = source
+        self.config = config
+        self.model = model
+        self.processes = processes
+        self.seed = seed
+
+    @torch.no_grad()
+    def measure(self, distributed: nn.Module) -> dict[str, Any]:
+        """Answer all episodes: mean and interval for each number of shots, and the mean of them."""
+        table: dict[str, Any] = {}
+        for shots in self.config.shots:
+            answers = (
+                accuracy(distributed(episode, draw), _truth(episode))
+                for episode, draw in self._batches(shots)
+            )
+            found = self._mean(answers)
+            table[f"{shots}-shot"] = {
+                "accuracy": found.mean,
+                "half_width": found.half_width,
+                "episodes": found.count,
+                "prototypes": self.prototypes[shots],
+            }
+        score = sum(row["accuracy"] for row in table.values()) / len(table)
+        return {"score": score, "validation": table}
+
+    @cached_property
+    def prototypes(self) -> dict[int, float]:
+        """Accuracy of prototypes of raw features on the same episodes, by shots."""
+        learner = ProtoHead()
+        return {
+            shots: self._mean(
+                accuracy(learner.infer(episode.support, episode.query.features), _truth(episode))
+                for episode, _ in self._batches(shots)
+            ).mean
+            for shots in self.config.shots
+        }
+
+    def _batches(self, shots: int) -> Iterator[tuple[Episode, Draw]]:
+        """Draw this process's part of the episodes."""
+        config = self.config
+        for start in range(0, config.episodes, BATCH):
+            names = ("validation", shots, start)
+            episodes = min(BATCH, config.episodes - start)
+            ranges = EpisodeRanges.fixed(
+                episodes=episodes, ways=config.ways, shots=shots, queries=config.queries
+            )
+            plan = self.source.plan(ranges, stream(self.seed, *names, "plan"))
+            generator = stream(self.seed, *names, device=self.processes.device)
+            part = self.processes.part(plan)
+            yield draw_batch(self.source, plan, self.model, generator, part)
+
+    def _mean(self, parts: Iterator[Tensor]) -> MeanInterval:
+        values = self.processes.gather(torch.cat(list(parts)))
+        return MeanInterval.of(values.cpu().numpy())
+
+
+def _truth(episode: Episode) -> Tensor:
+    assert episode.query.class_indices is not None, "sources sample labelled queries"
+    return episode.query.class_indices

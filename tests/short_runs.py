@@ -1,0 +1,82 @@
+"""Short training runs for tests, in this process or in others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from unitail.training.recipe import Recipe, recipe_from_table
+from unitail.training.runlog import Entry, RunLog
+
+TABLE: dict[str, Any] = {
+    "model": {
+        "preset": "tiny",
+        "projected_dim": 16,
+        "label_dim": 8,
+        "hidden_dim": 24,
+        "layers": 2,
+        "heads": 2,
+        "mlp_dim": 32,
+        "dictionary_size": 6,
+    },
+    "episodes": {"ways": [2, 4], "shots": [1, 2], "queries": 2, "tokens": 160},
+    "sources": {"gaussian": {"feature_dims": [8, 12]}},
+    "training": {"steps": 12, "learning_rate": 1e-2, "checkpoint_every": 4, "report_every": 2},
+    "validation": {"every": 6, "episodes": 16, "ways": 3, "shots": [1], "queries": 2},
+}
+
+
+def tables(**changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables of a recipe of a few steps, with some keys of some tables changed."""
+    merged = {name: {**table, **changes.pop(name, {})} for name, table in TABLE.items()}
+    return {**merged, **changes}
+
+
+def short_recipe(**changes: dict[str, Any]) -> Recipe:
+    """Return a recipe of a few steps, with some keys of some tables changed."""
+    return recipe_from_table(tables(**changes), "test")
+
+
+def write_recipe(path: Path, **changes: dict[str, Any]) -> Path:
+    """Write the same recipe as TOML."""
+    lines = []
+    for name, table in tables(**changes).items():
+        nested = {f"sources.{kind}": fields for kind, fields in table.items()}
+        for header, fields in nested.items() if name == "sources" else ((name, table),):
+            lines.append(f"[{header}]")
+            lines += [f"{key} = {_toml(value)}" for key, value in fields.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def start(recipe: Path, out: Path, *options: str, processes: int = 1) -> "subprocess.Popen[str]":
+    """Start `unitail train` as a user would, in one process or with torchrun in several."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, *(launcher if processes > 1 else []), "-m", "unitail", "train"]
+    return subprocess.Popen(
+        [*command, str(recipe), "--out", str(out), "--cpu", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+    )
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of a model folder."""
+    return load_file(folder / "model.safetensors")
+
+
+def entries(folder: Path) -> list[Entry]:
+    """Read the log of a run."""
+    return RunLog(folder).read()

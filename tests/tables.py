@@ -1,0 +1,37 @@
+"""Feature tables whose features tell which row they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Table:
+    """A feature table as a bank is one."""
+
+    name: str
+    encoder: str
+    features: NDArray[np.generic]
+    class_indices: NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+
+def numbered_table(
+    sizes: Sequence[int],
+    *,
+    name: str = "set",
+    encoder: str = "encoder",
+    first: int = 0,
+    width: int = 3,
+    dtype: str = "float32",
+    seed: int = 0,
+) -> Table:
+    """Return `sizes[k]` rows of class k in random order; coordinate 0 counts rows from `first`."""
+    classes = np.repeat(np.arange(len(sizes)), sizes)
+    classes = np.random.default_rng(seed).permutation(classes)
+    numbers = np.arange(first, first + len(classes))
+    features = np.repeat(numbers[:, None], width, axis=1).astype(dtype)
+    names = tuple(f"{name} {index}" for index in range(len(sizes)))
+    return Table(name, encoder, features, classes, names)

@@ -1,0 +1,76 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from unitail.errors import CannotWrite
+from unitail.folders import fresh_folder, recover_folder
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "target"
+    with fresh_folder(target) as fresh:
+        (fresh / "file").write_text("new")
+        assert not target.exists()
+    assert (target / "file").read_text() == "new"
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
+
+
+def test_the_old_folder_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    for text in ("old", "new"):
+        with fresh_folder(target) as fresh:
+            (fresh / text).write_text(text)
+            assert not (target / "new").exists()
+    assert [path.name for path in target.iterdir()] == ["new"]
+
+
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    with fresh_folder(target) as fresh:
+        (fresh / "file").write_text("old")
+
+    def interrupted() -> None:
+        with fresh_folder(target) as fresh:
+            (fresh / "file").write_text("new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (target / "file").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_full_disk_is_named_and_the_old_folder_is_intact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    with fresh_folder(target) as fresh:
+        (fresh / "file").write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    message = r"target could not be written: got .*No space left on device.*saved before is intact"
+    with pytest.raises(CannotWrite, match=message), fresh_folder(target) as fresh:
+        (fresh / "file").write_text("new")
+    assert (target / "file").read_text() == "old"
+
+
+def test_a_kill_between_the_renames_is_mended(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    (tmp_path / ".target.old").mkdir()
+    (tmp_path / ".target.old" / "file").write_text("old")
+    recover_folder(target)
+    assert (target / "file").read_text() == "old"
+
+
+def test_what_a_kill_left_half_written_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / ".target.new").mkdir()
+    (tmp_path / ".target.new" / "half").write_text("half")
+    with fresh_folder(tmp_path / "target") as fresh:
+        assert not list(fresh.iterdir())
+        (fresh / "file").write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]

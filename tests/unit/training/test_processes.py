@@ -1,0 +1,57 @@
+"""Several processes give what one gives; judged from files, not from exit codes."""
+
+from pathlib import Path
+
+import pytest
+from short_runs import entries, start, weights, write_recipe
+
+FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
+
+
+def train(recipe: Path, out: Path, *options: str, processes: int) -> Path:
+    """Train; a group of gloo processes may abort after the work is done, so look at the files."""
+    output, _ = start(recipe, out, *options, processes=processes).communicate(timeout=180)
+    assert (out / "model").exists(), output
+    return out
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone")
+    return train(write_recipe(folder / "recipe.toml", **FINE), folder / "run", processes=1)
+
+
+@pytest.mark.parametrize("options", [(), ("--shard",)], ids=["copied", "sharded"])
+def test_two_processes_equal_one(tmp_path: Path, alone: Path, options: tuple[str, ...]) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", **FINE)
+    pair = train(recipe, tmp_path / "run", *options, processes=2)
+    losses = [[entry["loss"] for entry in entries(run) if "loss" in entry] for run in (pair, alone)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+    scores = [
+        [entry["score"] for entry in entries(run) if "score" in entry] for run in (pair, alone)
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+    mine, its = weights(pair / "model"), weights(alone / "model")
+    for name in its:
+        assert mine[name].shape == its[name].shape
+        # Adam turns a rounding error in a gradient near zero into a step of full length.
+        assert (mine[name] - its[name]).abs().max() < 12 * 1e-3
+
+
+def test_a_run_of_two_processes_is_finished_by_one(tmp_path: Path, alone: Path) -> None:
+    """Train with two, take away the end, and let one process train it again."""
+    recipe = write_recipe(tmp_path / "recipe.toml", **FINE)
+    run = train(recipe, tmp_path / "run", processes=2)
+    for last in ("model", "checkpoints/step-00000012"):
+        (run / last).rename(tmp_path / Path(last).name)
+    train(recipe, run, processes=1)
+    losses = [
+        [entry["loss"] for entry in entries(each) if "loss" in entry] for each in (run, alone)
+    ]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
+
+
+def test_a_number_of_processes_that_does_not_fit_the_batches_is_refused(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml", episodes={"multiple": 1, "tokens": 60})
+    output, _ = start(recipe, tmp_path / "run", processes=2).communicate(timeout=180)
+    assert "cannot be shared out evenly" in " ".join(output.split())

@@ -1,0 +1,116 @@
+"""A run that is killed at any moment goes on as if nothing had happened."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from short_runs import entries, start, weights, write_recipe
+
+KILL_DURING_SAVE = """
+import os, signal, sys
+from unitail.training import run_folder
+whole = run_folder.save_file
+def half(tensors, path):
+    whole(tensors, path)
+    if "step-00000008" in str(path):
+        path.write_bytes(path.read_bytes()[:100])
+        os.kill(os.getpid(), signal.SIGKILL)
+run_folder.save_file = half
+sys.argv = ["unitail", "train", *sys.argv[1:]]
+from unitail.cli.main import main
+main()
+"""
+
+LIMIT_FILE_SIZE = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+sys.argv = ["unitail", "train", *sys.argv[1:]]
+from unitail.cli.main import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train without interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start(write_recipe(folder / "recipe.toml"), folder / "run")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    return folder / "run"
+
+
+def resume(recipe: Path, out: Path) -> None:
+    process = start(recipe, out)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+
+
+def same_result(one: Path, other: Path) -> bool:
+    mine, its = weights(one / "model"), weights(other / "model")
+    return all(torch.equal(mine[name], its[name]) for name in mine)
+
+
+def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml")
+    process = start(recipe, tmp_path / "run")
+    while not (tmp_path / "run" / "checkpoints" / "step-00000004").exists():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "run" / "model").exists()
+
+    resume(recipe, tmp_path / "run")
+    assert same_result(tmp_path / "run", whole)
+    losses = [[entry.get("loss") for entry in entries(run)] for run in (tmp_path / "run", whole)]
+    assert losses[0] == losses[1]
+
+
+def test_killed_in_the_middle_of_a_save(tmp_path: Path, whole: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml")
+    out = tmp_path / "run"
+    killed = _train_with(KILL_DURING_SAVE, recipe, out)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout
+    assert [path.name for path in sorted((out / "checkpoints").iterdir())] == [
+        ".step-00000008.new",
+        "step-00000004",
+    ]
+    resume(recipe, out)
+    assert same_result(out, whole)
+    assert not list((out / "checkpoints").glob(".*"))
+
+
+def test_a_disk_that_takes_no_more_is_named_and_the_old_checkpoint_intact(tmp_path: Path) -> None:
+    """A real refusal by the operating system: files may not grow beyond 4 KiB."""
+    recipe = write_recipe(tmp_path / "recipe.toml", training={"steps": 4})
+    out = tmp_path / "run"
+    resume(recipe, out)
+    before = weights(out / "checkpoints" / "step-00000004")
+    for path in (out / "checkpoints").glob("step-00000004"):
+        path.rename(path.with_name("step-00000002"))  # so that there is something left to do
+    refused = _train_with(LIMIT_FILE_SIZE, recipe, out)
+    assert refused.returncode == 2, refused.stdout
+    message = " ".join(refused.stdout.split())
+    assert "could not be written: got" in message
+    assert "what was saved before is intact" in message
+    after = weights(out / "checkpoints" / "step-00000002")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def _train_with(script: str, recipe: Path, out: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", script, str(recipe), "--out", str(out), "--cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+import torch
+from short_runs import short_recipe
+
+from unitail.errors import InvalidCheckpoint, UserError
+from unitail.learners.checkpoint import load_model
+from unitail.tail.model import Tail
+from unitail.training.run_folder import Progress, RunFolder
+from unitail.training.state import TrainingState
+
+RECIPE = short_recipe()
+STATE = TrainingState(
+    weights=Tail(RECIPE.model).state_dict(), optimiser={"head|exp_avg": torch.ones(2)}
+)
+
+
+def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    saved = folder.save(RECIPE.model, STATE, Progress(7, 0.5))
+    state, progress = folder.load(saved)
+    assert progress == Progress(7, 0.5)
+    assert torch.equal(state.optimiser["head|exp_avg"], torch.ones(2))
+    assert all(torch.equal(state.weights[name], STATE.weights[name]) for name in STATE.weights)
+    assert load_model(saved).config == RECIPE.model, "a checkpoint is a model folder too"
+
+
+def test_the_newest_two_checkpoints_are_kept(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for step in (5, 10, 20):
+        folder.save(RECIPE.model, STATE, Progress(step, None))
+    assert [path.name for path in folder.checkpoints()] == ["step-00000010", "step-00000020"]
+
+
+def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / ".step-00000030.new").mkdir(parents=True)
+    assert RunFolder(tmp_path).checkpoints() == []
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    saved = folder.save(RECIPE.model, STATE, Progress(7, 0.5))
+    (saved / "optimiser.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InvalidCheckpoint, match=r"cannot be read.*Delete this checkpoint"):
+        folder.load(saved)
+
+
+def test_a_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.claim(RECIPE)
+    folder.claim(short_recipe())
+    with pytest.raises(UserError, match=r"holds the run of another recipe.*--out"):
+        folder.claim(short_recipe(training={"seed": 1}))

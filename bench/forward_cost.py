@@ -9,7 +9,10 @@ Only ratios within one run mean anything; the seconds depend on the machine.
 """
 
 import argparse
+import copy
+import shlex
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -38,16 +41,20 @@ class Cost:
     operations: int
 
 
-def measure(work: Callable[[], object], device: torch.device, repeats: int) -> Cost:
-    """Run `work` once to warm up, `repeats` times for the clock, once for the memory."""
+def measure(work: Callable[[], object], device: torch.device, repeats: int) -> tuple[float, float]:
+    """Run `work` to warm up, `repeats` times for the clock, once for the memory: seconds, MB."""
     with torch.inference_mode():
         work()
-        seconds, megabytes = _seconds(work, device, repeats), _megabytes(work, device)
-        # Fused kernels are not counted; the products they stand for are.
-        counter = FlopCounterMode(display=False)
-        with sdpa_kernel(SDPBackend.MATH), counter:
-            work()
-    return Cost(seconds, megabytes, counter.get_total_flops())
+        return _seconds(work, device, repeats), _megabytes(work, device)
+
+
+def count(work: Callable[[], object]) -> int:
+    """Count the floating-point operations of `work`, which computes nothing: it is on "meta"."""
+    # Fused kernels are not counted; the products they stand for are.
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
+        work()
+    return counter.get_total_flops()
 
 
 def _seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
@@ -86,15 +93,19 @@ def _wait(device: torch.device) -> None:
 
 
 class Setting:
-    """One model, and episodes of any size for it."""
+    """One model, and the work of episodes of any size on it."""
 
     def __init__(self, name: str, visibility: Visibility, device: torch.device) -> None:
         config = replace(preset(name), visibility=visibility)
-        self.model = Tail(config).to(device).requires_grad_(False)
-        if device.type == "cuda":
-            self.model = self.model.bfloat16()
         self.device = device
-        self.dtype = self.model.labels.embeddings.dtype
+        self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+        self.model = Tail(config).to(device, self.dtype).requires_grad_(False)
+
+    def on(self, device: torch.device) -> "Setting":
+        """Return the same setting elsewhere."""
+        moved = copy.copy(self)
+        moved.device, moved.model = device, copy.deepcopy(self.model).to(device)
+        return moved
 
     def episode(self, num_support: int, num_query: int) -> Episode:
         """Return random features of the model's own width."""
@@ -124,35 +135,43 @@ class Setting:
         return lambda: self.model.answer(read, episode.query.features)
 
 
+Work = Callable[[Setting], Callable[[], object]]
+
+
+def cost(setting: Setting, work: Work, repeats: int) -> Cost:
+    """Measure some work on the device, and count its operations."""
+    seconds, megabytes = measure(work(setting), setting.device, repeats)
+    return Cost(seconds, megabytes, count(work(setting.on(torch.device("meta")))))
+
+
 def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterator[str]:
     """Measure one support size against the numbers of queries, beside what operations predict."""
     isolated = setting.model.config.visibility.isolates_queries
     previous: Cost | None = None
     for num_query in args.query:
-        forward = setting.forward(num_support, num_query)
-        cost = measure(forward, setting.device, args.repeats)
-        cells = [setting.model.config.visibility, num_support, num_query]
-        cells += [f"{1e3 * cost.seconds:.2f}", f"{cost.megabytes:.1f}"]
-        cells.append("" if previous is None else ratio(cost, previous))
+        sizes = (num_support, num_query)
+        whole = cost(setting, lambda where: where.forward(*sizes), args.repeats)  # noqa: B023
+        cells = [setting.model.config.visibility, *sizes]
+        cells += [f"{1e3 * whole.seconds:.2f}", f"{whole.megabytes:.1f}"]
+        cells.append("" if previous is None else ratio(whole, previous))
         if isolated:
-            again = measure(setting.cached(num_support, num_query), setting.device, args.repeats)
-            cells += [f"{1e3 * again.seconds:.2f}", ratio(cost, again)]
+            again = cost(setting, lambda where: where.cached(*sizes), args.repeats)  # noqa: B023
+            cells += [f"{1e3 * again.seconds:.2f}", ratio(whole, again)]
         else:
             cells += ["-", "-"]
-        previous = cost
+        previous = whole
         yield "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
-def ratio(cost: Cost, other: Cost) -> str:
-    """Return measured ratio of the times, and the ratio of the operations behind them."""
-    return f"{cost.seconds / other.seconds:.2f} ({cost.operations / other.operations:.2f})"
+def ratio(one: Cost, other: Cost) -> str:
+    """Return the measured ratio of the times, and the ratio of the operations behind them."""
+    return f"{one.seconds / other.seconds:.2f} ({one.operations / other.operations:.2f})"
 
 
 def describe(args: argparse.Namespace, device: torch.device) -> list[str]:
     """Say what was measured, where and with which command."""
     cuda = device.type == "cuda"
     where = torch.cuda.get_device_name() if cuda else f"CPU, {torch.get_num_threads()} threads"
-    sizes = f"--support {' '.join(map(str, args.support))} --query {' '.join(map(str, args.query))}"
     return [
         "# Cost of the forward pass",
         "",
@@ -161,8 +180,7 @@ def describe(args: argparse.Namespace, device: torch.device) -> list[str]:
         f" Median of {args.repeats} runs; memory beyond weights, inputs and cache. In brackets: the"
         " same ratio of floating-point operations. Written by",
         "",
-        f"    python bench/forward_cost.py --preset {args.preset} --device {args.device} {sizes}"
-        f" --repeats {args.repeats} --out results/{args.out.name}",
+        "    python " + shlex.join(sys.argv),
         "",
         "| visibility | n | m | forward ms | peak MB | m doubled | cached ms | cache saves |",
         "|---|---|---|---|---|---|---|---|",

@@ -11,6 +11,8 @@ attention's included, and twice as many for the backward pass.
 
 import argparse
 import gc
+import shlex
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -175,8 +177,7 @@ def main() -> None:
         f" queries of a class from {args.bank}; matrix-product peak {rate / 1e12:.0f} TFLOP/s."
         f" Mean of {args.repeats} steps. Written by",
         "",
-        f"    python bench/train_speed.py --banks BANKS --preset {args.preset}"
-        f" --device {args.device} --out results/{args.out.name}",
+        "    python " + shlex.join(sys.argv),
         "",
         HEADER,
         "|" + "---|" * (HEADER.count("|") - 1),

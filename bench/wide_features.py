@@ -8,6 +8,8 @@ from classes that it was never trained on in any features:
 """
 
 import argparse
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,8 +84,7 @@ def main() -> None:
         f" queries of a class, 95 % intervals. The model has d_data {model.config.projected_dim}"
         " and was trained on features of that width only. Written by",
         "",
-        f"    python bench/wide_features.py --run {args.run} --banks BANKS --bank {args.bank}"
-        f" --episodes {args.episodes} --out results/{args.out.name}",
+        "    python " + shlex.join(sys.argv),
         "",
         "| reduction | 1-shot | 5-shot |",
         "|---|---|---|",

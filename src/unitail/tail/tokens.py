@@ -26,6 +26,7 @@ class Tokens(nn.Module):
         tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
         # Under autocast the whole residual stream takes the shorter type, which halves the
         # memory traffic between matrix products; normalisation and projection came before.
-        if torch.is_autocast_enabled(tokens.device.type):
-            tokens = tokens.to(torch.get_autocast_dtype(tokens.device.type))
+        device = tokens.device.type
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            tokens = tokens.to(torch.get_autocast_dtype(device))
         return tokens  # (B, rows, hidden)

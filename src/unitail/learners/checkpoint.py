@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidCheckpoint
-from unitail.folders import fresh_folder, recover_folder
+from unitail.files import fresh_folder, recover_folder
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidBank
+from unitail.files import sha256_of
 from unitail.tasks.bank_manifest import BankManifest, check_same, checked_names, describe
 from unitail.tasks.bank_writer import BankWriter
 from unitail.tasks.feature_bank import CHUNK_ROWS, FeatureBank, Progress
 from unitail.tasks.npy_file import NpyHeader
-from unitail.tasks.safe_files import sha256_of
 
 KEYS = ("q", "scale", "code", "y", "classes")
 LARGEST = float(np.finfo(np.float16).max)

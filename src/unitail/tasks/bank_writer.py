@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unitail.configuration import to_table
 from unitail.errors import CannotWrite, InvalidBank
+from unitail.files import flush, lock, sha256_of, write_json
 from unitail.tasks.bank_manifest import (
     CLASSES_FILE,
     FEATURES_FILE,
@@ -32,7 +33,6 @@ from unitail.tasks.bank_manifest import (
     describe,
 )
 from unitail.tasks.npy_file import GrowingArray
-from unitail.tasks.safe_files import lock, sha256_of, sync_folder, write_json
 
 PROGRESS_FILE = "progress.json"
 RECORD_SECONDS = 5.0
@@ -185,12 +185,12 @@ class BankWriter:
             features_sha256=sha256_of(part / FEATURES_FILE),
         )
         write_json(part / MANIFEST_FILE, to_table(manifest))
-        sync_folder(part)
+        flush(part)
         self._close()
         os.rename(part, self.folder)
         # Only now: a stop before the renaming would else find no progress, and begin anew.
         (self.folder / PROGRESS_FILE).unlink()
-        sync_folder(self.folder.absolute().parent)
+        flush(self.folder.absolute().parent)
 
     def _close(self) -> None:
         for file in self._files or ():

@@ -12,12 +12,13 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from safetensors.torch import load_file, save_file
 
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
-from unitail.folders import fresh_folder, recover_folder
+from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write_text
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.tail.config import TailConfig
 from unitail.training.recipe import Recipe
@@ -26,6 +27,7 @@ from unitail.training.state import TrainingState
 KEPT_CHECKPOINTS = 2
 OPTIMISER_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
+LOCK_FILE = ".lock"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock: IO[str] | None = None
 
     @property
     def best(self) -> Path:
@@ -55,7 +58,7 @@ class RunFolder:
         return self.path / "model"
 
     def claim(self, recipe: Recipe) -> None:
-        """Make the folder this recipe's, or refuse if it holds the run of another."""
+        """Make the folder this recipe's, and keep other runs out for as long as this one lives."""
         table = json.dumps(to_table(recipe), indent=2, sort_keys=True) + "\n"
         path = self.path / "recipe.json"
         if path.exists() and path.read_text() != table:
@@ -65,10 +68,27 @@ class RunFolder:
                 allowed="the recipe that the run was started with",
                 remedy="Name another folder with --out, or delete this one.",
             )
+        with disk_errors(self.path):
+            self._keep_others_out()
+            write_text(path, table)
+        for target in (self.best, self.model):
+            recover_folder(target)
+
+    def release(self) -> None:
+        """Let other runs in again."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _keep_others_out(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_text(table)
-        fresh.replace(path)
+        path = self.path / LOCK_FILE
+        self._lock = path.open("w")
+        try:
+            lock(path, self._lock.fileno())
+        except BaseException:
+            self.release()
+            raise
 
     def checkpoints(self) -> list[Path]:
         """List the checkpoints, oldest first; a folder that bears the name is whole."""
@@ -107,8 +127,3 @@ class RunFolder:
         """Write the best or the last model."""
         with fresh_folder(target) as fresh:
             write_model(config, state.weights, fresh)
-
-    def recover(self) -> None:
-        """Mend what a kill in the middle of a rename left behind."""
-        for target in (self.best, self.model):
-            recover_folder(target)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.errors import UserError
+from unitail.files import disk_errors, write_text
 
 Entry = dict[str, Any]
 
@@ -13,20 +14,20 @@ class RunLog:
     """Appends entries to `log.jsonl`, and to TensorBoard if asked to."""
 
     def __init__(self, folder: Path, *, tensorboard: bool = False) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "log.jsonl"
         self._board = _tensorboard(folder) if tensorboard else None
 
     def rewind(self, step: int) -> None:
         """Forget what came after `step`: a resumed run writes it again."""
         kept = [entry for entry in self.read() if entry["step"] <= step]
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text("".join(json.dumps(entry) + "\n" for entry in kept))
-        fresh.replace(self.path)
+        with disk_errors(self.path):
+            write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in kept))
 
     def write(self, entry: Entry) -> None:
         """Add an entry; every entry has a `step`."""
-        with self.path.open("a") as file:
+        with disk_errors(self.path), self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
         if self._board is not None:
             for name, value in entry.items():

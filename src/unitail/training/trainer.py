@@ -70,23 +70,31 @@ class Trainer:
 
         The model returned is this process's own; the files in the folder are the run's result.
         """
-        start = self.resume()
-        with StopRequest() as stop:
-            for step in range(start, self.config.steps):
-                plan, loss = self.step(step)
-                self._unreported.append((step, plan, loss))
-                done, last = step + 1, step + 1 == self.config.steps
-                if done % self.config.report_every == 0 or last:
-                    self._report()
-                if done % self.recipe.validation.every == 0 or last:
-                    self._validate(done)
-                if done % self.config.checkpoint_every == 0 or last:
-                    self._save(done)
-                if self._should_stop(stop, done) and not last:
-                    self._save(done)
-                    return self.model
-        self._finish()
+        try:
+            with StopRequest() as stop:
+                self.finished = self._loop(self.resume(), stop)
+            if self.finished:
+                self._finish()
+        finally:
+            self.folder.release()
         return self.model
+
+    def _loop(self, start: int, stop: StopRequest) -> bool:
+        """Make the steps from `start` on; say whether the end was reached."""
+        for step in range(start, self.config.steps):
+            plan, loss = self.step(step)
+            self._unreported.append((step, plan, loss))
+            done, last = step + 1, step + 1 == self.config.steps
+            if done % self.config.report_every == 0 or last:
+                self._report()
+            if done % self.recipe.validation.every == 0 or last:
+                self._validate(done)
+            stopping = not last and self._should_stop(stop, done)
+            if done % self.config.checkpoint_every == 0 or last or stopping:
+                self._save(done)
+            if stopping:
+                return False
+        return True
 
     def step(self, step: int) -> tuple[BatchPlan, Tensor]:
         """Make one step; return what it trained on and its loss, still on the device."""
@@ -113,7 +121,6 @@ class Trainer:
         """Restore the newest checkpoint, if there is one; return the steps done."""
         if self.processes.is_main:
             self.folder.claim(self.recipe)
-            self.folder.recover()
         self.processes.wait()
         checkpoints = self.folder.checkpoints()
         if not checkpoints:
@@ -186,7 +193,6 @@ class Trainer:
         if self.processes.is_main:
             self.folder.save_model(self.folder.model, self.recipe.model, state)
         self.processes.wait()
-        self.finished = True
 
     def _should_stop(self, stop: StopRequest, done: int) -> bool:
         """Agree with the other processes, which costs a wait, only where one is due anyway."""

@@ -22,7 +22,7 @@ from banks import (
     write_rest,
 )
 
-from unitail.errors import InvalidBank
+from unitail.errors import CannotWrite, InvalidBank
 from unitail.tasks.bank_writer import BankWriter
 from unitail.tasks.feature_bank import FeatureBank
 
@@ -128,7 +128,7 @@ def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
     with bank_writer(tmp_path / "bank") as writer:
         writer.append(features[:50], indices[:50])
         with (
-            pytest.raises(InvalidBank, match=r"another process is writing .*\.bank\.part: got a l"),
+            pytest.raises(CannotWrite, match=r"another process is writing .*\.bank\.part: got a l"),
             bank_writer(tmp_path / "bank"),
         ):
             pass

@@ -7,8 +7,8 @@ import pytest
 from banks import NAMES, rows_of, write_bank
 
 from unitail.errors import InvalidBank
+from unitail.files import sha256_of
 from unitail.tasks.feature_bank import FeatureBank, find_banks
-from unitail.tasks.safe_files import sha256_of
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

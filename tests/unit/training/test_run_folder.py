@@ -4,7 +4,7 @@ import pytest
 import torch
 from short_runs import short_recipe
 
-from unitail.errors import InvalidCheckpoint, UserError
+from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.learners.checkpoint import load_model
 from unitail.tail.model import Tail
 from unitail.training.run_folder import Progress, RunFolder
@@ -49,6 +49,18 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
 def test_a_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.claim(RECIPE)
+    folder.release()
     folder.claim(short_recipe())
+    folder.release()
     with pytest.raises(UserError, match=r"holds the run of another recipe.*--out"):
         folder.claim(short_recipe(training={"seed": 1}))
+
+
+def test_a_folder_is_worked_on_by_one_run_at_a_time(tmp_path: Path) -> None:
+    first, second = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "run")
+    first.claim(RECIPE)
+    with pytest.raises(CannotWrite, match=r"another process is writing .*run: got a locked file"):
+        second.claim(RECIPE)
+    first.release()
+    second.claim(RECIPE)
+    second.release()

@@ -1,11 +1,12 @@
 import errno
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 from unitail.errors import CannotWrite
-from unitail.folders import fresh_folder, recover_folder
+from unitail.files import fresh_folder, recover_folder, sha256_of, write_json
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -74,3 +75,21 @@ def test_what_a_kill_left_half_written_is_not_used(tmp_path: Path) -> None:
         assert not list(fresh.iterdir())
         (fresh / "file").write_text("whole")
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_file_is_hashed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file.json"
+    write_json(path, ["old", "é"])
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(path, ["new"])
+    assert path.read_text(encoding="utf-8") == '[\n  "old",\n  "é"\n]\n'

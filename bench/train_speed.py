@@ -95,10 +95,10 @@ def recipe(args: argparse.Namespace, variant: Variant) -> Recipe:
 
 def operations(trainer: Trainer) -> int:
     """Count the floating-point operations of a training step on one batch."""
-    plan = trainer.source.plan(trainer.recipe.episodes, stream(0))
+    plan = trainer.sources.training.plan(trainer.recipe.episodes, stream(0))
     generator = stream(0, device=trainer.processes.device)
     part = slice(8)
-    episode, draw = draw_batch(trainer.source, plan, trainer.model, generator, part)
+    episode, draw = draw_batch(trainer.sources.training, plan, trainer.model, generator, part)
     counter = FlopCounterMode(display=False)
     # Fused kernels are not counted; the products they stand for are.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
@@ -109,13 +109,14 @@ def operations(trainer: Trainer) -> int:
 def measure(args: argparse.Namespace, variant: Variant, rate: float) -> str:
     """Train a few steps, and sample a few batches; return the table's row."""
     plan = recipe(args, variant)
-    source, validation = build_sources(plan, args.banks)
+    sources = build_sources(plan, args.banks)
+    source = sources.training
     processes = Processes(cpu=args.device == "cpu")
     device = processes.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(plan, Path(folder), source, validation, processes=processes)
+        trainer = Trainer(plan, Path(folder), sources, processes=processes)
         step = seconds(trainer.step, args.warmup, args.repeats, device)
         batch = source.plan(plan.episodes, stream(0))
 

@@ -1,10 +1,15 @@
-"""Small models and random episodes for tests, in float64 where exactness is claimed."""
+"""Small models, random episodes and a count of operations for tests.
 
-from collections.abc import Sequence
+Models and episodes are in float64, where exactness is claimed.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from hypothesis import strategies as st
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.framework.episode import Episode, Query, Support
 from unitail.randomness import stream
@@ -62,6 +67,14 @@ def random_episode(
     features = torch.randn(episodes, queries, feature_dim, generator=generator, dtype=dtype)
     indices = torch.randint(len(shots), (episodes, queries), generator=generator)
     return Episode(support=support, query=Query(features=features, class_indices=indices))
+
+
+def flops(work: Callable[[], object]) -> int:
+    """Count floating-point operations, with attention as the products it is made of."""
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
+        work()
+    return counter.get_total_flops()
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,6 @@ def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables
     if kind is float and type(value) is int:
         return float(value)
     if not isinstance(kind, type) or type(value) is not kind:
-        name = getattr(kind, "__name__", str(kind))
+        name = "a list" if get_origin(kind) is tuple else getattr(kind, "__name__", str(kind))
         raise InvalidConfig(f"{where} has the wrong type", got=repr(value), allowed=name)
     return value

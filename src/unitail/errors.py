@@ -60,7 +60,10 @@ class CannotWrite(UserError):
 class NonFiniteLoss(UserError):
     """Training met a loss that is NaN or infinite; the last good checkpoint is kept."""
 
-    remedy = "Lower the learning rate or look at that batch, then resume from the last checkpoint."
+    remedy = (
+        "Train again with a lower learning rate or clip_norm, in another folder; the checkpoints "
+        "made before are intact."
+    )
 
 
 class Leakage(UserError):

@@ -41,10 +41,18 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def recover_folder(target: Path) -> None:
-    """Give `target` its name back if a kill came between the renames that replace it."""
+    """Mend what a kill in the middle of replacing `target` left; only for who may write there."""
     old = target.with_name(f".{target.name}.old")
-    if old.exists() and not target.exists():
+    if target.exists():
+        shutil.rmtree(old, ignore_errors=True)
+    elif old.exists():
         old.rename(target)
+
+
+def readable_folder(target: Path) -> Path:
+    """Return where the contents of `target` are, also while it is being replaced."""
+    old = target.with_name(f".{target.name}.old")
+    return old if old.exists() and not target.exists() else target
 
 
 @contextmanager
@@ -110,6 +118,8 @@ def lock(path: Path, descriptor: int) -> None:
             allowed="one writer at a time",
             remedy="Wait until it has finished, or name another folder.",
         ) from error
+    except OSError:  # a file system without locks: nothing is kept out, nothing is lost
+        return
     # The other process may have moved the file to its final place since we opened it.
     if not os.path.samestat(os.fstat(descriptor), path.stat()):
         raise FileNotFoundError(f"{path} was replaced")

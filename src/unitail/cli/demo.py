@@ -17,6 +17,7 @@ from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import load_model
 from unitail.tail.learner import TailLearner
 from unitail.tasks.bundled import bundled_tasks
+from unitail.training.processes import Processes
 from unitail.training.recipe import read_recipe
 
 SHOTS = (1, 5)
@@ -26,15 +27,16 @@ def demo(
     recipe: Annotated[Path, typer.Argument(help="What to train, and how.")] = Path(
         "recipes/tiny.toml"
     ),
-    out: Annotated[Path, typer.Option(help="Folder of the run.")] = Path("runs/tiny"),
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME of the recipe.")] = None,
     episodes: Annotated[int, typer.Option(min=2, help="Test episodes for each number.")] = 300,
     draws: Annotated[int, typer.Option(min=1, help="Draws that TAIL averages.")] = 8,
     report: Annotated[Path | None, typer.Option(help="File to write the table to as well.")] = None,
 ) -> None:
     """Meta-train a small TAIL on synthetic tasks, then solve few-shot tasks from real data."""
     console = Console()
+    out = out or Path("runs") / recipe.stem
     console.print(f"Meta-training a TAIL on synthetic tasks ({recipe}).")
-    run_training(read_recipe(recipe), out, cpu=True)
+    run_training(read_recipe(recipe), out, Processes(cpu=True))
     model = load_model(out / "model")
     weights = sum(parameter.numel() for parameter in model.parameters())
     console.print(f"It has {weights:,} weights. Now real tasks, of widths never trained on:\n")

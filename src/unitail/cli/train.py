@@ -18,39 +18,40 @@ from unitail.training.trainer import Trainer
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="What to train, and how.")],
-    out: Annotated[Path | None, typer.Option(help="Run folder [default: runs/RECIPE].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME of the recipe.")] = None,
     banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
-    cpu: Annotated[bool, typer.Option(help="Do not use a GPU.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Do not use a GPU.")] = False,
     shard: Annotated[
-        bool, typer.Option(help="Shard the model over the processes (FSDP) instead of copying it.")
+        bool, typer.Option("--shard", help="Shard the model over the processes (FSDP).")
     ] = False,
-    tensorboard: Annotated[bool, typer.Option(help="Log for TensorBoard as well.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Log for TensorBoard as well.")
+    ] = False,
 ) -> None:
     """Meta-train a model; the same command again resumes a run that was interrupted."""
-    plan = read_recipe(recipe)
+    processes = Processes(cpu=cpu, shard=shard)
     folder = out or Path("runs") / recipe.stem
-    several = run_training(plan, folder, banks=banks, cpu=cpu, shard=shard, tensorboard=tensorboard)
-    if several:  # a process group may abort while Python shuts down, after all is done
+    run_training(read_recipe(recipe), folder, processes, banks=banks, tensorboard=tensorboard)
+    if processes.count > 1:  # a process group may abort while Python shuts down, after all is done
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
 
 def run_training(
-    plan: Recipe,
+    recipe: Recipe,
     folder: Path,
+    processes: Processes,
     *,
     banks: Path | None = None,
-    cpu: bool = False,
-    shard: bool = False,
     tensorboard: bool = False,
-) -> bool:
-    """Run a recipe under a progress bar; say whether several processes did."""
-    processes = Processes(cpu=cpu, shard=shard)
+) -> None:
+    """Run a recipe under a progress bar; leave with the signal's exit code if one stops it."""
     console = Console(quiet=not processes.is_main)
-    source, validation_source = build_sources(plan, banks)
+    sources = build_sources(recipe, banks)
+    steps = recipe.training.steps
     with progress_bar(console) as progress:
-        bar = progress.add_task("starting", total=plan.training.steps)
+        bar = progress.add_task("starting", total=steps)
         shown: dict[str, str] = {}
 
         def show(entry: Entry) -> None:
@@ -58,20 +59,18 @@ def run_training(
             progress.update(bar, completed=entry["step"], description=", ".join(shown.values()))
 
         trainer = Trainer(
-            plan,
-            folder,
-            source,
-            validation_source,
-            processes=processes,
-            on_entry=show,
-            tensorboard=tensorboard,
+            recipe, folder, sources, processes=processes, on_entry=show, tensorboard=tensorboard
         )
         trainer.run()
-    if trainer.finished:
-        console.print(f"The model is in {trainer.folder.model}.")
-    else:
-        console.print("Stopped and saved; the same command goes on from here.")
-    return processes.count > 1
+        progress.update(bar, completed=trainer.done)
+    if trainer.started:
+        console.print(f"It was resumed at step {trainer.started} of {steps}.")
+    if trainer.stopped_by is not None:
+        console.print(
+            f"Stopped at step {trainer.done} and saved; the same command goes on from here."
+        )
+        raise typer.Exit(128 + trainer.stopped_by)
+    console.print(f"The model is in {trainer.folder.model}, the log in {folder / 'log.jsonl'}.")
 
 
 def _describe(entry: Entry) -> dict[str, str]:

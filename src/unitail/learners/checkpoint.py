@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidCheckpoint
-from unitail.files import fresh_folder, recover_folder
+from unitail.files import fresh_folder, readable_folder
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 
@@ -21,9 +21,13 @@ WEIGHTS_FILE = "model.safetensors"
 
 def save_model(model: Tail, folder: Path | str) -> Path:
     """Write `model` to `folder`, replacing what is there only once the new one is complete."""
-    folder = Path(folder)
+    return save_weights(model.config, model.state_dict(), Path(folder))
+
+
+def save_weights(config: TailConfig, weights: Mapping[str, Tensor], folder: Path) -> Path:
+    """Write a model that exists only as its weights; see `save_model`."""
     with fresh_folder(folder) as fresh:
-        write_model(model.config, model.state_dict(), fresh)
+        write_model(config, weights, fresh)
     return folder
 
 
@@ -38,8 +42,7 @@ def write_model(config: TailConfig, weights: Mapping[str, Tensor], folder: Path)
 
 def load_model(folder: Path | str) -> Tail:
     """Read a model that `save_model` wrote."""
-    folder = Path(folder)
-    recover_folder(folder)
+    folder = readable_folder(Path(folder))
     table = _read_config(folder / CONFIG_FILE)
     model = Tail(from_table(TailConfig, table["config"], f"{folder / CONFIG_FILE}: config"))
     try:

@@ -1,5 +1,6 @@
 """How a model is meta-trained."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,16 +71,24 @@ class TrainingConfig:
         for name in ("steps", "cycle_steps", "report_every", "checkpoint_every"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         for name in ("learning_rate", "clip_norm"):
-            require(getattr(self, name) > 0, name, got=getattr(self, name), allowed="above 0")
+            value = getattr(self, name)
+            require(0 < value < math.inf, name, got=value, allowed="a finite number above 0")
         require(
             0 <= self.warmup_steps < self.steps,
             "warmup_steps",
             got=self.warmup_steps,
             allowed=f"0 to {self.steps - 1}, fewer than the steps",
         )
-        for name in ("dictionary_growth", "weight_decay", "beta2"):
+        for name in ("dictionary_growth", "weight_decay"):
             value = getattr(self, name)
             require(0 <= value <= 1, name, got=value, allowed="between 0 and 1")
+        require(0 <= self.beta2 < 1, "beta2", got=self.beta2, allowed="0 or more, below 1")
+        require(
+            self.weight_decay == 0 or self.optimiser is OptimiserKind.ADAMW,
+            "weight_decay",
+            got=self.weight_decay,
+            allowed='0, or optimiser = "adamw"',
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,4 +90,5 @@ def _accelerator(*, cpu: bool) -> "Accelerator":
             allowed="the package accelerate",
             remedy="Run `pip install 'unitail[train]'`.",
         ) from error
-    return Accelerator(cpu=cpu)
+    # Precision is the recipe's business, whatever the launcher sets.
+    return Accelerator(cpu=cpu, mixed_precision="no")

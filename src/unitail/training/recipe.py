@@ -26,7 +26,7 @@ class BankChoice:
     held_out: float = 0.2
     """The share of their classes that is kept out, for validation."""
     data_set_weights: dict[str, float] = field(default_factory=dict)
-    """A factor on how often a data set's turn comes, by name; it is 1 for the others."""
+    """Weights of data sets by name; the others weigh as much as they have classes."""
 
     def __post_init__(self) -> None:
         for name in ("banks", "held_out_from"):
@@ -65,6 +65,12 @@ class Recipe:
                 got=self.episodes.ways[1],
                 allowed=f"at most {self.model.dictionary_size}",
             )
+        if self.validation.ways > self.model.dictionary_size:
+            raise InvalidConfig(
+                "validation.ways asks for more classes than the dictionary has slots",
+                got=self.validation.ways,
+                allowed=f"at most {self.model.dictionary_size}",
+            )
         if self.training.compile and not self.episodes.one_shape:
             raise InvalidConfig(
                 "a compiled network needs episodes of one shape",
@@ -90,7 +96,7 @@ def read_recipe(path: Path | str) -> Recipe:
         raise InvalidConfig(
             "the recipe cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"
         ) from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidConfig(
             f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
         ) from error
@@ -106,6 +112,12 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
             got=", ".join(f"[{name}]" for name in table) or "none",
             allowed="[model], [episodes], [sources.KIND], [training] and perhaps [validation]",
         )
+    tables = {**table, **{f"sources.{kind}": part for kind, part in _parts(table["sources"])}}
+    for name, part in tables.items():
+        if not isinstance(part, Mapping):
+            raise InvalidConfig(
+                f"{name} is not a table", got=repr(part), allowed=f"a table, [{name}]"
+            )
     pairs = [_source(kind, fields) for kind, fields in table["sources"].items()]
     return Recipe(
         model=_model_config(table["model"]),
@@ -115,6 +127,10 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
         training=from_table(TrainingConfig, table["training"], "training"),
         validation=from_table(ValidationConfig, table.get("validation", {}), "validation"),
     )
+
+
+def _parts(sources: object) -> list[tuple[str, Any]]:
+    return list(sources.items()) if isinstance(sources, Mapping) else []
 
 
 def _model_config(table: dict[str, Any]) -> TailConfig:

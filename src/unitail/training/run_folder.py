@@ -10,6 +10,7 @@ model                      the model at the end
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -57,22 +58,26 @@ class RunFolder:
         """The model at the end of the run."""
         return self.path / "model"
 
-    def claim(self, recipe: Recipe) -> None:
-        """Make the folder this recipe's, and keep other runs out for as long as this one lives."""
-        table = json.dumps(to_table(recipe), indent=2, sort_keys=True) + "\n"
+    def claim(self, recipe: Recipe, data: Mapping[str, str]) -> None:
+        """Make the folder this recipe's, and keep other runs out for as long as this one lives.
+
+        `data` names the data that the recipe stands for, with their hashes.
+        """
+        content = {"recipe": to_table(recipe), "data": dict(data)}
+        table = json.dumps(content, indent=2, sort_keys=True) + "\n"
         path = self.path / "recipe.json"
         if path.exists() and path.read_text() != table:
             raise UserError(
-                f"{self.path} holds the run of another recipe",
-                got="a recipe that differs from its recipe.json",
-                allowed="the recipe that the run was started with",
+                f"{self.path} holds the run of another recipe, or on other data",
+                got="something that differs from its recipe.json",
+                allowed="the recipe and the banks that the run was started with",
                 remedy="Name another folder with --out, or delete this one.",
             )
         with disk_errors(self.path):
             self._keep_others_out()
             write_text(path, table)
-        for target in (self.best, self.model):
-            recover_folder(target)
+            for old in (*self.path.glob(".*.old"), *self.path.glob("checkpoints/.*.old")):
+                recover_folder(old.with_name(old.name[1 : -len(".old")]))
 
     def release(self) -> None:
         """Let other runs in again."""
@@ -103,7 +108,10 @@ class RunFolder:
             save_file(dict(state.optimiser), fresh / OPTIMISER_FILE)
             (fresh / STATE_FILE).write_text(json.dumps(vars(progress)) + "\n")
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
-            shutil.rmtree(old)
+            hidden = old.with_name(f".{old.name}.old")  # so that half of it has not its name
+            shutil.rmtree(hidden, ignore_errors=True)
+            old.rename(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)
         return target
 
     def load(self, checkpoint: Path) -> tuple[TrainingState, Progress]:
@@ -122,8 +130,3 @@ class RunFolder:
                 remedy="Delete this checkpoint to go on from the one before.",
             ) from error
         return state, progress
-
-    def save_model(self, target: Path, config: TailConfig, state: TrainingState) -> None:
-        """Write the best or the last model."""
-        with fresh_folder(target) as fresh:
-            write_model(config, state.weights, fresh)

@@ -1,9 +1,12 @@
 """From a recipe's sources to episodes: what is trained on, and what validates."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
 from unitail.errors import InvalidConfig, UserError
+from unitail.tasks.bank_manifest import read_manifest
 from unitail.tasks.batching import EpisodeSource, MixedSource
 from unitail.tasks.feature_bank import FeatureBank, find_banks
 from unitail.tasks.sampling import BankEpisodes
@@ -11,50 +14,63 @@ from unitail.tasks.splits import FeatureTable, check_disjoint, drop_shared_rows,
 from unitail.training.recipe import BankChoice, Recipe
 
 
-def build_sources(recipe: Recipe, banks: Path | None) -> tuple[EpisodeSource, EpisodeSource]:
-    """Return the episodes to train on and those to validate on.
+@dataclass(frozen=True)
+class Sources:
+    """Where a run's episodes come from."""
 
-    Validation is on held-out classes of the banks where the recipe has banks, else on synthetic
-    tasks drawn from another random stream.
-    """
+    training: EpisodeSource
+    validation: EpisodeSource
+    """Held-out classes of the banks where the recipe has banks, else fresh synthetic tasks."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """The banks in use and the hashes of their features and labels."""
+
+
+def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
+    """Open what the recipe names; `banks` is the folder of feature banks."""
     training: list[EpisodeSource] = []
     held_out: list[EpisodeSource] = []
+    data: dict[str, str] = {}
     for source in recipe.sources:
         if isinstance(source, BankChoice):
-            seen, unseen = _open_banks(source, banks, recipe)
+            chosen = _choose_banks(source, banks)
+            seen, unseen = _split_banks(source, list(chosen.values()), recipe.training.seed)
             training.append(seen)
             held_out.append(unseen)
+            data |= {name: _fingerprint(bank) for name, bank in chosen.items()}
         else:
             training.append(source)
     mixed = MixedSource(tuple(training), recipe.source_weights)
-    return mixed, held_out[0] if held_out else mixed
+    return Sources(mixed, held_out[0] if held_out else mixed, data)
 
 
-def _open_banks(
-    choice: BankChoice, folder: Path | None, recipe: Recipe
+def _split_banks(
+    choice: BankChoice, banks: list[FeatureBank], seed: int
 ) -> tuple[BankEpisodes, BankEpisodes]:
     """Split the banks by class; a row that is in both, as in sets with duplicates, validates."""
+    names = {bank.name for bank in banks}
+    unknown = sorted(set(choice.held_out_from) - names)
+    if unknown:
+        raise InvalidConfig(
+            "sources.banks.held_out_from names no bank that is trained on",
+            got=", ".join(unknown),
+            allowed="data sets among " + ", ".join(sorted(names)),
+        )
     training: list[FeatureTable] = []
     validation: list[FeatureTable] = []
-    for bank in _chosen_banks(choice, folder):
+    for bank in banks:
         if bank.name in choice.held_out_from:
-            seen, unseen = split_classes(bank, choice.held_out, recipe.training.seed)
+            seen, unseen = split_classes(bank, choice.held_out, seed)
             training.append(seen)
             validation.append(unseen)
         else:
             training.append(bank)
-    if not validation:
-        raise InvalidConfig(
-            "sources.banks.held_out_from names no bank that is trained on",
-            got=", ".join(choice.held_out_from),
-            allowed="data sets among " + ", ".join(sorted({bank.name for bank in training})),
-        )
     training = drop_shared_rows(training, validation)
     check_disjoint(training, validation)
     return BankEpisodes(training, weights=choice.data_set_weights), BankEpisodes(validation)
 
 
-def _chosen_banks(choice: BankChoice, folder: Path | None) -> list[FeatureBank]:
+def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureBank]:
+    """Open the banks that match, by ENCODER/DATASET."""
     if folder is None:
         raise UserError(
             "the recipe trains on feature banks, but none are given",
@@ -62,9 +78,18 @@ def _chosen_banks(choice: BankChoice, folder: Path | None) -> list[FeatureBank]:
             allowed="a folder of banks",
             remedy="Give it with --banks; `unitail bank import` makes one.",
         )
-    found = {
-        f"{bank.encoder}/{bank.name}": bank for bank in map(FeatureBank.open, find_banks(folder))
-    }
+    found: dict[str, Path] = {}
+    for path in find_banks(folder):
+        manifest = read_manifest(path)
+        name = f"{manifest.encoder}/{manifest.name}"
+        if name in found:
+            raise UserError(
+                f"two banks in {folder} are called {name}",
+                got=f"{found[name]} and {path}",
+                allowed="one bank of a data set and encoder",
+                remedy="Move one of them elsewhere.",
+            )
+        found[name] = path
     for pattern in choice.banks:
         if not any(fnmatch(name, pattern) for name in found):
             raise InvalidConfig(
@@ -72,8 +97,12 @@ def _chosen_banks(choice: BankChoice, folder: Path | None) -> list[FeatureBank]:
                 got=pattern,
                 allowed=", ".join(sorted(found)) or "nothing: the folder has no banks",
             )
-    return [
-        bank
-        for name, bank in sorted(found.items())
+    return {
+        name: FeatureBank.open(path)
+        for name, path in sorted(found.items())
         if any(fnmatch(name, pattern) for pattern in choice.banks)
-    ]
+    }
+
+
+def _fingerprint(bank: FeatureBank) -> str:
+    return f"{bank.manifest.features_sha256} {bank.manifest.labels_sha256}"

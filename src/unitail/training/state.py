@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
+    get_model_state_dict,
     get_state_dict,
     set_state_dict,
 )
+from torch.distributed.tensor import DTensor
 
 WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 SEPARATOR = "|"
@@ -35,6 +37,17 @@ def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> Trainin
         for quantity, value in quantities.items()
     }
     return TrainingState(weights=weights, optimiser=kept)
+
+
+def collect_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Gather the weights alone; see `collect_state`."""
+    weights: dict[str, Any] = get_model_state_dict(model, options=WHOLE)
+    return weights
+
+
+def whole(value: Tensor) -> Tensor:
+    """Return a value that may be spread over processes as an ordinary tensor."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState) -> None:

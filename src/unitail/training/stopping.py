@@ -6,7 +6,10 @@ from typing import Self
 
 
 class StopRequest:
-    """Remembers SIGINT and SIGTERM while a run is under way; a second one ends it at once."""
+    """Remembers SIGINT and SIGTERM while a run is under way; a second Ctrl-C ends it at once.
+
+    Launchers send SIGTERM more than once, so only the first of those counts.
+    """
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -27,9 +30,9 @@ class StopRequest:
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self.signal = signal.Signals(number)
-        self._restore()
+        if number == signal.SIGINT:
+            self._restore(signal.SIGINT)
 
-    def _restore(self) -> None:
-        while self._previous:
-            number, handler = self._previous.popitem()
-            signal.signal(number, handler)  # type: ignore[arg-type]
+    def _restore(self, *numbers: int) -> None:
+        for number in numbers or tuple(self._previous):
+            signal.signal(number, self._previous.pop(number))  # type: ignore[arg-type]

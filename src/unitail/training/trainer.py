@@ -1,6 +1,7 @@
 """The meta-training loop: sample, draw, forward, loss, backward, clip, step."""
 
 import math
+import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unitail.errors import NonFiniteLoss
+from unitail.errors import NonFiniteLoss, UserError
+from unitail.learners.checkpoint import save_weights
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.batching import BatchPlan, EpisodeSource
+from unitail.tasks.batching import BatchPlan
 from unitail.training.batches import draw_batch
 from unitail.training.config import OptimiserKind, Precision, TrainingConfig
 from unitail.training.objective import query_loss
@@ -22,7 +24,8 @@ from unitail.training.recipe import Recipe
 from unitail.training.run_folder import Progress, RunFolder
 from unitail.training.runlog import Entry, RunLog
 from unitail.training.schedules import active_slots, learning_rate
-from unitail.training.state import collect_state, restore_state
+from unitail.training.sources import Sources
+from unitail.training.state import collect_state, collect_weights, restore_state, whole
 from unitail.training.stopping import StopRequest
 from unitail.training.validation import Validator
 
@@ -38,8 +41,7 @@ class Trainer:
         self,
         recipe: Recipe,
         folder: Path,
-        source: EpisodeSource,
-        validation_source: EpisodeSource,
+        sources: Sources,
         *,
         processes: Processes,
         on_entry: Callable[[Entry], None] = lambda entry: None,
@@ -47,7 +49,7 @@ class Trainer:
     ) -> None:
         self.recipe = recipe
         self.config: TrainingConfig = recipe.training
-        self.source = source
+        self.sources = sources
         self.processes = processes
         self.on_entry = on_entry
         self.folder = RunFolder(folder)
@@ -56,12 +58,11 @@ class Trainer:
         if self.config.compile:
             self.distributed.compile()
         self.optimiser = make_optimiser(self.distributed, self.config)
-        self.validator = Validator(
-            validation_source, recipe.validation, self.model, processes, self.config.seed
-        )
+        self.validator = Validator(sources.validation, recipe, self.model, processes)
         self.log = RunLog(folder, tensorboard=tensorboard) if processes.is_main else None
         self.best: float | None = None
-        self.finished = False
+        self.started = self.done = 0
+        self.stopped_by: signal.Signals | None = None
         self._unreported: list[tuple[int, BatchPlan, Tensor]] = []
         self._clock = time.perf_counter()
 
@@ -71,20 +72,22 @@ class Trainer:
         The model returned is this process's own; the files in the folder are the run's result.
         """
         try:
+            self.started = self.done = self.resume()
             with StopRequest() as stop:
-                self.finished = self._loop(self.resume(), stop)
-            if self.finished:
-                self._finish()
+                self._loop(stop)
+            if self.stopped_by is None:
+                self._save_model(self.folder.model)
         finally:
             self.folder.release()
         return self.model
 
-    def _loop(self, start: int, stop: StopRequest) -> bool:
-        """Make the steps from `start` on; say whether the end was reached."""
-        for step in range(start, self.config.steps):
+    def _loop(self, stop: StopRequest) -> None:
+        """Make the steps that are left, unless someone asks to stop."""
+        for step in range(self.started, self.config.steps):
             plan, loss = self.step(step)
             self._unreported.append((step, plan, loss))
-            done, last = step + 1, step + 1 == self.config.steps
+            self.done = done = step + 1
+            last = done == self.config.steps
             if done % self.config.report_every == 0 or last:
                 self._report()
             if done % self.recipe.validation.every == 0 or last:
@@ -93,46 +96,61 @@ class Trainer:
             if done % self.config.checkpoint_every == 0 or last or stopping:
                 self._save(done)
             if stopping:
-                return False
-        return True
+                self.stopped_by = stop.signal or signal.SIGTERM  # another process was asked
+                return
 
     def step(self, step: int) -> tuple[BatchPlan, Tensor]:
-        """Make one step; return what it trained on and its loss, still on the device."""
+        """Make one step; return what it trained on and its loss, still on the device.
+
+        The loss is returned as NaN where the gradient is not finite, for then the weights are not.
+        """
         config, device = self.config, self.processes.device
-        plan = self.source.plan(self.recipe.episodes, stream(config.seed, "plan", step))
+        source = self.sources.training
+        plan = source.plan(self.recipe.episodes, stream(config.seed, "plan", step))
         generator = stream(config.seed, "batch", step, device=device)
         ways, size = self.recipe.episodes.ways[1], self.model.config.dictionary_size
         slots = active_slots(step, ways, size, config)
         part = self.processes.part(plan)
-        episode, draw = draw_batch(self.source, plan, self.model, generator, part, slots)
+        episode, draw = draw_batch(source, plan, self.model, generator, part, slots)
 
         half = config.precision is Precision.BFLOAT16
         with torch.autocast(device.type, torch.bfloat16, enabled=half), self._kernels():
             loss = query_loss(self.distributed(episode, draw), episode.query)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)
+        norm = nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(step, config)
         self.optimiser.step()
-        return plan, loss.detach()
+        return plan, torch.where(whole(norm).isfinite(), loss.detach(), torch.nan)
 
     def resume(self) -> int:
         """Restore the newest checkpoint, if there is one; return the steps done."""
         if self.processes.is_main:
-            self.folder.claim(self.recipe)
+            self.folder.claim(self.recipe, self.sources.data)
         self.processes.wait()
         checkpoints = self.folder.checkpoints()
-        if not checkpoints:
-            if self.log is not None:
-                self.log.rewind(0)
-            return 0
-        state, progress = self.folder.load(checkpoints[-1])
-        restore_state(self.distributed, self.optimiser, state)
+        progress = Progress(0, None)
+        if checkpoints:
+            state, progress = self.folder.load(checkpoints[-1])
+            restore_state(self.distributed, self.optimiser, state)
         self.best = progress.best
+        self._agree_on(progress.step)
         if self.log is not None:
             self.log.rewind(progress.step)
+        self._clock = time.perf_counter()
         return progress.step
+
+    def _agree_on(self, step: int) -> None:
+        """Refuse to go on if the processes found different checkpoints."""
+        found = self.processes.gather(torch.tensor([step], device=self.processes.device)).tolist()
+        if len(set(found)) > 1:
+            raise UserError(
+                "the processes see different checkpoints",
+                got=f"steps {found}",
+                allowed="the same newest checkpoint for all",
+                remedy="Put the run folder on a file system that all of them share.",
+            )
 
     def _kernels(self) -> AbstractContextManager[None]:
         """Choose among attention kernels: cuDNN's prepare for each shape anew, for a second."""
@@ -174,9 +192,7 @@ class Trainer:
         self._write({"step": done, **found})
         if self.best is None or found["score"] > self.best:
             self.best = found["score"]
-            state = collect_state(self.distributed, self.optimiser)
-            if self.processes.is_main:
-                self.folder.save_model(self.folder.best, self.recipe.model, state)
+            self._save_model(self.folder.best)
         self._clock = time.perf_counter()
 
     def _save(self, done: int) -> None:
@@ -187,11 +203,13 @@ class Trainer:
         if self.processes.is_main:
             self.folder.save(self.recipe.model, state, Progress(done, self.best))
         self.processes.wait()
+        self._clock = time.perf_counter()
 
-    def _finish(self) -> None:
-        state = collect_state(self.distributed, self.optimiser)
+    def _save_model(self, target: Path) -> None:
+        """Write the weights alone."""
+        weights = collect_weights(self.distributed)
         if self.processes.is_main:
-            self.folder.save_model(self.folder.model, self.recipe.model, state)
+            save_weights(self.recipe.model, weights, target)
         self.processes.wait()
 
     def _should_stop(self, stop: StopRequest, done: int) -> bool:
@@ -209,10 +227,12 @@ class Trainer:
 def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
     """Build the optimiser that the recipe names."""
     kind = torch.optim.AdamW if config.optimiser is OptimiserKind.ADAMW else torch.optim.Adam
-    weight_decay = config.weight_decay if config.optimiser is OptimiserKind.ADAMW else 0.0
     fused = all(parameter.is_cuda for parameter in model.parameters())
     return kind(
-        model.parameters(), betas=(0.9, config.beta2), weight_decay=weight_decay, fused=fused
+        model.parameters(),
+        betas=(0.9, config.beta2),
+        weight_decay=config.weight_decay,
+        fused=fused,
     )
 
 

@@ -16,11 +16,8 @@ from unitail.tail.draw import Draw
 from unitail.tail.model import Tail
 from unitail.tasks.batching import EpisodeRanges, EpisodeSource
 from unitail.training.batches import draw_batch
-from unitail.training.config import ValidationConfig
 from unitail.training.processes import Processes
-
-BATCH = 40
-"""Episodes that are answered at once, by all processes together."""
+from unitail.training.recipe import Recipe
 
 
 class Validator:
@@ -29,16 +26,18 @@ class Validator:
     def __init__(
         self,
         source: EpisodeSource,
-        config: ValidationConfig,
+        recipe: Recipe,
         model: Tail,
         processes: Processes,
-        seed: int,
     ) -> None:
         self.source = source
-        self.config = config
+        self.config = recipe.validation
+        self.episodes = recipe.episodes
         self.model = model
         self.processes = processes
-        self.seed = seed
+        self.seed = recipe.training.seed
+        for shots in self.config.shots:  # what cannot be validated is refused before training
+            source.plan(self._ranges(shots, self.episodes.multiple), stream(self.seed))
 
     @torch.no_grad()
     def measure(self, distributed: nn.Module) -> dict[str, Any]:
@@ -73,17 +72,22 @@ class Validator:
 
     def _batches(self, shots: int) -> Iterator[tuple[Episode, Draw]]:
         """Draw this process's part of the episodes."""
-        config = self.config
-        for start in range(0, config.episodes, BATCH):
+        multiple = self.episodes.multiple
+        tokens = self.config.ways * (shots + self.config.queries)
+        batch = max(1, self.episodes.tokens // tokens // multiple) * multiple
+        for start in range(0, self.config.episodes, batch):
             names = ("validation", shots, start)
-            episodes = min(BATCH, config.episodes - start)
-            ranges = EpisodeRanges.fixed(
-                episodes=episodes, ways=config.ways, shots=shots, queries=config.queries
-            )
+            ranges = self._ranges(shots, min(batch, self.config.episodes - start))
             plan = self.source.plan(ranges, stream(self.seed, *names, "plan"))
             generator = stream(self.seed, *names, device=self.processes.device)
             part = self.processes.part(plan)
             yield draw_batch(self.source, plan, self.model, generator, part)
+
+    def _ranges(self, shots: int, episodes: int) -> EpisodeRanges:
+        config = self.config
+        return EpisodeRanges.fixed(
+            episodes=episodes, ways=config.ways, shots=shots, queries=config.queries
+        )
 
     def _mean(self, parts: Iterator[Tensor]) -> MeanInterval:
         values = self.processes.gather(torch.cat(list(parts)))

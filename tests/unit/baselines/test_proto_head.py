@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -21,6 +23,16 @@ def test_the_papers_variant_is_the_nearest_class_mean() -> None:
         assert np.array_equal(answers[index].numpy(), expected)
 
 
+def test_the_papers_probabilities_are_a_softmax_of_minus_squared_distances() -> None:
+    support, query = EPISODE.support, EPISODE.query.features[0]
+    means = torch.stack(
+        [support.features[0, support.class_indices[0] == index].mean(dim=0) for index in range(3)]
+    )
+    squared = (query.unsqueeze(1) - means).pow(2).sum(dim=-1)
+    answers = ProtoHead().infer(support, EPISODE.query.features)
+    torch.testing.assert_close(answers[0], (-squared).log_softmax(-1))
+
+
 def test_the_centred_variant_compares_directions_from_the_support_mean() -> None:
     support = EPISODE.support.features
     mean = support.mean(dim=1, keepdim=True)
@@ -38,6 +50,16 @@ def test_the_centred_variant_compares_directions_from_the_support_mean() -> None
     torch.testing.assert_close(answers[0], (10 * cosine).log_softmax(-1))
 
 
+def test_sharpness_multiplies_the_log_odds_of_the_centred_variant() -> None:
+    plain, sharp = (
+        ProtoHead(PrototypeVariant.CENTRED, sharpness=sharpness).infer(
+            EPISODE.support, EPISODE.query.features
+        )
+        for sharpness in (1, 30)
+    )
+    torch.testing.assert_close(sharp - sharp[..., :1], 30 * (plain - plain[..., :1]))
+
+
 @pytest.mark.parametrize("variant", PrototypeVariant)
 def test_answers_are_log_probabilities(variant: PrototypeVariant) -> None:
     answers = ProtoHead(variant).infer(EPISODE.support, EPISODE.query.features)
@@ -50,3 +72,11 @@ def test_bad_queries_are_refused() -> None:
         ProtoHead().infer(EPISODE.support, EPISODE.query.features * float("nan"))
     with pytest.raises(InvalidEpisode, match="feature width of the query differs"):
         ProtoHead().infer(EPISODE.support, EPISODE.query.features[..., :2])
+
+
+def test_bad_supports_are_refused_before_any_query() -> None:
+    support = EPISODE.support
+    with pytest.raises(InvalidEpisode, match=r"got values from 1 to 3; allowed: 0 to 2"):
+        ProtoHead().fit(replace(support, class_indices=support.class_indices + 1))
+    with pytest.raises(InvalidEpisode, match="support features are not finite"):
+        ProtoHead().fit(replace(support, features=support.features * float("nan")))

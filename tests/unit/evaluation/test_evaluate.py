@@ -4,8 +4,9 @@ from torch import Tensor
 
 from unitail.baselines.proto_head import ProtoHead
 from unitail.evaluation.evaluate import evaluate
-from unitail.framework.episode import Support
+from unitail.framework.episode import Episode, Support
 from unitail.framework.learner import Paradigm
+from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.bundled import bundled_tasks
 
 WINE = next(task for task in bundled_tasks() if task.name == "wine")
@@ -39,6 +40,27 @@ def test_all_learners_answer_the_same_episodes() -> None:
     evaluate(other, WINE, shots=1, episodes=7, batch=3, seed=1)
     assert torch.equal(torch.cat(first.seen), torch.cat(second.seen))
     assert not torch.equal(torch.cat(first.seen), torch.cat(other.seen))
+
+
+class OneShot(ArrayTask):
+    """Gives one-shot instances whatever is asked, so that only the stream tells episodes apart."""
+
+    def sample(
+        self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        return super().sample(episodes=episodes, shots=1, queries=queries, generator=generator)
+
+
+def test_each_task_and_number_of_shots_has_episodes_of_its_own() -> None:
+    def asked(name: str, shots: int) -> Tensor:
+        recorder, rows = Recorder(), torch.arange(60.0)
+        task = OneShot(features=rows.unsqueeze(1), class_indices=rows.long() % 2, name=name)
+        evaluate(recorder, task, shots=shots, queries=5, episodes=3)
+        return torch.cat(recorder.seen)
+
+    assert torch.equal(asked("one", 1), asked("one", 1))
+    assert not torch.equal(asked("one", 1), asked("one", 2))
+    assert not torch.equal(asked("one", 1), asked("other", 1))
 
 
 def test_prototypes_solve_wine() -> None:

@@ -168,6 +168,15 @@ def test_epsilon_bound_is_seldom_too_low() -> None:
     assert wrong <= stats.binom.ppf(0.999, 200, 0.05)
 
 
+def test_epsilon_bound_by_hand() -> None:
+    """One-sided, with an equal share of the level for each of the two sizes."""
+    curve = _curve(np.array([[0.5, 0.6, 0.7], [0.2, 0.3, 0.4]]), bayes_risk=0.1)
+    quantile = 4.30265  # Student's, 2 degrees of freedom, at 1 - 0.05 / 2
+    expected = (0.3 - 0.1) + quantile * 0.1 / 3**0.5
+
+    assert validity(curve, level=0.05).residual_bound() == (4, pytest.approx(expected, rel=1e-5))
+
+
 def test_epsilon_without_bayes_risk_is_not_testable(nearest_mean: Learner) -> None:
     rows = np.random.default_rng(0).normal(size=(60, 3))
     task = ArrayTask(features=rows, class_indices=np.arange(60) % 2, name="noise")

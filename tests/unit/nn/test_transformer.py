@@ -1,12 +1,10 @@
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
+import torch.nn.functional as F
+from builders import flops
+from torch import Tensor, nn
 
-from unitail.nn.transformer import CachedSupport, Transformer, WaitingSupport
+from unitail.nn.transformer import Block, CachedSupport, Transformer, WaitingSupport
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
@@ -23,12 +21,44 @@ def tokens(count: int) -> Tensor:
     return torch.randn(1, count, DIM, generator=stream(count))
 
 
-def flops(work: Callable[[], object]) -> int:
-    """Count floating-point operations, with attention as the products it is made of."""
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
-        work()
-    return counter.get_total_flops()
+def block() -> Block:
+    """Return a block all of whose weights matter, in float64."""
+    made, generator = Block(DIM, heads=2, mlp_dim=32).double(), stream(0)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.5, generator=generator)
+    return made
+
+
+def normed(tokens: Tensor, norm: nn.LayerNorm) -> Tensor:
+    return F.layer_norm(tokens, (DIM,), norm.weight, norm.bias)
+
+
+def updated(layer: Block, tokens: Tensor, attended: Tensor) -> Tensor:
+    """Apply the definition, given what attention makes of the tokens after their LayerNorm."""
+    tokens = tokens + attended
+    hidden = F.gelu(
+        F.linear(normed(tokens, layer.mlp_norm), layer.mlp_in.weight, layer.mlp_in.bias)
+    )
+    return tokens + F.linear(hidden, layer.mlp_out.weight, layer.mlp_out.bias)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_block_is_attention_then_an_mlp_each_after_a_norm(causal: bool) -> None:
+    layer, sequence = block(), tokens(5).double()
+    attended = layer.attention(normed(sequence, layer.attention_norm), causal=causal)
+    torch.testing.assert_close(layer(sequence, causal=causal), updated(layer, sequence, attended))
+
+
+def test_a_block_reads_and_answers_by_the_same_rule() -> None:
+    layer, support, query = block(), tokens(5).double(), tokens(3).double()
+    attended, expected = layer.attention.read(normed(support, layer.attention_norm))
+    read, kept = layer.read(support)
+    torch.testing.assert_close(read, updated(layer, support, attended))
+    for found in (kept, layer.keep(support)):
+        torch.testing.assert_close(found.keys, expected.keys)
+        torch.testing.assert_close(found.values, expected.values)
+    seen = layer.attention.answer(normed(query, layer.attention_norm), kept)
+    torch.testing.assert_close(layer.answer(query, kept), updated(layer, query, seen))
 
 
 def test_only_isolated_queries_allow_the_support_to_be_read_for_good() -> None:

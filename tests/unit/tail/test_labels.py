@@ -27,3 +27,11 @@ def test_more_classes_than_slots_are_refused_with_the_way_out() -> None:
 def test_all_slots_can_be_used_at_once() -> None:
     injections = draw_injections(4, 7, 7, stream(0))
     assert all(sorted(row.tolist()) == list(range(7)) for row in injections)
+
+
+def test_embeddings_and_marker_start_at_the_scale_of_normalised_features() -> None:
+    labels = LabelDictionary(dictionary_size=50, label_dim=1000)
+    labels.initialise(stream(0))
+    for start in (labels.embeddings, labels.query_marker):
+        assert start.std().item() == pytest.approx(1, rel=0.1)
+        assert start.mean().item() == pytest.approx(0, abs=0.1)

@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import random_episode, small_model
+from builders import flops, random_episode, small_model
+from torch import Tensor
 
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.learner import InducedInference, Paradigm
+from unitail.nn.transformer import SupportMemory
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.learner import TailLearner
@@ -52,6 +54,35 @@ def test_a_hypothesis_answers_again_and_again(visibility: Visibility) -> None:
     first = hypothesis(EPISODE.query.features)
     assert torch.equal(hypothesis(EPISODE.query.features), first)
     assert not first.requires_grad
+
+
+def test_a_hypothesis_does_not_read_its_support_again() -> None:
+    """Answering one query must cost far less than reading the support."""
+    model, episode = small_model().requires_grad_(False), random_episode((20, 20, 20), queries=1)
+    draw = model.draw(episode.support, stream(0))
+    reading = flops(lambda: model.read(episode.support, draw))
+    hypothesis = TailLearner(model).fit(episode.support)
+    assert 0 < flops(lambda: hypothesis(episode.query.features)) < reading / 10
+
+
+@pytest.mark.parametrize(
+    ("visibility", "largest"),
+    [(Visibility.ISOLATED, 2), (Visibility.JOINT, 5), (Visibility.CAUSAL, 5)],
+)
+def test_only_isolated_queries_are_answered_in_chunks(
+    visibility: Visibility, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model(visibility=visibility)
+    answer, sizes = model.transformer.answer, []
+
+    def record(memory: SupportMemory, query: Tensor) -> Tensor:
+        sizes.append(query.shape[1])
+        return answer(memory, query)
+
+    monkeypatch.setattr(model.transformer, "answer", record)
+    TailLearner(model, chunk_size=2).infer(EPISODE.support, EPISODE.query.features)
+    assert max(sizes) == largest
+    assert sum(sizes) == 5
 
 
 def test_features_are_brought_to_the_models_precision() -> None:

@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import random_episode, random_support, small_model
+from builders import flops, random_episode, random_support, small_model
 
 from unitail.errors import InvalidEpisode, TooManyClasses, UserError
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tail.config import preset
+from unitail.tail.config import Normalisation, preset
 from unitail.tail.model import Tail
 
 
@@ -40,6 +40,32 @@ def test_every_part_changes_the_answer() -> None:
         replace(episode, query=replace(query, features=-query.features)),
     ):
         assert (model(other, draw) - scores).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("normalisation", Normalisation)
+def test_only_normalised_features_may_be_shifted_and_scaled(normalisation: Normalisation) -> None:
+    model, episode = small_model(normalisation=normalisation), random_episode()
+    support, query = episode.support, episode.query
+    shift = torch.randn(5, generator=stream(0), dtype=torch.float64)
+    moved = replace(
+        episode,
+        support=replace(support, features=3 * support.features + shift),
+        query=replace(query, features=3 * query.features + shift),
+    )
+    draw = model.draw(support, stream(0))
+    difference = (model(moved, draw) - model(episode, draw)).abs().max()
+    assert difference < 1e-9 if normalisation is Normalisation.SUPPORT else difference > 1e-2
+
+
+def test_a_read_support_is_not_read_again() -> None:
+    """Answering one query must cost far less than reading, and chunks no more than all at once."""
+    model, episode = small_model(), random_episode((20, 20, 20), queries=30)
+    queries, draw = episode.query.features, model.draw(episode.support, stream(0))
+    read = model.read(episode.support, draw)
+    reading = flops(lambda: model.read(episode.support, draw))
+    at_once = flops(lambda: model.answer(read, queries))
+    assert flops(lambda: model.answer(read, queries[:, :1])) < reading / 10
+    assert flops(lambda: model.answer(read, queries, chunk_size=4)) == at_once
 
 
 @pytest.mark.parametrize("visibility", Visibility)

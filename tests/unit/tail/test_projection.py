@@ -87,7 +87,15 @@ def test_seeds_decide_the_draw(kind: ProjectionKind, feature_dim: int) -> None:
     assert not torch.equal(one, other)
 
 
-def test_episodes_of_a_batch_have_projections_of_their_own() -> None:
+def test_subsets_depend_on_the_seed_and_the_episode() -> None:
+    coordinates = torch.arange(40.0).expand(3, 1, 40)
+    one, other = (draw(40, reduction=Reduction.SUBSET, seed=seed)(coordinates) for seed in (0, 1))
+    subsets = {frozenset(row.tolist()) for row in torch.cat([one, other])[:, 0]}
+    assert len(subsets) == 6
+
+
+@pytest.mark.parametrize("kind", [ProjectionKind.PERMUTATION, ProjectionKind.DENSE])
+def test_episodes_of_a_batch_have_projections_of_their_own(kind: ProjectionKind) -> None:
     rows = features(7)[:1].expand(3, -1, -1)
-    projected = draw(7)(rows)
+    projected = draw(7, kind)(rows)
     assert not torch.equal(projected[0], projected[1])

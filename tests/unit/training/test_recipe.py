@@ -38,6 +38,10 @@ def test_banks_are_chosen_by_patterns() -> None:
         ({"sources": {"dreams": {}}}, r"unknown source of tasks: got \[sources.dreams\]"),
         ({"sources": {"gaussian": {"weight": 0}}}, "sources.gaussian.weight is out of range"),
         ({"episodes": {"ways": [2, 7]}}, "more classes than the dictionary has slots: got 7"),
+        ({"validation": {"ways": 7}}, "validation.ways asks for more classes than the dictionary"),
+        ({"sources": {"gaussian": 3}}, r"sources.gaussian is not a table: got 3; allowed: a table"),
+        ({"episodes": {"ways": 5}}, "episodes.ways has the wrong type: got 5; allowed: a list"),
+        ({"training": {"compile": True}}, "a compiled network needs episodes of one shape"),
         ({"validation": {"episodes": 17}}, "allowed: a multiple of episodes.multiple, 8"),
     ],
 )
@@ -52,6 +56,12 @@ def test_a_missing_part_is_named() -> None:
         recipe_from_table(table, "test")
     with pytest.raises(InvalidConfig, match="sources is out of range: got none"):
         recipe_from_table({**TABLE, "sources": {}}, "test")
+
+
+@pytest.mark.parametrize("name", ["model", "sources"])
+def test_a_part_that_is_no_table_is_named(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{name} is not a table: got 'tiny'"):
+        recipe_from_table({**TABLE, name: "tiny"}, "test")
 
 
 def test_a_file_that_is_no_recipe_is_named(tmp_path: Path) -> None:

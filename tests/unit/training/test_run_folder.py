@@ -48,19 +48,37 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    folder.claim(RECIPE)
+    folder.claim(RECIPE, {})
     folder.release()
-    folder.claim(short_recipe())
+    folder.claim(short_recipe(), {})
     folder.release()
     with pytest.raises(UserError, match=r"holds the run of another recipe.*--out"):
-        folder.claim(short_recipe(training={"seed": 1}))
+        folder.claim(short_recipe(training={"seed": 1}), {})
+    with pytest.raises(UserError, match="or on other data"):
+        folder.claim(RECIPE, {"a/b": "another hash"})
 
 
 def test_a_folder_is_worked_on_by_one_run_at_a_time(tmp_path: Path) -> None:
     first, second = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "run")
-    first.claim(RECIPE)
+    first.claim(RECIPE, {})
     with pytest.raises(CannotWrite, match=r"another process is writing .*run: got a locked file"):
-        second.claim(RECIPE)
+        second.claim(RECIPE, {})
     first.release()
-    second.claim(RECIPE)
+    second.claim(RECIPE, {})
     second.release()
+
+
+def test_what_a_kill_left_half_done_is_mended_when_the_folder_is_claimed(tmp_path: Path) -> None:
+    """Between the renames, and after them, in every place that is replaced."""
+    lost, doubled = tmp_path / ".best.old", tmp_path / ".model.old"
+    checkpoint = tmp_path / "checkpoints" / ".step-00000004.old"
+    for folder in (lost, doubled, tmp_path / "model", checkpoint):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    folder = RunFolder(tmp_path)
+    folder.claim(RECIPE, {})
+    folder.release()
+    assert (tmp_path / "best" / "file").exists()
+    assert not lost.exists()
+    assert not doubled.exists()
+    assert [path.name for path in folder.checkpoints()] == ["step-00000004"]

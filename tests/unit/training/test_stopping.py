@@ -22,6 +22,13 @@ def test_the_second_signal_ends_at_once() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
+def test_launchers_may_ask_more_than_once() -> None:
+    with StopRequest() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.signal is signal.SIGTERM
+
+
 def test_afterwards_signals_do_what_they_did_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest():

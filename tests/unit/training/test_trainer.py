@@ -1,5 +1,6 @@
 """Learning for real: seconds of meta-training, then tasks that were never seen."""
 
+import copy
 import os
 import signal
 from collections.abc import Callable
@@ -44,9 +45,8 @@ UNSEEN_WIDTH, UNSEEN_WAYS = 10, 5
 def train(
     recipe: Recipe, folder: Path, on_entry: Callable[[Entry], None] = lambda entry: None
 ) -> Trainer:
-    source, validation = build_sources(recipe, None)
-    processes = Processes(cpu=True)
-    trainer = Trainer(recipe, folder, source, validation, processes=processes, on_entry=on_entry)
+    sources, processes = build_sources(recipe, None), Processes(cpu=True)
+    trainer = Trainer(recipe, folder, sources, processes=processes, on_entry=on_entry)
     trainer.run()
     return trainer
 
@@ -96,18 +96,19 @@ def test_the_log_tells_how_it_went() -> None:
 def test_the_best_model_is_the_one_with_the_best_validation(tmp_path: Path) -> None:
     recipe = short_recipe(validation={"every": 2, "shots": [1, 2]})
     scores: dict[int, float] = {}
+    snapshots: dict[int, dict[str, torch.Tensor]] = {}
 
     def watch(entry: Entry) -> None:
         if "score" in entry:
             scores[entry["step"]] = entry["score"]
+            snapshots[entry["step"]] = copy.deepcopy(trainer.model.state_dict())
 
-    trainer = train(recipe, tmp_path, watch)
-    assert trainer.best == max(scores.values())
+    sources, processes = build_sources(recipe, None), Processes(cpu=True)
+    trainer = Trainer(recipe, tmp_path, sources, processes=processes, on_entry=watch)
+    trainer.run()
     best = max(scores, key=lambda step: scores[step])
-    if best == recipe.training.steps:
-        assert _same(weights(tmp_path / "best"), weights(tmp_path / "model"))
-    else:
-        assert not _same(weights(tmp_path / "best"), weights(tmp_path / "model"))
+    assert trainer.best == scores[best]
+    assert _same(weights(tmp_path / "best"), snapshots[best])
 
 
 @pytest.mark.parametrize("visibility", ["isolated", "joint", "causal"])
@@ -133,7 +134,7 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path, visibility: str) -
 def test_options_of_training_change_the_result(tmp_path: Path, options: dict[str, Any]) -> None:
     train(short_recipe(), tmp_path / "plain")
     trainer = train(short_recipe(training=options), tmp_path / "other")
-    assert trainer.finished
+    assert trainer.done == 12
     changed = weights(tmp_path / "other" / "model")
     assert not _same(changed, weights(tmp_path / "plain" / "model"))
     assert all(tensor.dtype == torch.float32 for tensor in changed.values())
@@ -146,10 +147,11 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_later(tmp_path: Path) -> 
 
     recipe = short_recipe()
     stopped = train(recipe, tmp_path / "stopped", interrupt)
-    assert not stopped.finished
+    assert stopped.stopped_by is signal.SIGTERM
     assert stopped.folder.checkpoints()[-1].name == "step-00000006"
     assert not stopped.folder.model.exists()
-    assert train(recipe, tmp_path / "stopped").finished
+    resumed = train(recipe, tmp_path / "stopped")
+    assert (resumed.started, resumed.done, resumed.stopped_by) == (6, 12, None)
     train(recipe, tmp_path / "whole")
     assert _same(weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model"))
     steps = [entry["step"] for entry in entries(tmp_path / "stopped")]
@@ -177,16 +179,43 @@ class Poisoned:
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path: Path) -> None:
     recipe = short_recipe()
-    source, validation = build_sources(recipe, None)
-    poisoned = Poisoned(source, step=6)
-    processes = Processes(cpu=True)
-    trainer = Trainer(recipe, tmp_path, poisoned, validation, processes=processes)
+    sources = build_sources(recipe, None)
+    sources = replace(sources, training=Poisoned(sources.training, step=6))
+    trainer = Trainer(recipe, tmp_path, sources, processes=Processes(cpu=True))
     message = r"the loss of step 6 is not finite: got nan on \d+ episodes of gaussian \(. ways"
     with pytest.raises(NonFiniteLoss, match=message):
         trainer.run()
     assert [path.name for path in trainer.folder.checkpoints()] == ["step-00000004"]
     kept = weights(trainer.folder.checkpoints()[0])
     assert all(tensor.isfinite().all() for tensor in kept.values())
+
+
+def test_a_gradient_that_is_not_finite_is_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss of that very step is fine, but the weights after it are not."""
+    real, calls = torch.nn.utils.clip_grad_norm_, []
+
+    def infinite(parameters: Any, most: float) -> torch.Tensor:  # noqa: ANN401
+        weights = list(parameters)
+        calls.append(None)
+        if len(calls) == 4:
+            weights[0].grad[0] = torch.inf
+        return real(weights, most)
+
+    monkeypatch.setattr("unitail.training.trainer.nn.utils.clip_grad_norm_", infinite)
+    with pytest.raises(NonFiniteLoss, match="the loss of step 3 is not finite"):
+        train(short_recipe(), tmp_path)
+    assert not list(tmp_path.glob("checkpoints/*"))
+
+
+def test_a_resumed_run_remembers_the_best_score(tmp_path: Path) -> None:
+    recipe = short_recipe(validation={"every": 4})
+    first = train(recipe, tmp_path)
+    for last in ("model", "checkpoints/step-00000012"):
+        (tmp_path / last).rename(tmp_path / f"away-{Path(last).name}")
+    resumed = train(recipe, tmp_path)
+    assert (resumed.started, resumed.best) == (8, first.best)
 
 
 def _same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

@@ -1,0 +1,29 @@
+import signal
+from pathlib import Path
+
+import pytest
+from short_runs import write_recipe
+from typer.testing import CliRunner
+
+from unitail.cli import main
+from unitail.training.trainer import Trainer
+
+
+def test_training_says_where_the_model_is_and_that_it_was_done_before(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml")
+    arguments = ["train", str(recipe), "--out", str(tmp_path / "run"), "--cpu"]
+    first, again = (CliRunner().invoke(main.app, arguments) for _ in range(2))
+    assert first.exit_code == again.exit_code == 0, first.output
+    assert "The model is in" in first.output
+    assert "resumed" not in first.output
+    assert "It was resumed at step 12 of 12." in again.output
+
+
+def test_a_run_that_was_stopped_leaves_with_the_signals_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.toml")
+    monkeypatch.setattr(Trainer, "_should_stop", lambda self, stop, done: done == 3)
+    found = CliRunner().invoke(main.app, ["train", str(recipe), "--out", str(tmp_path / "run")])
+    assert found.exit_code == 128 + signal.SIGTERM
+    assert "Stopped at step 3 and saved" in found.output

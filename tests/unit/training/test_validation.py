@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from short_runs import short_recipe
+
+from unitail.errors import UserError
+from unitail.tail.model import Tail
+from unitail.tasks.batching import BatchPlan, EpisodeRanges
+from unitail.tasks.synthetic import GaussianTasks
+from unitail.training.processes import Processes
+from unitail.training.validation import Validator
+
+RECIPE = short_recipe(validation={"shots": [1, 2], "episodes": 40})
+TASKS = GaussianTasks(feature_dims=(8,))
+
+
+def test_every_validation_asks_the_same_questions() -> None:
+    model = Tail(RECIPE.model)
+    validator = Validator(TASKS, RECIPE, model, Processes(cpu=True))
+    first = validator.measure(model)
+    assert validator.measure(model) == first
+    assert set(first["validation"]) == {"1-shot", "2-shot"}
+    rows = list(first["validation"].values())
+    assert all(row["episodes"] == 40 for row in rows)
+    assert first["score"] == pytest.approx(sum(row["accuracy"] for row in rows) / 2)
+    assert rows[0]["prototypes"] > rows[0]["accuracy"] + 0.1, "the model is not trained"
+
+
+def test_batches_stay_within_the_recipes_tokens_and_multiples() -> None:
+    """So that any number of processes that trains can validate."""
+    sizes = []
+
+    class Watched(GaussianTasks):
+        def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+            plan = super().plan(ranges, generator)
+            sizes.append(plan.episodes)
+            return plan
+
+    recipe = replace(RECIPE, episodes=replace(RECIPE.episodes, tokens=160, multiple=4))
+    model = Tail(recipe.model)
+    Validator(Watched(feature_dims=(8,)), recipe, model, Processes(cpu=True)).measure(model)
+    assert all(size % 4 == 0 for size in sizes)
+    assert max(sizes) == 16, "160 tokens hold 17 episodes of 9 tokens"
+
+
+def test_what_cannot_be_validated_is_refused_before_training() -> None:
+    class Poor(GaussianTasks):
+        def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+            raise UserError("no data set has enough classes", got=ranges.ways, allowed="fewer")
+
+    with pytest.raises(UserError, match="no data set has enough classes"):
+        Validator(Poor(), RECIPE, Tail(RECIPE.model), Processes(cpu=True))

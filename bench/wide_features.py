@@ -17,7 +17,7 @@ import torch
 
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.evaluation.metrics import accuracy
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Inference, reseeded
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.checkpoint import load_model
 from unitail.randomness import stream
@@ -40,7 +40,7 @@ def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse
         plan = source.plan(ranges, stream(0, "plan", number))
         episode = source.sample(plan, stream(0, shots, number, device=args.device))
         assert episode.query.class_indices is not None
-        answers = learner.infer(episode.support, episode.query.features)
+        answers = reseeded(learner, number).infer(episode.support, episode.query.features)
         parts.append(accuracy(answers, episode.query.class_indices))
     found = MeanInterval.of(torch.cat(parts).cpu().numpy())
     return f"{100 * found.mean:.2f} ± {100 * found.half_width:.2f}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
+    from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
     from unitail.evaluation.evaluate import evaluate as evaluate
     from unitail.framework.curves import learning_curve as learning_curve
     from unitail.framework.episode import Episode as Episode
@@ -42,6 +43,7 @@ _HOMES = {
     "GaussianTask": "tasks.synthetic",
     "GaussianTasks": "tasks.synthetic",
     "ProtoHead": "baselines.proto_head",
+    "PrototypeVariant": "baselines.proto_head",
     "Query": "framework.episode",
     "Support": "framework.episode",
     "Tail": "tail.model",

@@ -75,7 +75,7 @@ class Leakage(UserError):
 class CannotSolve(UserError):
     """The learner cannot solve the task, though the task is well formed.
 
-    Evaluation shows it as "cannot" instead of stopping.
+    Reports show it as "cannot" instead of stopping.
     """
 
     remedy = "Choose a learner that accepts such tasks."

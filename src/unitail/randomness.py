@@ -1,6 +1,7 @@
 """One seed, many named and independent streams; no global random state."""
 
 import hashlib
+import operator
 
 import torch
 
@@ -11,7 +12,8 @@ def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> 
     The same seed and names always give the same stream, and streams of different names are
     independent, so adding a consumer of randomness never shifts the numbers of another.
     """
-    digest = hashlib.blake2b(repr((seed, *names)).encode(), digest_size=8).digest()
+    key = tuple(part if isinstance(part, str) else operator.index(part) for part in (seed, *names))
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
     generator = torch.Generator(device=device)
     generator.manual_seed(int.from_bytes(digest, "big") >> 1)  # torch seeds are signed 64 bit
     return generator

@@ -15,7 +15,13 @@ from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tail.config import ProjectionKind, Reduction
 from unitail.tail.draw import Draw
-from unitail.tail.projection import CoordinateSubset, ExtendedPermutation, LinearMap, Projection
+from unitail.tail.projection import (
+    CoordinateSubset,
+    ExtendedPermutation,
+    LinearMap,
+    OrthonormalReduction,
+    Projection,
+)
 
 
 def permute_features(episode: Episode, sigma: Tensor) -> Episode:
@@ -29,6 +35,9 @@ def compose(projection: Projection, sigma: Tensor) -> Projection:
     """Return pi o sigma: coordinate i goes where coordinate sigma(i) went."""
     if isinstance(projection, ExtendedPermutation):
         return ExtendedPermutation(projection.places[:, sigma], projection.projected_dim)
+    if isinstance(projection, OrthonormalReduction):
+        order = sigma.argsort()[projection.order]
+        return OrthonormalReduction(order, projection.signs, projection.matrix)
     if isinstance(projection, CoordinateSubset):
         return CoordinateSubset(sigma.argsort()[projection.sources], projection.feature_dim)
     assert isinstance(projection, LinearMap)

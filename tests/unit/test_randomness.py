@@ -48,3 +48,8 @@ def test_injections_are_uniform() -> None:
 
     assert possible.sum() == 12_000
     assert stats.chisquare(possible.numpy()).pvalue > 1e-3
+
+
+def test_whole_numbers_of_any_kind_are_the_same_seed() -> None:
+    one, other = (torch.rand(3, generator=stream(seed, 1)) for seed in (2, np.int64(2)))
+    assert torch.equal(one, other)

@@ -2,8 +2,10 @@
 
 import torch
 
+from unitail.errors import UserError
 from unitail.evaluation.metrics import accuracy
-from unitail.framework.learner import Inference
+from unitail.framework.checks import check_answers
+from unitail.framework.learner import Inference, reseeded
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Task
 from unitail.randomness import stream
@@ -26,10 +28,15 @@ def evaluate(
     """
     generator = stream(seed, "evaluation", task.name, shots)
     accuracies = []
+    for name, got, least in (("episodes", episodes, 2), ("batch", batch, 1)):
+        if got < least:
+            raise UserError(f"{name} are too few", got=got, allowed=f"{least} or more")
     for start in range(0, episodes, batch):
         size = min(batch, episodes - start)
         episode = task.sample(episodes=size, shots=shots, queries=queries, generator=generator)
-        answers = learner.infer(episode.support, episode.query.features).cpu()
+        drawn = reseeded(learner, seed + start)
+        answers = drawn.infer(episode.support, episode.query.features).cpu()
+        check_answers(answers)
         assert episode.query.class_indices is not None, "tasks sample labelled queries"
         accuracies.append(accuracy(answers, episode.query.class_indices.cpu()))
     return MeanInterval.of(torch.cat(accuracies).numpy())

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.errors import InvalidEpisode
+from unitail.errors import InvalidEpisode, UserError
 
 ArrayLike = Tensor | NDArray[np.generic] | list[object]
 
@@ -62,6 +62,17 @@ def check_finite(features: Tensor, name: str) -> None:
             got=f"{count} NaN or infinite values of {features.numel()}",
             allowed="finite numbers",
             remedy="Impute or drop the rows concerned.",
+        )
+
+
+def check_answers(answers: Tensor) -> None:
+    """Refuse log-probabilities that are NaN: argmax would take NaN for the most probable class."""
+    if answers.isnan().any():
+        raise UserError(
+            "the learner's log-probabilities are not numbers",
+            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
+            allowed="log-probabilities",
+            remedy="Correct or retrain the learner.",
         )
 
 

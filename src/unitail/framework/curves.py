@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import UserError
+from unitail.framework.checks import check_answers
 from unitail.framework.episode import Episode
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Inference, reseeded
 from unitail.framework.statistics import LEVEL, MeanInterval
 from unitail.framework.task import Task
 
@@ -130,7 +131,10 @@ def learning_curve(
 
     def risks(number: int) -> NDArray[np.float64]:
         sample = partial(task.sample, shots=number, queries=queries, generator=generator)
-        parts = [episode_risks(learner, task, sample(episodes=count)) for count in batches]
+        parts = [
+            episode_risks(reseeded(learner, turn), task, sample(episodes=count))
+            for turn, count in enumerate(batches)
+        ]
         return np.concatenate(parts)
 
     return LearningCurve(
@@ -151,14 +155,8 @@ def episode_risks(learner: Inference, task: Task, episode: Episode) -> NDArray[n
         )
     # Detached here rather than computed without gradients: some learners fit by gradient descent.
     answers = learner.infer(episode.support, episode.query.features).detach()  # (B, m, K)
-    if answers.isnan().any():  # argmax would take NaN for the most probable class
-        raise UserError(
-            "the learner's log-probabilities are not numbers",
-            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
-            allowed="log-probabilities",
-            remedy="Correct or retrain the learner.",
-        )
-    losses = task.loss(answers, truth).double()  # (B, m)
+    check_answers(answers)
+    losses = task.loss(answers, truth.to(answers.device)).double()  # (B, m)
     return losses.mean(dim=1).cpu().numpy()
 
 

@@ -10,7 +10,7 @@ Predictions are log-probabilities over the K classes; their argmax is the paper'
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -60,6 +60,24 @@ class Inference(Protocol):
 
 class Learner(LearningAlgorithm, Inference, Protocol):
     """A learner that offers both views, as all of ours do."""
+
+
+@runtime_checkable
+class Randomised(Protocol):
+    """A learner whose answers depend on draws that a seed decides."""
+
+    def with_seed(self, seed: int) -> Inference:
+        """Return the same learner with other draws."""
+        ...
+
+
+def reseeded(learner: Inference, seed: int) -> Inference:
+    """Return the learner with other draws, if it has any.
+
+    A measurement over many episodes must not use the same draws in every batch of them: what luck
+    they bring would be taken for the learner's own, and the interval would not know.
+    """
+    return learner.with_seed(seed) if isinstance(learner, Randomised) else learner
 
 
 @dataclass(frozen=True)

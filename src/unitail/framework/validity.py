@@ -138,7 +138,9 @@ class UniversalityReport:
         return max((report.largest_rise for report in reports), default=None)
 
     def __str__(self) -> str:
-        verdict = "universally valid as far as tested" if self.valid else "not universally valid"
+        rises = any(isinstance(each, Cannot) or not each.monotone for each in self.outcomes)
+        failed = "not universally valid" if rises else "not shown to be universally valid"
+        verdict = "universally valid as far as tested" if self.valid else failed
         passed = sum(outcome.valid for outcome in self.outcomes)
         lines = [f"{verdict}: {passed} of {len(self.outcomes)} tasks passed"]
         if self.largest_rise is not None and self.largest_rise > 0:

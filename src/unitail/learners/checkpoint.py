@@ -1,5 +1,6 @@
 """A model is a folder: weights as safetensors, configuration as JSON."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +11,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unitail.configuration import from_table, to_table
-from unitail.errors import InvalidCheckpoint
+from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+FIELDS = [field.name for field in dataclasses.fields(TailConfig)]
 
 
 def save_model(model: Tail, folder: Path | str) -> Path:
@@ -26,6 +28,13 @@ def save_model(model: Tail, folder: Path | str) -> Path:
 
 def save_weights(config: TailConfig, weights: Mapping[str, Tensor], folder: Path) -> Path:
     """Write a model that exists only as its weights; see `save_model`."""
+    if folder.exists() and not (folder / CONFIG_FILE).exists() and any(folder.iterdir()):
+        raise CannotWrite(
+            f"{folder} holds something else than a model",
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:3]),
+            allowed="a new or empty folder, or one with a model to replace",
+            remedy="Name another folder.",
+        )
     with fresh_folder(folder) as fresh:
         write_model(config, weights, fresh)
     return folder
@@ -58,17 +67,18 @@ def load_model(folder: Path | str) -> Tail:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        table = json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        table: Any = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
         raise InvalidCheckpoint(
             f"{path.parent} is not a model folder",
             got=f"{type(error).__name__} on {path.name}",
             allowed=f"a folder with {CONFIG_FILE} and {WEIGHTS_FILE}",
         ) from error
-    if not isinstance(table, dict) or table.get("learner") != "tail" or "config" not in table:
+    config = table.get("config") if isinstance(table, dict) else None
+    if config is None or table.get("learner") != "tail" or set(FIELDS) - set(config):
         raise InvalidCheckpoint(
             f"{path} does not describe a TAIL model",
-            got="no such entries",
-            allowed='"learner": "tail" and a "config" table',
+            got="something else",
+            allowed='"learner": "tail" and a "config" table with ' + ", ".join(FIELDS),
         )
-    return table
+    return dict(table)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 SELF_COLUMNS = 8
-"""Extra head coordinates that carry a query's view of itself: one is needed, fused kernels want
+"""Extra head coordinates that carry a query's view of itself: two are needed, fused kernels want
 head sizes in multiples of eight."""
 
 
@@ -32,7 +32,8 @@ class Attention(nn.Module):
     Instead the support gets one more row, the *mirror*, and every head one more coordinate: the
     query carries its own score q.k_self there, the mirror's key is 1 there and 0 elsewhere, so the
     mirror scores q.k_self; the mirror's value is 1 there and 0 elsewhere, so p_self comes back in
-    that coordinate. The cost is n*m, on the same fused kernels as plain attention.
+    that coordinate. (A second coordinate carries what half precision would round off the score.)
+    The cost is n*m, on the same fused kernels as plain attention.
     """
 
     def __init__(self, dim: int, heads: int) -> None:
@@ -61,8 +62,11 @@ class Attention(nn.Module):
     def answer(self, query: Tensor, support: SupportKeys) -> Tensor:
         """Let every query see the support and itself: (B, m, dim) -> (B, m, dim)."""
         q, k, v = self._split(query)
-        own_score = (q * k).sum(dim=-1, keepdim=True).to(q.dtype)  # (B, heads, m, 1)
-        probe = F.pad(torch.cat([q, own_score], dim=-1), (0, SELF_COLUMNS - 1))
+        wide = torch.promote_types(q.dtype, torch.float32)
+        own_score = (q * k).sum(dim=-1, keepdim=True, dtype=wide)  # (B, heads, m, 1)
+        high = own_score.to(q.dtype)
+        low = (own_score - high).to(q.dtype)  # what half precision would lose of the score
+        probe = F.pad(torch.cat([q, high, low], dim=-1), (0, SELF_COLUMNS - 2))
         seen = F.scaled_dot_product_attention(
             probe, support.keys, support.values, scale=self.head_dim**-0.5
         )
@@ -70,12 +74,13 @@ class Attention(nn.Module):
         return self._merge(seen[..., : self.head_dim] + own_share * v)
 
     def _with_mirror(self, keys: Tensor, values: Tensor) -> SupportKeys:
-        mirror = keys.new_zeros(self.head_dim + SELF_COLUMNS)
-        mirror[self.head_dim] = 1
-        row = mirror.expand(*keys.shape[:2], 1, -1)
+        mirror = keys.new_zeros(2, self.head_dim + SELF_COLUMNS)
+        mirror[0, self.head_dim : self.head_dim + 2] = 1  # its key takes both parts of the score
+        mirror[1, self.head_dim] = 1  # its value gives back the share
+        key, value = mirror[:, None, None, None].expand(2, *keys.shape[:2], 1, -1)
         return SupportKeys(
-            keys=torch.cat([F.pad(keys, (0, SELF_COLUMNS)), row], dim=2),
-            values=torch.cat([F.pad(values, (0, SELF_COLUMNS)), row], dim=2),
+            keys=torch.cat([F.pad(keys, (0, SELF_COLUMNS)), key], dim=2),
+            values=torch.cat([F.pad(values, (0, SELF_COLUMNS)), value], dim=2),
         )
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:

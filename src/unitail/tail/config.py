@@ -1,10 +1,10 @@
 """What a TAIL model is made of, and the presets."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from unitail.configuration import choice, require
+from unitail.configuration import choice, from_table, require, to_table
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
 
@@ -122,4 +122,4 @@ def preset(name: str, **changes: Any) -> TailConfig:  # noqa: ANN401 - any field
     """Return the preset called `name`, with some fields changed."""
     if name not in PRESETS:
         raise InvalidConfig("unknown preset", got=name, allowed=", ".join(PRESETS))
-    return replace(PRESETS[name], **changes)
+    return from_table(TailConfig, {**to_table(PRESETS[name]), **changes}, f"preset {name}")

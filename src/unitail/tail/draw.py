@@ -28,8 +28,14 @@ class Draw:
         """Move to a device."""
         return type(self)(self.projection.to(device), self.injection.to(device))
 
-    def check_fits(self, support: Support) -> None:
-        """Refuse a support of another width, number of classes or number of episodes."""
+    def check_fits(self, support: Support, projected_dim: int) -> None:
+        """Refuse a support of another shape, and a model of another d_data."""
+        if self.projection.projected_dim != projected_dim:
+            raise DrawMismatch(
+                "the draw was made for another model",
+                got=f"a projection to width {self.projection.projected_dim}",
+                allowed=f"the model's projected_dim, {projected_dim}",
+            )
         for what, made_for, got in (
             ("feature width", self.projection.feature_dim, support.feature_dim),
             ("number of classes", self.injection.shape[1], support.ways),

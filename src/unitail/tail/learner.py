@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unitail.configuration import require
 from unitail.framework.checks import check_finite
-from unitail.framework.episode import Support, check_query_fits
+from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.randomness import stream
 from unitail.tail.model import ReadSupport, Tail
@@ -22,7 +22,7 @@ class TailHypothesis:
     reads: tuple[ReadSupport, ...]
     chunk_size: int
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
         """Average the class probabilities over the draws: (B, m, d_T) -> log (B, m, K)."""
         support = self.reads[0].support.features
@@ -41,7 +41,8 @@ class TailLearner:
     """The learning algorithm that emerges from a TAIL model.
 
     `fit` draws (pi, rho) `num_draws` times from `seed` and reads the support under each; the
-    hypothesis averages the probabilities. The same seed and support give the same hypothesis.
+    hypothesis averages the probabilities. The same seed and support give the same hypothesis; the
+    draws of an episode depend on its place in the batch.
     Queries are answered `chunk_size` at a time, where the model's visibility isolates them; under
     other visibilities an answer depends on what else is asked in the same call.
     """
@@ -58,20 +59,25 @@ class TailLearner:
         self.seed = seed
         self.chunk_size = chunk_size
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def fit(self, support: Support) -> TailHypothesis:
-        """Read the support under each draw, on the model's device and in its precision."""
-        weight = self.model.labels.embeddings
-        support = support.to(weight.device, weight.dtype)
+        """Read the support under each draw, on the model's device."""
+        device = self.model.labels.embeddings.device
+        support = support.to(device)
         support.check_values()
         generator = stream(self.seed, "draws")
         reads = tuple(
-            self.model.read(support, self.model.draw(support, generator).to(weight.device))
+            self.model.read(support, self.model.draw(support, generator).to(device))
             for _ in range(self.num_draws)
         )
         return TailHypothesis(self.model, reads, self.chunk_size)
 
+    def with_seed(self, seed: int) -> "TailLearner":
+        """Return the same learner with other draws; measurements take other ones each time."""
+        return TailLearner(
+            self.model, num_draws=self.num_draws, seed=seed, chunk_size=self.chunk_size
+        )
+
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Answer queries given the support: log-probabilities (B, m, K)."""
-        check_query_fits(support, query_features)
         return self.fit(support)(query_features)

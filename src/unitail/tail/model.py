@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from unitail.configuration import require
 from unitail.errors import UserError
 from unitail.framework.episode import Episode, Support, check_query_fits
 from unitail.nn.transformer import SupportMemory, Transformer
@@ -75,7 +76,9 @@ class Tail(nn.Module):
 
         `active_slots` restricts rho to the first slots, while the dictionary grows in training.
         """
-        slots = self.config.dictionary_size if active_slots is None else active_slots
+        size = self.config.dictionary_size
+        slots = size if active_slots is None else active_slots
+        require(slots <= size, "active_slots", got=slots, allowed=f"at most {size}")
         return Draw(
             injection=draw_injections(episodes, ways, slots, generator),
             projection=self.projections.draw(episodes, feature_dim, generator),
@@ -87,9 +90,9 @@ class Tail(nn.Module):
 
     def read(self, support: Support, draw: Draw) -> ReadSupport:
         """Read a support set once, as far as the visibility allows without the queries."""
-        draw.check_fits(support)
+        draw.check_fits(support, self.config.projected_dim)
         scale = FeatureScale.of(support.features, self.config.normalisation)
-        projected = draw.projection(scale(support.features))  # (B, n, d_data)
+        projected = self._project(support.features, scale, draw)  # (B, n, d_data)
         labels = self.labels(support.class_indices, draw.injection)  # (B, n, d_label)
         memory = self.transformer.read(self.tokens(projected, labels), self.config.visibility)
         return ReadSupport(support, draw, scale, memory)
@@ -107,11 +110,16 @@ class Tail(nn.Module):
                 got=f"chunk_size={chunk_size} with visibility '{self.config.visibility}'",
                 allowed="chunk_size=None, or visibility 'isolated'",
             )
+        require(chunk_size >= 1, "chunk_size", got=chunk_size, allowed="1 or more")
         chunks = torch.split(query_features, chunk_size, dim=1)
         return torch.cat([self._answer(read, chunk) for chunk in chunks], dim=1)
 
+    def _project(self, features: Tensor, scale: FeatureScale, draw: Draw) -> Tensor:
+        """Scale in the features' own precision, then enter that of the model."""
+        return draw.projection(scale(features)).to(self.labels.embeddings.dtype)
+
     def _answer(self, read: ReadSupport, query_features: Tensor) -> Tensor:
-        projected = read.draw.projection(read.scale(query_features))  # (B, m, d_data)
+        projected = self._project(query_features, read.scale, read.draw)  # (B, m, d_data)
         tokens = self.tokens(projected, self.labels.query_marker)  # (B, m, hidden)
         states = self.transformer.answer(read.memory, tokens)  # (B, m, hidden)
         scores: Tensor = self.head(states, read.draw.injection)  # (B, m, K)

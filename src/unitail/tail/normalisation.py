@@ -8,6 +8,9 @@ from torch import Tensor
 
 from unitail.tail.config import Normalisation
 
+FARTHEST = 1e6
+"""A feature this many times the support's scale is as far as it gets; squares stay finite."""
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureScale:
@@ -22,17 +25,25 @@ class FeatureScale:
     def of(cls, support_features: Tensor, normalisation: Normalisation) -> Self:
         """Measure a support set (B, n, d_T)."""
         if normalisation is Normalisation.NONE:
-            zero = torch.zeros_like(support_features[:, :1])
+            zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
             return cls(zero, torch.ones_like(zero[..., :1]))
-        centre = support_features.mean(dim=1, keepdim=True)
-        centred = support_features - centre
+        features = at_least_float32(support_features)
+        centre = features.mean(dim=1, keepdim=True)
+        centred = features - centre
         # Squares of very large or small features leave the range of the number type: divide by
-        # the peak first. A support of equal rows has no scale, and needs none: it is zero.
+        # the peak first. Equal rows have no scale, though their mean may be off by rounding.
         peak = centred.abs().amax(dim=(1, 2), keepdim=True)
-        peak = torch.where(peak > 0, peak, torch.ones_like(peak))
+        rounding = 8 * torch.finfo(features.dtype).eps * features.abs().amax((1, 2), keepdim=True)
+        peak = torch.where(peak > rounding, peak, torch.inf)
         rms = (centred / peak).pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
-        return cls(centre, peak * torch.where(rms > 0, rms, torch.ones_like(rms)))
+        return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Centre and scale (B, rows, d_T)."""
-        return (features - self.centre) / self.scale
+        """Centre and scale (B, rows, d_T), in at least single precision."""
+        scaled = (at_least_float32(features) - self.centre) / self.scale
+        return scaled.clamp(-FARTHEST, FARTHEST)
+
+
+def at_least_float32(features: Tensor) -> Tensor:
+    """Take features out of half precision, in which means and differences mean little."""
+    return features.to(torch.promote_types(features.dtype, torch.float32))

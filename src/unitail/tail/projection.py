@@ -18,6 +18,11 @@ class Projection(Protocol):
         """d_T, the width it was drawn for."""
         ...
 
+    @property
+    def projected_dim(self) -> int:
+        """d_data, the width it leads to."""
+        ...
+
     def __call__(self, features: Tensor) -> Tensor:
         """Project (B, rows, d_T) to (B, rows, d_data)."""
         ...
@@ -60,7 +65,7 @@ class ExtendedPermutation:
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x -> x W, with W (B, d_T, d_data), or (1, d_T, d_data) shared by the batch."""
+    """x -> x W, with a matrix W (d_T, d_data) for each episode: (B, d_T, d_data)."""
 
     matrix: Tensor
 
@@ -69,17 +74,65 @@ class LinearMap:
         """d_T."""
         return self.matrix.shape[1]
 
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.matrix.shape[2]
+
     def __call__(self, features: Tensor) -> Tensor:
         """Multiply."""
         return features @ self.matrix.to(features.dtype)
 
     def part(self, episodes: slice) -> "LinearMap":
         """Keep some episodes of the batch."""
-        return self if len(self.matrix) == 1 else LinearMap(self.matrix[episodes])
+        return LinearMap(self.matrix[episodes])
 
     def to(self, device: torch.device | str) -> "LinearMap":
         """Move to a device."""
         return LinearMap(self.matrix.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class OrthonormalReduction:
+    """x -> (signs * x[order]) Q: one uniform orthonormal Q, turned otherwise for each episode.
+
+    Q's factorisation costs as much as thousands of projections, so a batch shares it; orders and
+    signs keep the episodes from sharing its luck. The product is again uniform.
+    """
+
+    order: Tensor
+    """A permutation of [d_T] for each episode, (B, d_T)."""
+    signs: Tensor
+    """(B, d_T)."""
+    matrix: Tensor
+    """Orthonormal columns, (d_T, d_data)."""
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.matrix.shape[0]
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.matrix.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Turn and project."""
+        turned = features.gather(2, self.order.unsqueeze(1).expand_as(features))
+        return (turned * self.signs.unsqueeze(1).to(features.dtype)) @ self.matrix.to(
+            features.dtype
+        )
+
+    def part(self, episodes: slice) -> "OrthonormalReduction":
+        """Keep some episodes of the batch."""
+        return OrthonormalReduction(self.order[episodes], self.signs[episodes], self.matrix)
+
+    def to(self, device: torch.device | str) -> "OrthonormalReduction":
+        """Move to a device."""
+        return OrthonormalReduction(
+            self.order.to(device), self.signs.to(device), self.matrix.to(device)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +142,11 @@ class CoordinateSubset:
     sources: Tensor
     """An injection [d_data] -> [d_T] for each episode, (B, d_data)."""
     feature_dim: int
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.sources.shape[1]
 
     def __call__(self, features: Tensor) -> Tensor:
         """Gather the coordinates that were drawn."""
@@ -134,7 +192,13 @@ class ProjectionLaw:
         if self.reduction is Reduction.SUBSET:
             sources = random_injections(episodes, self.projected_dim, feature_dim, generator)
             return CoordinateSubset(sources, feature_dim)
-        # One matrix for the batch: its factorisation costs as much as thousands of projections.
+        device = generator.device
         shape = (feature_dim, self.projected_dim)
-        columns = torch.randn(shape, generator=generator, device=generator.device)
-        return LinearMap(torch.linalg.qr(columns).Q.unsqueeze(0))
+        found = torch.linalg.qr(torch.randn(shape, generator=generator, device=device))
+        signs = torch.randint(2, (episodes, feature_dim), generator=generator, device=device)
+        return OrthonormalReduction(
+            order=random_injections(episodes, feature_dim, feature_dim, generator),
+            signs=2 * signs - 1,
+            matrix=found.Q
+            * found.R.diagonal().sign(),  # without it the factors' signs are not free
+        )

@@ -25,7 +25,7 @@ class Tokens(nn.Module):
         label_part = label_part.expand(*projected.shape[:2], -1)
         tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
         # Under autocast the whole residual stream takes the shorter type, which halves the
-        # memory traffic between matrix products; normalisation and projection came before.
+        # memory traffic between matrix products; features were normalised before.
         device = tokens.device.type
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             tokens = tokens.to(torch.get_autocast_dtype(device))

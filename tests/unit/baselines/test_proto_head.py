@@ -7,7 +7,8 @@ from builders import random_episode
 from sklearn.neighbors import NearestCentroid
 
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.errors import InvalidEpisode
+from unitail.errors import InvalidConfig, InvalidEpisode
+from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 
 EPISODE = random_episode((3, 1, 2), queries=50, episodes=4)
@@ -80,3 +81,26 @@ def test_bad_supports_are_refused_before_any_query() -> None:
         ProtoHead().fit(replace(support, class_indices=support.class_indices + 1))
     with pytest.raises(InvalidEpisode, match="support features are not finite"):
         ProtoHead().fit(replace(support, features=support.features * float("nan")))
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e4])
+def test_an_offset_of_all_features_changes_nothing(offset: float) -> None:
+    support = Support(
+        features=EPISODE.support.features.float() + offset,
+        class_indices=EPISODE.support.class_indices,
+        ways=EPISODE.ways,
+    )
+    query = EPISODE.query.features.float() + offset
+    plain = ProtoHead().infer(EPISODE.support, EPISODE.query.features).float()
+    torch.testing.assert_close(ProtoHead().infer(support, query), plain, atol=0.1, rtol=0.01)
+
+
+def test_half_precision_features_are_taken() -> None:
+    support = EPISODE.support.to("cpu", torch.float16)
+    answers = ProtoHead().infer(support, EPISODE.query.features.half())
+    assert answers.dtype == torch.float32
+
+
+def test_an_unknown_variant_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="variant is unknown: got cosine; allowed: paper, cen"):
+        ProtoHead("cosine")  # type: ignore[arg-type]

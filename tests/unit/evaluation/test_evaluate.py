@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from unitail.baselines.proto_head import ProtoHead
+from unitail.errors import UserError
 from unitail.evaluation.evaluate import evaluate
 from unitail.framework.episode import Episode, Support
 from unitail.framework.learner import Paradigm
@@ -66,3 +67,39 @@ def test_each_task_and_number_of_shots_has_episodes_of_its_own() -> None:
 def test_prototypes_solve_wine() -> None:
     found = evaluate(ProtoHead(), WINE, shots=5, episodes=50)
     assert found.low > 0.85
+
+
+class Seeded(Recorder):
+    """Remembers the seeds it was given."""
+
+    def __init__(self, seeds: list[int]) -> None:
+        super().__init__()
+        self.seeds = seeds
+
+    def with_seed(self, seed: int) -> "Seeded":
+        self.seeds.append(seed)
+        return self
+
+
+def test_every_batch_has_draws_of_its_own() -> None:
+    seeds: list[int] = []
+    evaluate(Seeded(seeds), WINE, shots=1, episodes=9, batch=3)
+    assert len(set(seeds)) == 3
+
+
+class Broken(Recorder):
+    """Answers with NaN."""
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        return torch.nan * super().infer(support, query_features)
+
+
+def test_answers_that_are_not_numbers_are_no_answers() -> None:
+    with pytest.raises(UserError, match="log-probabilities are not numbers"):
+        evaluate(Broken(), WINE, shots=1, episodes=4)
+
+
+@pytest.mark.parametrize("option", ["episodes", "batch"])
+def test_none_of_something_is_refused(option: str) -> None:
+    with pytest.raises(UserError, match=f"{option} are too few: got 0"):
+        evaluate(Recorder(), WINE, shots=1, **{option: 0})

@@ -5,7 +5,7 @@ import pytest
 import torch
 from builders import random_episode, small_model
 
-from unitail.errors import InvalidCheckpoint, InvalidConfig
+from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -63,3 +63,27 @@ def test_another_json_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InvalidCheckpoint, match="does not describe a TAIL model"):
         load_model(tmp_path)
+
+
+def test_a_config_with_a_gap_is_refused(tmp_path: Path) -> None:
+    """A default in its place could make another learner of it."""
+    folder = save_model(small_model(visibility=Visibility.JOINT), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    del config["config"]["visibility"]
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InvalidCheckpoint, match="does not describe a TAIL model"):
+        load_model(folder)
+
+
+def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(CannotWrite, match=r"something else than a model: got thesis\.txt"):
+        save_model(small_model(), tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_a_model_is_read_while_it_is_being_replaced(tmp_path: Path) -> None:
+    folder = save_model(small_model(), tmp_path / "model")
+    folder.rename(tmp_path / ".model.old")
+    assert load_model(folder).config == small_model().config
+    assert not folder.exists(), "a reader changes nothing"

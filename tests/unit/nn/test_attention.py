@@ -59,3 +59,15 @@ def test_gradients_flow_as_through_the_mask() -> None:
     found, sequence.grad = sequence.grad.clone(), None
     masked(layer, sequence, Visibility.ISOLATED.matrix(4, 3)).pow(2).sum().backward()
     torch.testing.assert_close(found, sequence.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_as_good_as_under_a_mask(dtype: torch.dtype) -> None:
+    """The score with itself must not be rounded more than the scores with others."""
+    layer, sequence = attention(), tokens(40, 0)
+    exact = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
+    layer, sequence = layer.to(dtype), sequence.to(dtype)
+    found = layer.answer(sequence[:, 10:], layer.keep(sequence[:, :10]))
+    plain = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
+    error, allowed = ((each.double() - exact).abs().mean() for each in (found, plain))
+    assert error < 1.3 * allowed

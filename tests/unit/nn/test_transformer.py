@@ -108,3 +108,19 @@ def test_queries_that_see_each_other_cost_their_square(visibility: Visibility) -
     once = flops(lambda: net.answer(memory, tokens(500)))
     twice = flops(lambda: net.answer(memory, tokens(1000)))
     assert twice > 2.2 * once
+
+
+def test_the_whole_network_is_attention_under_the_isolated_mask() -> None:
+    """Layer by layer, with the matrix that defines the policy."""
+    net = transformer().double()
+    sequence = torch.randn(2, 9, DIM, generator=stream(1), dtype=torch.float64)
+    mask = Visibility.ISOLATED.matrix(4, 5)
+    states = sequence
+    for block in net.blocks:
+        heads = block.attention.qkv(block.attention_norm(states)).unflatten(-1, (3, 2, DIM // 2))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        states = states + block.attention.out(seen.transpose(1, 2).flatten(-2))
+        states = states + block.mlp_out(F.gelu(block.mlp_in(block.mlp_norm(states))))
+    memory = net.read(sequence[:, :4], Visibility.ISOLATED)
+    torch.testing.assert_close(net.answer(memory, sequence[:, 4:]), net.norm(states)[:, 4:])

@@ -50,3 +50,9 @@ def test_plain_words_name_the_ways_to_choose_from() -> None:
     assert preset("tiny", visibility="joint").visibility is Visibility.JOINT
     with pytest.raises(InvalidConfig, match="visibility is unknown: got both; allowed: isolated"):
         preset("tiny", visibility="both")
+
+
+@pytest.mark.parametrize("changes", [{"layers": "3"}, {"layers": 2.5}, {"dropout": 0.1}])
+def test_changes_to_a_preset_are_checked(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidConfig, match=r"preset tiny.*(wrong type|unknown key)|unknown key"):
+        preset("tiny", **changes)

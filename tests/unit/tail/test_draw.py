@@ -1,7 +1,7 @@
 import pytest
 from builders import random_support, small_model
 
-from unitail.errors import DrawMismatch
+from unitail.errors import DrawMismatch, InvalidConfig
 from unitail.randomness import stream
 
 MODEL = small_model()
@@ -20,3 +20,15 @@ def test_a_draw_for_another_episode_is_refused(support: object, message: str) ->
     with pytest.raises(DrawMismatch, match=message) as error:
         MODEL.read(support, DRAW)  # type: ignore[arg-type]
     assert "model.draw(support, generator)" in str(error.value)
+
+
+def test_a_draw_of_another_model_is_refused() -> None:
+    support = random_support((1, 1, 1))
+    other = small_model(projected_dim=8, hidden_dim=12)
+    with pytest.raises(DrawMismatch, match="another model: got a projection to width 8; allowed"):
+        MODEL.read(support, other.draw(support, stream(0)))
+
+
+def test_more_active_slots_than_there_are_are_refused() -> None:
+    with pytest.raises(InvalidConfig, match="active_slots is out of range: got 8; allowed: at m"):
+        MODEL.draw_for(episodes=1, ways=2, feature_dim=5, generator=stream(0), active_slots=8)

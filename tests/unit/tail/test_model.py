@@ -105,3 +105,15 @@ def test_the_seed_decides_the_weights_and_nothing_else_does() -> None:
     second, other = Tail(preset("tiny"), seed=3).state_dict(), Tail(preset("tiny"), seed=4)
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["labels.embeddings"], other.labels.embeddings)
+
+
+def test_chunks_of_nothing_are_refused() -> None:
+    model, episode = small_model(), random_episode()
+    read = model.read(episode.support, model.draw(episode.support, stream(0)))
+    with pytest.raises(UserError, match="chunk_size is out of range: got 0"):
+        model.answer(read, episode.query.features, chunk_size=0)
+
+
+def test_features_may_be_more_precise_than_the_model() -> None:
+    model, episode = small_model().float(), random_episode()
+    assert model(episode, model.draw(episode.support, stream(0))).dtype == torch.float32

@@ -36,3 +36,22 @@ def test_a_constant_support_becomes_zero() -> None:
 def test_none_takes_features_as_they_are() -> None:
     support = torch.randn(1, 6, 4, generator=stream(0))
     assert torch.equal(FeatureScale.of(support, Normalisation.NONE)(support), support)
+
+
+@pytest.mark.parametrize(("value", "rows"), [(0.1, 7), (0.1, 50), (0.3, 6), (123.456, 5)])
+def test_equal_rows_are_zero_though_their_mean_is_rounded(value: float, rows: int) -> None:
+    scale = FeatureScale.of(torch.full((1, rows, 2), value), Normalisation.SUPPORT)
+    assert (scale(torch.full((1, rows, 2), value)) == 0).all()
+    assert (scale(torch.zeros(1, 1, 2)) == 0).all()
+
+
+def test_a_feature_beyond_all_bounds_stays_finite_when_squared() -> None:
+    scale = FeatureScale.of(torch.tensor([[[0.0], [1.0]]]), Normalisation.SUPPORT)
+    assert scale(torch.tensor([[[1e30]]])).square().isfinite().all()
+
+
+def test_half_precision_is_left_before_anything_is_subtracted() -> None:
+    support = torch.tensor([[[1000.0], [1002.0]]], dtype=torch.float16)
+    scaled = FeatureScale.of(support, Normalisation.SUPPORT)(support)
+    assert scaled.dtype == torch.float32
+    assert scaled.flatten().tolist() == [-1, 1]

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.tail.config import ProjectionKind, Reduction
-from unitail.tail.projection import LinearMap, Projection, ProjectionLaw
+from unitail.tail.projection import OrthonormalReduction, Projection, ProjectionLaw
 
 WIDTH = 10
 
@@ -52,9 +52,22 @@ def test_without_randomness_zeros_are_appended() -> None:
 
 def test_an_orthonormal_reduction_has_orthonormal_columns() -> None:
     projection = draw(40)
-    assert isinstance(projection, LinearMap)
-    columns = projection.matrix[0]
+    assert isinstance(projection, OrthonormalReduction)
+    columns = projection.matrix
     torch.testing.assert_close(columns.mT @ columns, torch.eye(WIDTH), atol=1e-5, rtol=0)
+
+
+def test_an_orthonormal_reduction_has_no_favourite_signs() -> None:
+    """Householder's factors have: without a correction the first entry is never positive."""
+    drawn = [draw(12, seed=seed) for seed in range(200)]
+    entries = [each.matrix[0, 0] for each in drawn if isinstance(each, OrthonormalReduction)]
+    assert 60 < sum(entry > 0 for entry in entries) < 140
+
+
+def test_episodes_share_no_orientation_of_an_orthonormal_reduction() -> None:
+    rows = features(40)[:1].expand(3, -1, -1)
+    projected = draw(40)(rows)
+    assert not torch.allclose(projected[0], projected[1])
 
 
 def test_a_subset_takes_each_coordinate_at_most_once() -> None:

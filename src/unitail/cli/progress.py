@@ -8,7 +8,7 @@ def progress_bar(console: Console) -> Progress:
     """Return a bar with a description, a count, the time gone and the time left."""
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
+        BarColumn(bar_width=10),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),

@@ -74,11 +74,11 @@ def run_training(
 
 
 def _describe(entry: Entry) -> dict[str, str]:
-    """Pick what the bar shows of a log entry."""
+    """Pick what the bar shows of a log entry; the loss is in units of what guessing costs."""
     if "validation" in entry:
         shots = "/".join(f"{100 * row['accuracy']:.1f}" for row in entry["validation"].values())
         return {"validation": f"valid {shots} %"}
     return {
-        "loss": f"loss {entry['share_of_chance']:.2f} of chance",
+        "loss": f"loss {entry['share_of_chance']:.2f}",
         "speed": f"{entry['episodes_per_second']:,.0f} ep/s",
     }

@@ -139,9 +139,10 @@ def test_sampling_does_not_wait_for_the_device(name: str, shares: QueryShares) -
     torch.cuda.set_sync_debug_mode("error")
     try:
         source.sample(plan, generator)
-        source.sample(plan, generator, plan.part(1, 2))
+        part = source.sample(plan, generator, plan.part(1, 2))
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    assert part.support.features.is_cuda
 
 
 @given(

@@ -30,6 +30,17 @@ def test_every_coordinate_is_fed_as_the_binomial_law_says(feature_dim: int) -> N
         assert stats.chisquare(*filled).pvalue > 1e-5  # 12 coordinates, 3 widths
 
 
+def test_the_chernoff_bound_holds_for_what_is_drawn() -> None:
+    model, feature_dim, delta = small_model(), 4, 0.8
+    support = random_support((1, 1), episodes=RUNS * EPISODES, feature_dim=feature_dim)
+    projection = model.draw(support, stream(2)).projection
+    fed = projection(support.features[:, :1]) != 0
+    counts = fed.view(RUNS, EPISODES, model.config.projected_dim).sum(dim=1)
+    mean = EPISODES * feature_dim / model.config.projected_dim
+    rare = (counts <= (1 - delta) * mean).double().mean()
+    assert 0 < rare <= np.exp(-(delta**2) * mean / 2)
+
+
 def test_an_extended_permutation_is_injective_and_keeps_every_value() -> None:
     """Definition A.6: each column one 1, each row at most one 1."""
     model = small_model()

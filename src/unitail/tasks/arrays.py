@@ -19,12 +19,10 @@ from unitail.tasks.instances import check_counts, distinct_places, split_rows
 
 
 class ArrayTask:
-    """A task whose data are the rows of an array; its Bayes risk is not known.
+    """A task whose data are the rows of an array; its Bayes risk is known only if it is given.
 
     `features` (rows, d_T) are encoded inputs, `class_indices` (rows,) their classes 0..K-1.
     """
-
-    bayes_risk: float | None = None
 
     def __init__(
         self,
@@ -33,9 +31,11 @@ class ArrayTask:
         class_indices: ArrayLike,
         name: str,
         loss: Loss = zero_one_loss,
+        bayes_risk: float | None = None,
     ) -> None:
         self.name = name
         self.loss = loss
+        self.bayes_risk = bayes_risk
         self.features, indices = _checked(features, class_indices)  # (rows, d_T), (rows,)
         self.class_sizes = torch.bincount(indices)  # (K,)
         self._check_enough(1)

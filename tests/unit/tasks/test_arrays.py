@@ -118,3 +118,9 @@ def test_wrong_data_are_refused(changes: dict[str, Any], message: str) -> None:
 def test_drawing_nothing_is_refused() -> None:
     with pytest.raises(UserError, match="queries are too few: got 0"):
         _task([3, 3]).sample(episodes=1, shots=1, queries=0, generator=stream(0))
+
+
+def test_the_bayes_risk_is_known_only_if_it_is_given() -> None:
+    data = {"features": [[0.0], [1.0]], "class_indices": [0, 1], "name": "two"}
+    assert ArrayTask(**data).bayes_risk is None
+    assert ArrayTask(**data, bayes_risk=0.1).bayes_risk == 0.1

@@ -164,9 +164,9 @@ class Episode:
         """Build a checked episode from arrays, batched or not."""
         support = Support.from_arrays(support_features, support_class_indices, ways)
         query = Query.from_arrays(query_features, query_class_indices)
-        episode = cls(support=support, query=query)
-        episode.check_values()
-        return episode
+        if query.class_indices is not None:
+            check_range(query.class_indices, support.ways, "query")
+        return cls(support=support, query=query)
 
     @property
     def ways(self) -> int:

@@ -56,7 +56,10 @@ class Attention(nn.Module):
 
     def keep(self, support: Tensor) -> SupportKeys:
         """Keep what queries will need, where the attended support itself is not wanted."""
-        _, k, v = self._split(support)
+        used = slice(self.heads * self.head_dim, None)  # what this layer asks is not needed
+        kv = F.linear(support, self.qkv.weight[used], self.qkv.bias[used])
+        heads = kv.view(*support.shape[:2], 2, self.heads, self.head_dim)
+        k, v = heads.permute(2, 0, 3, 1, 4)
         return self._with_mirror(k, v)
 
     def answer(self, query: Tensor, support: SupportKeys) -> Tensor:

@@ -32,7 +32,7 @@ def draw(log: Path, picture: Path) -> None:
             [100 * row["half_width"] for row in rows],
             capsize=2,
             color=f"C{number}",
-            label=f"TAIL, {shots}",
+            label=f"model, {shots}",
         )
         below.axhline(
             100 * rows[-1]["prototypes"],

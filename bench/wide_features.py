@@ -20,9 +20,9 @@ from unitail.evaluation.metrics import accuracy
 from unitail.framework.learner import Inference, reseeded
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.checkpoint import load_model
+from unitail.learners.in_context import InContextLearner
+from unitail.nn.projection import Reduction
 from unitail.randomness import stream
-from unitail.tail.config import Reduction
-from unitail.tail.learner import TailLearner
 from unitail.tail.model import Tail
 from unitail.tasks.batching import EpisodeRanges
 from unitail.tasks.feature_bank import FeatureBank
@@ -48,9 +48,7 @@ def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse
 
 def with_reduction(model: Tail, reduction: Reduction) -> Tail:
     """Return the same weights with another reduction."""
-    changed = Tail(replace(model.config, reduction=reduction)).to(
-        model.head.slot_scores.weight.device
-    )
+    changed = Tail(replace(model.config, reduction=reduction)).to(model.device)
     changed.load_state_dict(model.state_dict())
     return changed
 
@@ -66,10 +64,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     model = load_model(args.run / "model").to(args.device)
+    assert isinstance(model, Tail), "the run is TAIL's"
     _, held_out = split_classes(FeatureBank.open(args.banks / args.bank), 0.2, seed=0)
     source = BankEpisodes([held_out])
     learners: dict[str, Inference] = {
-        f"{reduction}, {draws} draws": TailLearner(
+        f"{reduction}, {draws} draws": InContextLearner(
             with_reduction(model, reduction), num_draws=draws
         )
         for reduction in Reduction

@@ -7,9 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unitail.baselines.linear_probe import LinearProbe as LinearProbe
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
     from unitail.evaluation.evaluate import evaluate as evaluate
+    from unitail.evaluation.evaluate import evaluate_all as evaluate_all
+    from unitail.evaluation.protocol import EvaluationProtocol as EvaluationProtocol
     from unitail.framework.curves import learning_curve as learning_curve
     from unitail.framework.episode import Episode as Episode
     from unitail.framework.episode import Query as Query
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
     from unitail.framework.validity import validity as validity
     from unitail.learners.checkpoint import load_model as load_model
     from unitail.learners.checkpoint import save_model as save_model
+    from unitail.learners.in_context import InContextLearner as InContextLearner
     from unitail.nn.visibility import Visibility as Visibility
     from unitail.randomness import stream as stream
     from unitail.tail.config import TailConfig as TailConfig
     from unitail.tail.config import preset as preset
-    from unitail.tail.learner import TailLearner as TailLearner
     from unitail.tail.model import Tail as Tail
     from unitail.tasks.arrays import ArrayTask as ArrayTask
     from unitail.tasks.bank_import import import_bank as import_bank
@@ -39,19 +42,22 @@ _HOMES = {
     "ArrayTask": "tasks.arrays",
     "BankWriter": "tasks.bank_writer",
     "Episode": "framework.episode",
+    "EvaluationProtocol": "evaluation.protocol",
     "FeatureBank": "tasks.feature_bank",
     "GaussianTask": "tasks.synthetic",
     "GaussianTasks": "tasks.synthetic",
+    "LinearProbe": "baselines.linear_probe",
     "ProtoHead": "baselines.proto_head",
     "PrototypeVariant": "baselines.proto_head",
     "Query": "framework.episode",
     "Support": "framework.episode",
     "Tail": "tail.model",
     "TailConfig": "tail.config",
-    "TailLearner": "tail.learner",
+    "InContextLearner": "learners.in_context",
     "Trainer": "training.trainer",
     "Visibility": "nn.visibility",
     "evaluate": "evaluation.evaluate",
+    "evaluate_all": "evaluation.evaluate",
     "import_bank": "tasks.bank_import",
     "learning_curve": "framework.curves",
     "load_model": "learners.checkpoint",

@@ -88,3 +88,15 @@ class TooManyClasses(CannotSolve):
         "Use a model with a larger dictionary (the preset 'paper-large' has 256 slots), "
         "or split the task into fewer classes."
     )
+
+
+class WrongWidth(CannotSolve):
+    """The task's features are not as wide as those that the model was trained on."""
+
+    remedy = "Use a learner that accepts any width (TAIL does), or the encoder it was trained with."
+
+
+class TooManyExamples(CannotSolve):
+    """The support is longer than the sequences that the model was built for."""
+
+    remedy = "Give fewer examples, or use a learner without positions (TAIL has none)."

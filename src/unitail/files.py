@@ -69,10 +69,15 @@ def disk_errors(target: Path) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a file of text; see `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that even after a crash it is either the old one or the new one."""
     fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with fresh.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path)

@@ -7,8 +7,8 @@ from builders import random_support, small_model
 from scipy import stats
 from torch import Tensor
 
+from unitail.nn.draw import draw_injections
 from unitail.randomness import stream
-from unitail.tail.labels import draw_injections
 
 RUNS, EPISODES = 4000, 12
 

@@ -12,16 +12,17 @@ from hypothesis import given
 from torch import Tensor
 
 from unitail.framework.episode import Episode
-from unitail.randomness import stream
-from unitail.tail.config import ProjectionKind, Reduction
-from unitail.tail.draw import Draw
-from unitail.tail.projection import (
+from unitail.nn.draw import Draw
+from unitail.nn.projection import (
     CoordinateSubset,
     ExtendedPermutation,
     LinearMap,
     OrthonormalReduction,
     Projection,
+    ProjectionKind,
+    Reduction,
 )
+from unitail.randomness import stream
 
 
 def permute_features(episode: Episode, sigma: Tensor) -> Episode:

@@ -8,8 +8,8 @@ from builders import Sizes, sizes, small_model
 from hypothesis import given
 
 from unitail.framework.episode import Episode, Query, Support
+from unitail.nn.projection import ProjectionKind, Reduction
 from unitail.randomness import stream
-from unitail.tail.config import ProjectionKind, Reduction
 
 MODEL = small_model()
 

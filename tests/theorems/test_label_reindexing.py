@@ -10,9 +10,9 @@ import torch
 from builders import Sizes, sizes, small_model
 from hypothesis import given
 
+from unitail.nn.draw import Draw
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tail.draw import Draw
 
 
 @pytest.mark.parametrize("visibility", Visibility)

@@ -7,9 +7,8 @@ from builders import random_episode, small_model
 from torch import Tensor
 
 from unitail.framework.episode import Episode
+from unitail.nn.draw import Draw, draw_injections
 from unitail.randomness import stream
-from unitail.tail.draw import Draw
-from unitail.tail.labels import draw_injections
 from unitail.tail.model import Tail
 from unitail.training.objective import query_loss
 

@@ -12,10 +12,12 @@ from rich.table import Table
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.cli.progress import progress_bar
 from unitail.cli.train import run_training
-from unitail.evaluation.evaluate import evaluate
+from unitail.evaluation.evaluate import evaluate_all
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.result import Evaluation, Outcome
 from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import load_model
-from unitail.tail.learner import TailLearner
+from unitail.learners.in_context import InContextLearner
 from unitail.tasks.bundled import bundled_tasks
 from unitail.training.processes import Processes
 from unitail.training.recipe import read_recipe
@@ -41,7 +43,7 @@ def demo(
     weights = sum(parameter.numel() for parameter in model.parameters())
     console.print(f"It has {weights:,} weights. Now real tasks, of widths never trained on:\n")
     learners: dict[str, Inference] = {
-        f"TAIL, {model.config.visibility}, {draws} draws": TailLearner(model, num_draws=draws),
+        f"TAIL, {draws} draws": InContextLearner(model, num_draws=draws),
         "prototypes": ProtoHead(),
         "prototypes, centred cosine": ProtoHead(PrototypeVariant.CENTRED),
     }
@@ -62,13 +64,18 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
     bar = progress.add_task("testing", total=len(tasks) * len(SHOTS) * len(learners))
     for task in tasks:
         for shots in SHOTS:
-            cells = []
-            for learner in learners.values():
-                found = evaluate(learner, task, shots=shots, episodes=episodes)
-                cells.append(f"{100 * found.mean:.1f} ± {100 * found.half_width:.1f}")
-                progress.advance(bar)
+            protocol = EvaluationProtocol(shots=shots, episodes=episodes)
+            found = evaluate_all(learners, task, protocol)
+            cells = [_cell(evaluation) for evaluation in found.values()]
+            progress.advance(bar, len(learners))
             table.add_row(task.name, str(task.feature_dim), str(task.ways), str(shots), *cells)
     return table
+
+
+def _cell(found: Evaluation) -> str:
+    if found.outcome is not Outcome.ANSWERED:
+        return str(found.outcome)
+    return f"{100 * found.accuracy.mean:.1f} ± {100 * found.accuracy.half_width:.1f}"
 
 
 def _write(table: Table, path: Path, command: str) -> None:

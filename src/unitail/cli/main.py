@@ -7,6 +7,8 @@ import typer
 
 import unitail
 from unitail.cli import bank
+from unitail.cli.bench import bench
+from unitail.cli.compare import compare
 from unitail.cli.demo import demo
 from unitail.cli.train import train
 from unitail.errors import UserError
@@ -14,6 +16,8 @@ from unitail.errors import UserError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(demo)
 app.command()(train)
+app.command()(bench)
+app.command()(compare)
 app.add_typer(bank.app, name="bank")
 
 

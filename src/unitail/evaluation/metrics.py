@@ -1,10 +1,105 @@
-"""How good the answers of an episode are."""
+"""How good the answers of an episode are: decisions, probabilities, and calibration."""
 
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.framework.task import zero_one_loss
+from unitail.errors import UserError
+from unitail.framework.task import log_loss, zero_one_loss
+
+BINS = 15
+"""The bins of confidence, all of the same width, in which calibration is counted."""
+SLACK = 0.05
+"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
 
 
 def accuracy(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
     """Share of right answers in each episode: (B, m, K), (B, m) -> (B,)."""
     return 1 - zero_one_loss(log_probabilities, class_indices).mean(dim=-1)
+
+
+def negative_log_likelihood(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+    """Mean of -log p(y) over the queries of each episode: (B, m, K), (B, m) -> (B,)."""
+    return log_loss(log_probabilities, class_indices).mean(dim=-1)
+
+
+def brier_score(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+    """Mean of sum_k (p_k - [y = k])² over the queries: (B, m, K), (B, m) -> (B,)."""
+    truth = F.one_hot(class_indices, log_probabilities.shape[-1])
+    return (log_probabilities.exp() - truth).square().sum(dim=-1).mean(dim=-1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibration:
+    """Answers counted by confidence, the probability of the answer given; sums add up."""
+
+    counts: NDArray[np.int64]
+    """The answers in each bin, (BINS,)."""
+    confidence: NDArray[np.float64]
+    """The sum of their confidences, (BINS,)."""
+    correct: NDArray[np.int64]
+    """The right ones among them, (BINS,)."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return the calibration of no answers."""
+        return cls(
+            counts=np.zeros(BINS, np.int64),
+            confidence=np.zeros(BINS),
+            correct=np.zeros(BINS, np.int64),
+        )
+
+    @classmethod
+    def of(cls, log_probabilities: Tensor, class_indices: Tensor) -> Self:
+        """Count the answers (..., K) to queries of classes (...)."""
+        best, chosen = (found.flatten() for found in log_probabilities.double().max(dim=-1))
+        confidence = best.exp().numpy()
+        right = (chosen == class_indices.flatten()).numpy()
+        places = np.clip((confidence * BINS).astype(np.int64), 0, BINS - 1)
+        return cls(
+            counts=np.bincount(places, minlength=BINS),
+            confidence=np.bincount(places, confidence, minlength=BINS).astype(np.float64),
+            correct=np.bincount(places[right], minlength=BINS),
+        )
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(
+            counts=self.counts + other.counts,
+            confidence=self.confidence + other.confidence,
+            correct=self.correct + other.correct,
+        )
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: mean of |accuracy - confidence| of an answer's bin."""
+        total = self.counts.sum()
+        return float(np.abs(self.correct - self.confidence).sum() / total) if total else np.nan
+
+
+def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) -> None:
+    """Refuse answers of the learner `name` that are not log-probabilities of this shape."""
+    if answers.shape != shape:
+        raise UserError(
+            f"the answers of {name} have the wrong shape",
+            got=tuple(answers.shape),
+            allowed=f"{shape}",
+        )
+    if answers.isnan().any():
+        raise UserError(
+            f"the log-probabilities of {name} are not numbers",
+            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
+            allowed="log-probabilities",
+            remedy="Correct or retrain the learner.",
+        )
+    excess = float(answers.logsumexp(dim=-1).abs().max())
+    if excess > SLACK:
+        raise UserError(
+            f"the answers of {name} are not log-probabilities",
+            got=f"probabilities with a sum of up to exp(±{excess:.3g})",
+            allowed="a sum of 1 for each query",
+            remedy="End the learner with `log_softmax(dim=-1)`.",
+        )

@@ -13,20 +13,19 @@ from torch import Tensor
 from unitail.configuration import from_table, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
-from unitail.tail.config import TailConfig
-from unitail.tail.model import Tail
+from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
+from unitail.nn.episode_model import EpisodeModel, ModelConfig
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
-FIELDS = [field.name for field in dataclasses.fields(TailConfig)]
 
 
-def save_model(model: Tail, folder: Path | str) -> Path:
+def save_model(model: EpisodeModel[Any], folder: Path | str) -> Path:
     """Write `model` to `folder`, replacing what is there only once the new one is complete."""
     return save_weights(model.config, model.state_dict(), Path(folder))
 
 
-def save_weights(config: TailConfig, weights: Mapping[str, Tensor], folder: Path) -> Path:
+def save_weights(config: ModelConfig, weights: Mapping[str, Tensor], folder: Path) -> Path:
     """Write a model that exists only as its weights; see `save_model`."""
     if folder.exists() and not (folder / CONFIG_FILE).exists() and any(folder.iterdir()):
         raise CannotWrite(
@@ -40,20 +39,20 @@ def save_weights(config: TailConfig, weights: Mapping[str, Tensor], folder: Path
     return folder
 
 
-def write_model(config: TailConfig, weights: Mapping[str, Tensor], folder: Path) -> None:
+def write_model(config: ModelConfig, weights: Mapping[str, Tensor], folder: Path) -> None:
     """Write the files of a model into an existing folder."""
     save_file(
         {name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS_FILE
     )
-    table = {"learner": "tail", "config": to_table(config)}
+    table = {"learner": learner_name(config), "config": to_table(config)}
     (folder / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
 
 
-def load_model(folder: Path | str) -> Tail:
+def load_model(folder: Path | str) -> EpisodeModel[Any]:
     """Read a model that `save_model` wrote."""
     folder = readable_folder(Path(folder))
-    table = _read_config(folder / CONFIG_FILE)
-    model = Tail(from_table(TailConfig, table["config"], f"{folder / CONFIG_FILE}: config"))
+    kind, table = _read_config(folder / CONFIG_FILE)
+    model = build_model(from_table(kind.config, table, f"{folder / CONFIG_FILE}: config"))
     try:
         model.load_state_dict(load_file(folder / WEIGHTS_FILE))
     except (OSError, SafetensorError, RuntimeError) as error:
@@ -65,7 +64,7 @@ def load_model(folder: Path | str) -> Tail:
     return model
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any]]:
     try:
         table: Any = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -74,11 +73,17 @@ def _read_config(path: Path) -> dict[str, Any]:
             got=f"{type(error).__name__} on {path.name}",
             allowed=f"a folder with {CONFIG_FILE} and {WEIGHTS_FILE}",
         ) from error
-    config = table.get("config") if isinstance(table, dict) else None
-    if config is None or table.get("learner") != "tail" or set(FIELDS) - set(config):
+    described = table if isinstance(table, dict) else {}
+    kind, config = MODELS.get(str(described.get("learner"))), described.get("config")
+    if kind is None or not isinstance(config, dict) or set(_fields(kind)) - set(config):
+        fields = f" with {', '.join(_fields(kind))}" if kind is not None else ""
         raise InvalidCheckpoint(
-            f"{path} does not describe a TAIL model",
-            got="something else",
-            allowed='"learner": "tail" and a "config" table with ' + ", ".join(FIELDS),
+            f"{path} does not describe a model",
+            got=f"learner {described.get('learner')!r}" if kind is None else "an incomplete config",
+            allowed=f'"learner": one of {", ".join(MODELS)}, and a "config" table{fields}',
         )
-    return dict(table)
+    return kind, config
+
+
+def _fields(kind: ModelKind) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind.config)]

@@ -36,11 +36,11 @@ SupportMemory = CachedSupport | WaitingSupport
 class Block(nn.Module):
     """z <- z + Attention(LN(z)); z <- z + MLP(LN(z))."""
 
-    def __init__(self, dim: int, heads: int, mlp_dim: int) -> None:
+    def __init__(self, dim: int, heads: int, mlp_dim: int, epsilon: float = 1e-5) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(dim)
+        self.attention_norm = nn.LayerNorm(dim, eps=epsilon)
         self.attention = Attention(dim, heads)
-        self.mlp_norm = nn.LayerNorm(dim)
+        self.mlp_norm = nn.LayerNorm(dim, eps=epsilon)
         self.mlp_in = nn.Linear(dim, mlp_dim)
         self.mlp_out = nn.Linear(mlp_dim, dim)
 
@@ -69,12 +69,17 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A stack of blocks with a final LayerNorm (paper, appendix D.2)."""
+    """A stack of blocks with a final LayerNorm (paper, appendix D.2).
 
-    def __init__(self, *, dim: int, layers: int, heads: int, mlp_dim: int) -> None:
+    `epsilon` is what every LayerNorm adds to the variance.
+    """
+
+    def __init__(
+        self, *, dim: int, layers: int, heads: int, mlp_dim: int, epsilon: float = 1e-5
+    ) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block(dim, heads, mlp_dim) for _ in range(layers))
-        self.norm = nn.LayerNorm(dim)
+        self.blocks = nn.ModuleList(Block(dim, heads, mlp_dim, epsilon) for _ in range(layers))
+        self.norm = nn.LayerNorm(dim, eps=epsilon)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Start from small weights; the residual branches together start at the scale of one."""

@@ -6,37 +6,9 @@ from typing import Any
 
 from unitail.configuration import choice, from_table, require, to_table
 from unitail.errors import InvalidConfig
+from unitail.nn.normalisation import Normalisation
+from unitail.nn.projection import ProjectionKind, Reduction
 from unitail.nn.visibility import Visibility
-
-
-class ProjectionKind(StrEnum):
-    """The law of pi, for features that are at most `projected_dim` wide."""
-
-    PERMUTATION = "permutation"
-    """A uniform extended permutation: the paper's choice."""
-    DENSE = "dense"
-    """A Gaussian matrix: the paper's first ablation."""
-    NONE = "none"
-    """Zeros appended, nothing random: the paper's second ablation."""
-
-
-class Reduction(StrEnum):
-    """What is done to features wider than `projected_dim`, where no injection exists."""
-
-    ORTHONORMAL = "orthonormal"
-    """A random orthonormal projection keeps something of every coordinate."""
-    SUBSET = "subset"
-    """A random subset of the coordinates; other draws see other ones."""
-
-
-class Normalisation(StrEnum):
-    """What is done to features before they are projected."""
-
-    SUPPORT = "support"
-    """Centre by the support mean, divide by the root mean square of the centred support."""
-    NONE = "none"
-    """Features are taken as they are."""
-
 
 CHOICES: dict[str, type[StrEnum]] = {
     "visibility": Visibility,
@@ -94,6 +66,16 @@ class TailConfig:
             got=self.hidden_dim,
             allowed=f"a multiple of the {self.heads} heads",
         )
+
+    @property
+    def most_ways(self) -> int:
+        """M."""
+        return self.dictionary_size
+
+    @property
+    def most_support(self) -> None:
+        """There are no positions, so there is no limit."""
+        return
 
     @property
     def token_dim(self) -> int:

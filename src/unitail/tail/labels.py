@@ -3,9 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from unitail.errors import TooManyClasses
-from unitail.randomness import random_injections
-
 
 class LabelDictionary(nn.Module):
     """E: M learnable vectors, and the marker c that stands in a query's label place."""
@@ -20,22 +17,6 @@ class LabelDictionary(nn.Module):
         nn.init.normal_(self.embeddings, generator=generator)
         nn.init.normal_(self.query_marker, generator=generator)
 
-    def forward(self, class_indices: Tensor, injection: Tensor) -> Tensor:
-        """Embed labels, E(rho(y)): (B, n) class indices, (B, K) slots -> (B, n, d_label)."""
-        return self.embeddings[injection.gather(1, class_indices)]
-
-
-def draw_injections(
-    episodes: int, ways: int, active_slots: int, generator: torch.Generator
-) -> Tensor:
-    """Draw rho, a uniform injection of the K classes into the first `active_slots`: (B, K) slots.
-
-    A dictionary that grows during training is one whose active slots become more.
-    """
-    if ways > active_slots:
-        raise TooManyClasses(
-            "the task has more classes than the label dictionary has slots",
-            got=f"{ways} classes",
-            allowed=f"at most {active_slots}",
-        )
-    return random_injections(episodes, ways, active_slots, generator)
+    def forward(self, slots: Tensor) -> Tensor:
+        """Embed slots, E(rho(y)): (B, n) -> (B, n, d_label)."""
+        return self.embeddings[slots]

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from unitail.nn.precision import in_working_precision
 from unitail.nn.transformer import initialise_linear
 from unitail.tail.config import TailConfig
 
@@ -24,9 +25,4 @@ class Tokens(nn.Module):
         """Join (B, rows, d_data) features with (B, rows, d_label) or (d_label,) label parts."""
         label_part = label_part.expand(*projected.shape[:2], -1)
         tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
-        # Under autocast the whole residual stream takes the shorter type, which halves the
-        # memory traffic between matrix products; features were normalised before.
-        device = tokens.device.type
-        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-            tokens = tokens.to(torch.get_autocast_dtype(device))
-        return tokens  # (B, rows, hidden)
+        return in_working_precision(tokens)  # (B, rows, hidden)

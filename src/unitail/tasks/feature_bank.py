@@ -84,6 +84,11 @@ class FeatureBank:
         """How many examples there are."""
         return self.manifest.rows
 
+    @property
+    def fingerprint(self) -> str:
+        """What changes when the features or the labels do."""
+        return f"{self.manifest.features_sha256} {self.manifest.labels_sha256}"
+
     @cached_property
     def class_sizes(self) -> NDArray[np.int64]:
         """The rows of each class, (C,)."""
@@ -142,6 +147,23 @@ def find_banks(root: Path | str) -> list[Path]:
         path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
     return [bank for folder in folders for bank in find_banks(folder)]
+
+
+def named_banks(root: Path | str) -> dict[str, Path]:
+    """Find all banks in `root` by their names ENCODER/DATASET, in the order of names."""
+    found: dict[str, Path] = {}
+    for path in find_banks(root):
+        manifest = read_manifest(path)
+        name = f"{manifest.encoder}/{manifest.name}"
+        if name in found:
+            raise InvalidBank(
+                f"two banks in {root} are called {name}",
+                got=f"{found[name]} and {path}",
+                allowed="one bank of a data set and encoder",
+                remedy="Move one of them elsewhere.",
+            )
+        found[name] = path
+    return dict(sorted(found.items()))
 
 
 def _read_labels(path: Path, manifest: BankManifest, num_classes: int) -> NDArray[np.int64]:

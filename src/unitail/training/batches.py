@@ -1,17 +1,19 @@
 """A batch of a run: episodes, and the draw for them, one part for each process."""
 
+from typing import Any
+
 import torch
 
 from unitail.framework.episode import Episode
-from unitail.tail.draw import Draw
-from unitail.tail.model import Tail
+from unitail.nn.draw import Draw
+from unitail.nn.episode_model import EpisodeModel
 from unitail.tasks.batching import BatchPlan, EpisodeSource
 
 
 def draw_batch(
     source: EpisodeSource,
     plan: BatchPlan,
-    model: Tail,
+    model: EpisodeModel[Any],
     generator: torch.Generator,
     part: slice,
     active_slots: int | None = None,

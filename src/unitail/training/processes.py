@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
 from unitail.errors import UserError
-from unitail.tail.model import Tail
+from unitail.nn.transformer import Block
 from unitail.tasks.batching import BatchPlan
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Processes:
         """Return this process's part of a batch."""
         return plan.part(self._accelerator.process_index, self.count)
 
-    def distribute(self, model: Tail) -> nn.Module:
+    def distribute(self, model: nn.Module) -> nn.Module:
         """Let the model train with the others: replicated, or sharded over them."""
         model.to(self.device)
         if self.count == 1:
@@ -52,7 +52,7 @@ class Processes:
         if not self._shard:
             distributed: nn.Module = self._accelerator.prepare(model)
             return distributed
-        for block in model.transformer.blocks:
+        for block in [part for part in model.modules() if isinstance(part, Block)]:
             fully_shard(block)
             for method in ("read", "keep", "answer"):
                 register_fsdp_forward_method(block, method)

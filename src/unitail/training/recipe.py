@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import from_table, require, to_table
+from unitail.configuration import from_table, require
 from unitail.errors import InvalidConfig
-from unitail.tail.config import TailConfig, preset
+from unitail.learners.registry import model_config
+from unitail.nn.episode_model import ModelConfig
 from unitail.tasks.batching import EpisodeRanges
 from unitail.tasks.random_networks import RandomNetworkTasks
 from unitail.tasks.synthetic import GaussianTasks
@@ -48,7 +49,7 @@ SourceConfig = GaussianTasks | RandomNetworkTasks | BankChoice
 class Recipe:
     """The model, the tasks it is trained on, and how."""
 
-    model: TailConfig
+    model: ModelConfig
     episodes: EpisodeRanges
     sources: tuple[SourceConfig, ...]
     """Where tasks come from; each batch is of one source."""
@@ -59,18 +60,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require(bool(self.sources), "sources", got="none", allowed=", ".join(SOURCE_KINDS))
-        if self.episodes.ways[1] > self.model.dictionary_size:
-            raise InvalidConfig(
-                "episodes.ways asks for more classes than the dictionary has slots",
-                got=self.episodes.ways[1],
-                allowed=f"at most {self.model.dictionary_size}",
-            )
-        if self.validation.ways > self.model.dictionary_size:
-            raise InvalidConfig(
-                "validation.ways asks for more classes than the dictionary has slots",
-                got=self.validation.ways,
-                allowed=f"at most {self.model.dictionary_size}",
-            )
+        episodes, validation = self.episodes, self.validation
+        self._check_sizes("episodes", episodes.ways[1], episodes.shots[1])
+        self._check_sizes("validation", validation.ways, max(validation.shots))
         if self.training.compile and not self.episodes.one_shape:
             raise InvalidConfig(
                 "a compiled network needs episodes of one shape",
@@ -85,6 +77,22 @@ class Recipe:
             got=self.validation.episodes,
             allowed=f"a multiple of episodes.multiple, {multiple}",
         )
+
+    def _check_sizes(self, name: str, ways: int, shots: int) -> None:
+        """Refuse episodes that the model cannot read."""
+        if ways > self.model.most_ways:
+            raise InvalidConfig(
+                f"{name}.ways asks for more classes than the dictionary has slots",
+                got=ways,
+                allowed=f"at most {self.model.most_ways}",
+            )
+        most = self.model.most_support
+        if most is not None and ways * shots > most:
+            raise InvalidConfig(
+                f"{name} have more examples than the model can read",
+                got=f"up to {ways * shots}",
+                allowed=f"at most {most}",
+            )
 
 
 def read_recipe(path: Path | str) -> Recipe:
@@ -120,7 +128,7 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
             )
     pairs = [_source(kind, fields) for kind, fields in table["sources"].items()]
     return Recipe(
-        model=_model_config(table["model"]),
+        model=model_config(table["model"], "model"),
         episodes=from_table(EpisodeRanges, table["episodes"], "episodes"),
         sources=tuple(source for _, source in pairs),
         source_weights=tuple(weight for weight, _ in pairs),
@@ -131,13 +139,6 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
 
 def _parts(sources: object) -> list[tuple[str, Any]]:
     return list(sources.items()) if isinstance(sources, Mapping) else []
-
-
-def _model_config(table: dict[str, Any]) -> TailConfig:
-    """Start from the preset that the table names, if any, and change what it states."""
-    changes = dict(table)
-    base = preset(changes.pop("preset", "paper"))
-    return from_table(TailConfig, {**to_table(base), **changes}, "model")
 
 
 def _source(kind: str, table: Mapping[str, Any]) -> tuple[float, SourceConfig]:

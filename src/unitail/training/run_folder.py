@@ -21,7 +21,8 @@ from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write_text
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
-from unitail.tail.config import TailConfig
+from unitail.learners.registry import learner_name
+from unitail.nn.episode_model import ModelConfig
 from unitail.training.recipe import Recipe
 from unitail.training.state import TrainingState
 
@@ -63,7 +64,8 @@ class RunFolder:
 
         `data` names the data that the recipe stands for, with their hashes.
         """
-        content = {"recipe": to_table(recipe), "data": dict(data)}
+        learner = learner_name(recipe.model)
+        content = {"learner": learner, "recipe": to_table(recipe), "data": dict(data)}
         table = json.dumps(content, indent=2, sort_keys=True) + "\n"
         path = self.path / "recipe.json"
         if path.exists() and path.read_text() != table:
@@ -100,7 +102,7 @@ class RunFolder:
         found = (self.path / "checkpoints").glob("step-*")
         return sorted(path for path in found if re.fullmatch(r"step-\d{8}", path.name))
 
-    def save(self, config: TailConfig, state: TrainingState, progress: Progress) -> Path:
+    def save(self, config: ModelConfig, state: TrainingState, progress: Progress) -> Path:
         """Write a checkpoint, then let go of the oldest."""
         target = self.path / "checkpoints" / f"step-{progress.step:08d}"
         with fresh_folder(target) as fresh:

@@ -6,9 +6,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from unitail.errors import InvalidConfig, UserError
-from unitail.tasks.bank_manifest import read_manifest
 from unitail.tasks.batching import EpisodeSource, MixedSource
-from unitail.tasks.feature_bank import FeatureBank, find_banks
+from unitail.tasks.feature_bank import FeatureBank, named_banks
 from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.splits import FeatureTable, check_disjoint, drop_shared_rows, split_classes
 from unitail.training.recipe import BankChoice, Recipe
@@ -36,7 +35,7 @@ def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
             seen, unseen = _split_banks(source, list(chosen.values()), recipe.training.seed)
             training.append(seen)
             held_out.append(unseen)
-            data |= {name: _fingerprint(bank) for name, bank in chosen.items()}
+            data |= {name: bank.fingerprint for name, bank in chosen.items()}
         else:
             training.append(source)
     mixed = MixedSource(tuple(training), recipe.source_weights)
@@ -78,18 +77,7 @@ def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureB
             allowed="a folder of banks",
             remedy="Give it with --banks; `unitail bank import` makes one.",
         )
-    found: dict[str, Path] = {}
-    for path in find_banks(folder):
-        manifest = read_manifest(path)
-        name = f"{manifest.encoder}/{manifest.name}"
-        if name in found:
-            raise UserError(
-                f"two banks in {folder} are called {name}",
-                got=f"{found[name]} and {path}",
-                allowed="one bank of a data set and encoder",
-                remedy="Move one of them elsewhere.",
-            )
-        found[name] = path
+    found = named_banks(folder)
     for pattern in choice.banks:
         if not any(fnmatch(name, pattern) for name in found):
             raise InvalidConfig(
@@ -99,10 +87,6 @@ def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureB
             )
     return {
         name: FeatureBank.open(path)
-        for name, path in sorted(found.items())
+        for name, path in found.items()
         if any(fnmatch(name, pattern) for pattern in choice.banks)
     }
-
-
-def _fingerprint(bank: FeatureBank) -> str:
-    return f"{bank.manifest.features_sha256} {bank.manifest.labels_sha256}"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.errors import NonFiniteLoss, UserError
 from unitail.learners.checkpoint import save_weights
+from unitail.learners.registry import build_model
+from unitail.nn.episode_model import EpisodeModel
 from unitail.randomness import stream
-from unitail.tail.model import Tail
 from unitail.tasks.batching import BatchPlan
 from unitail.training.batches import draw_batch
 from unitail.training.config import OptimiserKind, Precision, TrainingConfig
@@ -53,10 +55,10 @@ class Trainer:
         self.processes = processes
         self.on_entry = on_entry
         self.folder = RunFolder(folder)
-        self.model = Tail(recipe.model, seed=self.config.seed)
+        self.model = build_model(recipe.model, seed=self.config.seed)
         self.distributed = processes.distribute(self.model)
         if self.config.compile:
-            self.distributed.compile()
+            self.distributed.compile(dynamic=False)  # all episodes have one shape
         self.optimiser = make_optimiser(self.distributed, self.config)
         self.validator = Validator(sources.validation, recipe, self.model, processes)
         self.log = RunLog(folder, tensorboard=tensorboard) if processes.is_main else None
@@ -66,7 +68,7 @@ class Trainer:
         self._unreported: list[tuple[int, BatchPlan, Tensor]] = []
         self._clock = time.perf_counter()
 
-    def run(self) -> Tail:
+    def run(self) -> EpisodeModel[Any]:
         """Train from the last checkpoint, or from the start, to the end; SIGTERM saves and leaves.
 
         The model returned is this process's own; the files in the folder are the run's result.
@@ -108,7 +110,7 @@ class Trainer:
         source = self.sources.training
         plan = source.plan(self.recipe.episodes, stream(config.seed, "plan", step))
         generator = stream(config.seed, "batch", step, device=device)
-        ways, size = self.recipe.episodes.ways[1], self.model.config.dictionary_size
+        ways, size = self.recipe.episodes.ways[1], self.model.config.most_ways
         slots = active_slots(step, ways, size, config)
         part = self.processes.part(plan)
         episode, draw = draw_batch(source, plan, self.model, generator, part, slots)

@@ -11,9 +11,9 @@ from unitail.baselines.proto_head import ProtoHead
 from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
+from unitail.nn.draw import Draw
+from unitail.nn.episode_model import EpisodeModel
 from unitail.randomness import stream
-from unitail.tail.draw import Draw
-from unitail.tail.model import Tail
 from unitail.tasks.batching import EpisodeRanges, EpisodeSource
 from unitail.training.batches import draw_batch
 from unitail.training.processes import Processes
@@ -27,7 +27,7 @@ class Validator:
         self,
         source: EpisodeSource,
         recipe: Recipe,
-        model: Tail,
+        model: EpisodeModel[Any],
         processes: Processes,
     ) -> None:
         self.source = source

@@ -1,105 +1,169 @@
+import math
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from known_learners import Cannot, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
-from unitail.evaluation.evaluate import evaluate
-from unitail.framework.episode import Episode, Support
-from unitail.framework.learner import Paradigm
-from unitail.tasks.arrays import ArrayTask
+from unitail.evaluation.episodes import FixedEpisodes
+from unitail.evaluation.evaluate import _timed_answers, evaluate, evaluate_all
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.result import Outcome
+from unitail.framework.episode import Support
 from unitail.tasks.bundled import bundled_tasks
+from unitail.tasks.sampling import BankEpisodes
+from unitail.tasks.synthetic import GaussianTasks
 
 WINE = next(task for task in bundled_tasks() if task.name == "wine")
+SHORT = EvaluationProtocol(ways=3, queries=4, episodes=120)
 
 
-class Recorder:
-    """Answers class 0 always, and remembers what it was asked."""
-
-    paradigm = Paradigm.EXPLICIT
+class Recorder(SureOfFirst):
+    """Remembers what it was asked, and with which seeds."""
 
     def __init__(self) -> None:
-        self.seen: list[Tensor] = []
-
-    def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        self.seen.append(query_features)
-        answers = torch.zeros(*query_features.shape[:2], support.ways)
-        answers[..., 0] = 1
-        return answers.log_softmax(-1)
-
-
-def test_a_constant_answer_is_right_at_chance() -> None:
-    found = evaluate(Recorder(), WINE, shots=1, episodes=10)
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.count == 10
-
-
-def test_all_learners_answer_the_same_episodes() -> None:
-    first, second, other = Recorder(), Recorder(), Recorder()
-    evaluate(first, WINE, shots=1, episodes=7, batch=3)
-    evaluate(second, WINE, shots=1, episodes=7, batch=3)
-    evaluate(other, WINE, shots=1, episodes=7, batch=3, seed=1)
-    assert torch.equal(torch.cat(first.seen), torch.cat(second.seen))
-    assert not torch.equal(torch.cat(first.seen), torch.cat(other.seen))
-
-
-class OneShot(ArrayTask):
-    """Gives one-shot instances whatever is asked, so that only the stream tells episodes apart."""
-
-    def sample(
-        self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
-    ) -> Episode:
-        return super().sample(episodes=episodes, shots=1, queries=queries, generator=generator)
-
-
-def test_each_task_and_number_of_shots_has_episodes_of_its_own() -> None:
-    def asked(name: str, shots: int) -> Tensor:
-        recorder, rows = Recorder(), torch.arange(60.0)
-        task = OneShot(features=rows.unsqueeze(1), class_indices=rows.long() % 2, name=name)
-        evaluate(recorder, task, shots=shots, queries=5, episodes=3)
-        return torch.cat(recorder.seen)
-
-    assert torch.equal(asked("one", 1), asked("one", 1))
-    assert not torch.equal(asked("one", 1), asked("one", 2))
-    assert not torch.equal(asked("one", 1), asked("other", 1))
-
-
-def test_prototypes_solve_wine() -> None:
-    found = evaluate(ProtoHead(), WINE, shots=5, episodes=50)
-    assert found.low > 0.85
-
-
-class Seeded(Recorder):
-    """Remembers the seeds it was given."""
-
-    def __init__(self, seeds: list[int]) -> None:
         super().__init__()
-        self.seeds = seeds
+        self.seen: list[Tensor] = []
+        self.seeds: list[int] = []
 
-    def with_seed(self, seed: int) -> "Seeded":
+    def with_seed(self, seed: int) -> "Recorder":
         self.seeds.append(seed)
         return self
 
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        self.seen.append(query_features)
+        return super().infer(support, query_features)
+
+
+def test_a_known_learner_has_known_scores() -> None:
+    found = evaluate(SureOfFirst(0.6), WINE, SHORT)
+    assert found.outcome is Outcome.ANSWERED
+    assert found.source == "wine"
+    assert found.accuracy.mean == pytest.approx(1 / 3)
+    assert found.accuracy.half_width == pytest.approx(0, abs=1e-6)
+    assert found.nll.mean == pytest.approx(-(math.log(0.6) + 2 * math.log(0.2)) / 3)
+    right, wrong = 0.4**2 + 2 * 0.2**2, 0.6**2 + 0.8**2 + 0.2**2
+    assert found.brier.mean == pytest.approx((right + 2 * wrong) / 3)
+    assert found.calibration.error == pytest.approx(0.6 - 1 / 3)
+    assert found.accuracy.count == len(found.scores.hashes) == 120
+    assert (found.scores.seconds > 0).all()
+    assert np.isnan(found.scores.memory).all()
+    assert found.device == "cpu"
+
+
+@pytest.mark.parametrize("kind", ["bank", "banks", "tasks", "task"])
+def test_learners_are_measured_on_any_source(tmp_path: Path, kind: str) -> None:
+    bank = write_blobs(tmp_path)
+    sources = {"bank": bank, "banks": BankEpisodes([bank]), "tasks": GaussianTasks(), "task": WINE}
+    found = evaluate(ProtoHead(), sources[kind], SHORT)
+    assert found.accuracy.low > 1 / 3
+    names = {"bank": "toy/blobs", "banks": "BankEpisodes", "tasks": "GaussianTasks", "task": "wine"}
+    assert found.source == names[kind]
+
+
+def test_all_learners_answer_the_same_episodes_once_but_for_a_warm_up() -> None:
+    first, second = Recorder(), Recorder()
+    found = evaluate_all({"first": first, "second": second}, WINE, SHORT)
+    assert len(first.seen) == 1 + math.ceil(120 / 50)
+    assert all(mine is other for mine, other in zip(first.seen, second.seen, strict=True))
+    assert np.array_equal(found["first"].scores.hashes, found["second"].scores.hashes)
+    assert [len(each) for each in first.seen] == [50, 50, 50, 20]
+
 
 def test_every_batch_has_draws_of_its_own() -> None:
-    seeds: list[int] = []
-    evaluate(Seeded(seeds), WINE, shots=1, episodes=9, batch=3)
-    assert len(set(seeds)) == 3
+    recorder = Recorder()
+    evaluate(recorder, WINE, SHORT)
+    assert len(set(recorder.seeds)) == 3
 
 
-class Broken(Recorder):
+class OutOfMemory(SureOfFirst):
+    """Runs out of memory at the second batch."""
+
+    asked = 0
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        self.asked += 1
+        if self.asked == 3:
+            raise torch.cuda.OutOfMemoryError("Tried to allocate 1 GiB. More words.")
+        return super().infer(support, query_features)
+
+
+def test_who_cannot_does_not_keep_the_others_from_it() -> None:
+    told = []
+    found = evaluate_all(
+        {"cannot": Cannot(), "memory": OutOfMemory(), "can": SureOfFirst()},
+        WINE,
+        SHORT,
+        on_progress=lambda name, count: told.append((name, count)),
+    )
+    assert found["cannot"].outcome is Outcome.CANNOT
+    assert found["cannot"].reason.startswith("too many classes: got 3; allowed: none.")
+    assert found["memory"].outcome is Outcome.OUT_OF_MEMORY
+    assert found["memory"].reason == "Tried to allocate 1 GiB"
+    assert len(found["memory"].scores.hashes) == 0
+    assert found["memory"].calibration.counts.sum() == 0
+    assert found["can"].accuracy.count == 120
+    assert sum(count for _, count in told) == 3 * 120
+
+
+class Broken(SureOfFirst):
     """Answers with NaN."""
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         return torch.nan * super().infer(support, query_features)
 
 
-def test_answers_that_are_not_numbers_are_no_answers() -> None:
-    with pytest.raises(UserError, match="log-probabilities are not numbers"):
-        evaluate(Broken(), WINE, shots=1, episodes=4)
+def test_answers_that_are_not_numbers_stop_with_the_learners_name() -> None:
+    with pytest.raises(UserError, match="the log-probabilities of Broken are not numbers"):
+        evaluate(Broken(), WINE, SHORT)
 
 
-@pytest.mark.parametrize("option", ["episodes", "batch"])
-def test_none_of_something_is_refused(option: str) -> None:
-    with pytest.raises(UserError, match=f"{option} are too few: got 0"):
-        evaluate(Recorder(), WINE, shots=1, **{option: 0})
+class Fitted(SureOfFirst):
+    """Needs gradients, as learners that descend them do."""
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        weight = torch.ones((), requires_grad=True)
+        (2 * weight).backward()
+        return weight * super().infer(support, query_features)
+
+
+def test_learners_may_use_gradients() -> None:
+    assert evaluate(Fitted(), WINE, SHORT).accuracy.count == 120
+
+
+def test_prototypes_solve_wine() -> None:
+    assert evaluate(ProtoHead(), WINE, EvaluationProtocol(shots=5, episodes=50)).accuracy.low > 0.85
+
+
+def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU, with the numbers that one would tell."""
+    calls: list[str] = []
+    for name, told in (
+        ("synchronize", None),
+        ("reset_peak_memory_stats", None),
+        ("memory_allocated", 5 * 2**20),
+        ("max_memory_allocated", 12 * 2**20),
+    ):
+        monkeypatch.setattr(
+            torch.cuda, name, lambda device, name=name, told=told: (calls.append(name), told)[1]
+        )
+    episode = FixedEpisodes.of(WINE, SHORT).batch(0).episode
+    answers, seconds, memory = _timed_answers(SureOfFirst(), episode, torch.device("cuda"))
+    assert memory == 7
+    assert seconds > 0
+    assert answers.shape == (50, 12, 3)
+    assert calls[:2] == ["synchronize", "reset_peak_memory_stats"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_same_answers_and_tells_its_memory() -> None:
+    found = evaluate(ProtoHead(), WINE, SHORT, device="cuda")
+    usual = evaluate(ProtoHead(), WINE, SHORT)
+    assert np.array_equal(found.scores.hashes, usual.scores.hashes)
+    assert found.accuracy.mean == pytest.approx(usual.accuracy.mean, abs=1e-3)
+    assert found.memory > 0
+    assert found.device != "cpu"

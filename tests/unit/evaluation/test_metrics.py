@@ -1,9 +1,73 @@
+import math
+
+import numpy as np
+import pytest
 import torch
 
-from unitail.evaluation.metrics import accuracy
+from unitail.errors import UserError
+from unitail.evaluation.metrics import (
+    BINS,
+    Calibration,
+    accuracy,
+    brier_score,
+    check_log_probabilities,
+    negative_log_likelihood,
+)
+
+PROBABILITIES = torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [[0.5, 0.25, 0.25], [1, 0, 0]]])
+ANSWERS, TRUTH = PROBABILITIES.double().log(), torch.tensor([[0, 1], [2, 0]])
 
 
 def test_accuracy_is_the_share_of_right_answers_in_each_episode() -> None:
-    log_probabilities = torch.tensor([[[0.0, -1], [-1, 0]], [[0, -1], [0, -1]]])
-    class_indices = torch.tensor([[0, 1], [1, 1]])
-    assert accuracy(log_probabilities, class_indices).tolist() == [1.0, 0.0]
+    assert accuracy(ANSWERS, TRUTH).tolist() == [0.5, 0.5]
+
+
+def test_the_negative_log_likelihood_is_that_of_the_true_classes() -> None:
+    found = negative_log_likelihood(ANSWERS, TRUTH).tolist()
+    expected = [-(math.log(0.7) + math.log(0.3)) / 2, -math.log(0.25) / 2]
+    assert found == pytest.approx(expected)
+
+
+def test_the_brier_score_sums_squares_over_the_classes() -> None:
+    first = (0.3**2 + 0.2**2 + 0.1**2 + 0.1**2 + 0.7**2 + 0.6**2) / 2
+    second = (0.5**2 + 0.25**2 + 0.75**2 + 0) / 2
+    assert brier_score(ANSWERS, TRUTH).tolist() == pytest.approx([first, second])
+
+
+def test_answers_are_counted_by_confidence() -> None:
+    found = Calibration.of(ANSWERS, TRUTH)
+    places = [int(0.7 * BINS), int(0.6 * BINS), int(0.5 * BINS), BINS - 1]
+    assert np.flatnonzero(found.counts).tolist() == sorted(places)
+    assert found.correct.sum() == 2
+    assert found.confidence.sum() == pytest.approx(0.7 + 0.6 + 0.5 + 1)
+    # One answer a bin: right at 0.7 and 1, wrong at 0.6 and 0.5.
+    assert found.error == pytest.approx((0.3 + 0.6 + 0.5 + 0) / 4)
+
+
+def test_calibration_adds_up() -> None:
+    halves = [Calibration.of(ANSWERS[:1], TRUTH[:1]), Calibration.of(ANSWERS[1:], TRUTH[1:])]
+    whole, summed = Calibration.of(ANSWERS, TRUTH), sum(halves, Calibration.empty())
+    assert np.array_equal(summed.counts, whole.counts)
+    assert summed.error == pytest.approx(whole.error)
+    assert math.isnan(Calibration.empty().error)
+
+
+def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
+    answers = torch.tensor([0.75, 0.25]).log().expand(1, 400, 2)
+    truth = (torch.arange(400) % 4 == 0).long()[None]
+    assert Calibration.of(answers, truth).error == pytest.approx(0, abs=1e-6)
+    assert Calibration.of(answers, 1 - truth).error == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (ANSWERS[:, :1], r"the answers of it have the wrong shape: got \(2, 1, 3\)"),
+        (torch.nan * ANSWERS, "the log-probabilities of it are not numbers: got 12 NaN of 12"),
+        (PROBABILITIES, "the answers of it are not log-probabilities"),
+    ],
+)
+def test_what_is_no_answer_is_refused(answers: torch.Tensor, message: str) -> None:
+    check_log_probabilities(ANSWERS, (2, 2, 3), "it")
+    with pytest.raises(UserError, match=message):
+        check_log_probabilities(answers, (2, 2, 3), "it")

@@ -61,7 +61,7 @@ def test_an_unknown_key_in_the_config_is_refused(tmp_path: Path) -> None:
 
 def test_another_json_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(InvalidCheckpoint, match="does not describe a TAIL model"):
+    with pytest.raises(InvalidCheckpoint, match="does not describe a model"):
         load_model(tmp_path)
 
 
@@ -71,7 +71,7 @@ def test_a_config_with_a_gap_is_refused(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     del config["config"]["visibility"]
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InvalidCheckpoint, match="does not describe a TAIL model"):
+    with pytest.raises(InvalidCheckpoint, match="does not describe a model"):
         load_model(folder)
 
 

@@ -5,9 +5,10 @@ import torch
 from builders import flops, random_episode, random_support, small_model
 
 from unitail.errors import InvalidEpisode, TooManyClasses, UserError
+from unitail.nn.normalisation import Normalisation
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tail.config import Normalisation, preset
+from unitail.tail.config import preset
 from unitail.tail.model import Tail
 
 

@@ -129,6 +129,7 @@ def test_sampling_never_looks_at_values(name: str, shares: QueryShares) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU can be waited for")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("shares", QueryShares)
 @pytest.mark.parametrize("name", ["gaussian", "networks", "banks"])
 def test_sampling_does_not_wait_for_the_device(name: str, shares: QueryShares) -> None:

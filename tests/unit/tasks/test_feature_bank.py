@@ -8,7 +8,7 @@ from banks import NAMES, rows_of, write_bank
 
 from unitail.errors import InvalidBank
 from unitail.files import sha256_of
-from unitail.tasks.feature_bank import FeatureBank, find_banks
+from unitail.tasks.feature_bank import FeatureBank, find_banks, named_banks
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -234,3 +234,18 @@ def test_no_banks_are_found_in_an_empty_folder_and_none_is_refused(tmp_path: Pat
     assert find_banks(tmp_path) == []
     with pytest.raises(InvalidBank, match="nowhere is not a folder: got nothing of that name"):
         find_banks(tmp_path / "nowhere")
+
+
+def test_banks_are_found_by_name_and_each_name_once(tmp_path: Path) -> None:
+    write_bank(tmp_path / "b", name="one", encoder="net")
+    write_bank(tmp_path / "a", name="two", encoder="net")
+    assert named_banks(tmp_path) == {"net/one": tmp_path / "b", "net/two": tmp_path / "a"}
+    write_bank(tmp_path / "c", name="one", encoder="net")
+    with pytest.raises(InvalidBank, match=r"two banks in .* are called net/one: got .*b and .*c"):
+        named_banks(tmp_path)
+
+
+def test_the_fingerprint_changes_with_the_rows(tmp_path: Path) -> None:
+    banks = [write_bank(tmp_path / str(width), width=width) for width in (5, 6)]
+    assert banks[0].fingerprint != banks[1].fingerprint
+    assert banks[0].fingerprint == FeatureBank.open(tmp_path / "5").fingerprint

@@ -20,8 +20,8 @@ from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
 from unitail.learners.checkpoint import load_model
+from unitail.learners.in_context import InContextLearner
 from unitail.randomness import stream
-from unitail.tail.learner import TailLearner
 from unitail.tail.model import Tail
 from unitail.tasks.batching import BatchPlan
 from unitail.tasks.synthetic import GaussianTasks
@@ -70,14 +70,14 @@ def trained() -> Path:
 
 
 def test_an_untrained_model_guesses() -> None:
-    found = accuracy_on_unseen_tasks(TailLearner(Tail(LEARNING.model), num_draws=4))
+    found = accuracy_on_unseen_tasks(InContextLearner(Tail(LEARNING.model), num_draws=4))
     assert found.high < 1 / UNSEEN_WAYS + 0.1
 
 
 def test_a_trained_model_learns_tasks_it_has_never_seen() -> None:
     """Far above what no training can give, though neither width nor classes were trained on."""
     model = load_model(trained() / "model")
-    found = accuracy_on_unseen_tasks(TailLearner(model, num_draws=4))
+    found = accuracy_on_unseen_tasks(InContextLearner(model, num_draws=4))
     assert found.low > 0.6
     assert found.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
 

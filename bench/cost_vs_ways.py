@@ -1,0 +1,212 @@
+"""What a task costs as its classes become more (paper, figure 3): time and memory, all learners.
+
+In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. Answering one
+episode is timed for every learner, a training step on one episode for those that are meta-trained,
+with the peak of the device's memory. A learner that runs out of memory, or cannot have so many
+classes, is a result and not an error.
+
+    python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
+"""
+
+import argparse
+import gc
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unitail.errors import CannotSolve
+from unitail.framework.episode import Episode
+from unitail.learners.in_context import InContextLearner
+from unitail.learners.registry import build_model, explicit_learners, model_config
+from unitail.nn.episode_model import EpisodeModel
+from unitail.randomness import stream
+from unitail.training.objective import query_loss
+
+WAYS = (5, 10, 20, 50, 100)
+WIDTH = 1280
+QUERIES = 16
+MODELS: dict[str, dict[str, Any]] = {
+    "tail_isolated": {"learner": "tail"},
+    "tail_joint": {"learner": "tail", "visibility": "joint"},
+    "snail": {"learner": "snail", "classes": 100, "most_support": 100},
+    "gpicl": {"learner": "gpicl", "classes": 100, "positions": 101}
+    | {"hidden_dim": 1536, "layers": 16, "heads": 16, "mlp_dim": 3072},
+    "caml": {"learner": "caml", "classes": 100},
+}
+"""At published size; GPICL at TAIL's, and all with room for 100 classes."""
+SMALL: dict[str, Any] = {"layers": 2, "heads": 2, "mlp_dim": 64}
+"""What shrinks transformers for a try without a GPU."""
+NO_RESULT = "out of memory"
+
+
+def episode_of(ways: int, device: torch.device) -> Episode:
+    """Return one random 1-shot episode."""
+    generator = stream(0, ways)
+    classes = torch.arange(ways)
+    features = torch.randn(ways * (1 + QUERIES), WIDTH, generator=generator)
+    return Episode.from_arrays(
+        features[:ways], classes, features[ways:], classes.repeat_interleave(QUERIES)
+    ).to(device)
+
+
+def measure(work: Callable[[], object], device: torch.device, repeats: int) -> dict[str, Any]:
+    """Time `work` after a warm-up, and note the peak of memory; failures are results."""
+    cuda = device.type == "cuda"
+    _clean(device)
+    try:
+        work()
+        if cuda:
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(repeats):
+            work()
+        if cuda:
+            torch.cuda.synchronize()
+        seconds = (time.perf_counter() - start) / repeats
+    except torch.OutOfMemoryError:
+        return {"failed": NO_RESULT}
+    except CannotSolve as error:
+        return {"failed": f"cannot: {error.wrong}"}
+    peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else None
+    return {"milliseconds": 1e3 * seconds, "gibibytes": peak}
+
+
+def _clean(device: torch.device) -> None:
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, Any]]:
+    """Measure every learner at every number of classes."""
+    for name, learner in explicit_learners().items():
+        for ways in args.ways:
+            episode = episode_of(ways, device)
+
+            def answer(episode: Episode = episode, learner: Any = learner) -> object:  # noqa: ANN401
+                return learner.infer(episode.support, episode.query.features)
+
+            yield {"learner": name, "ways": ways, "what": "test"} | measure(
+                answer, device, args.repeats
+            )
+    for name, table in MODELS.items():
+        shrunk = SMALL if args.small and table["learner"] != "snail" else {}
+        model = build_model(model_config({**table, **shrunk}, name)).to(device)
+        weights = sum(parameter.numel() for parameter in model.parameters())
+        for ways in args.ways:
+            for what, work in works(model, episode_of(ways, device)).items():
+                found = measure(work, device, args.repeats)
+                yield {"learner": name, "weights": weights, "ways": ways, "what": what} | found
+        del model
+
+
+def works(model: EpisodeModel[Any], episode: Episode) -> dict[str, Callable[[], object]]:
+    """Return what is measured of a model: answering an episode, and training on one."""
+    learner = InContextLearner(model)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-6)
+    draw = model.draw(episode.support, stream(0)).to(model.device)
+
+    def answer() -> object:
+        with torch.autocast(model.device.type, torch.bfloat16):
+            return learner.infer(episode.support, episode.query.features)
+
+    def train() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast(model.device.type, torch.bfloat16):
+            loss = query_loss(model(episode, draw), episode.query)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    return {"test": answer, "train": train}
+
+
+def table(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[str]:
+    """Lay the numbers out, learners by classes."""
+    lines = ["| learner | " + " | ".join(f"K = {way}" for way in ways) + " |"]
+    lines.append("|---" * (len(ways) + 1) + "|")
+    for name in dict.fromkeys(row["learner"] for row in found if row["what"] == what):
+        cells = []
+        for way in ways:
+            row = next(
+                r for r in found if (r["learner"], r["ways"], r["what"]) == (name, way, what)
+            )
+            value = row.get(unit)
+            cells.append(row.get("failed") or ("-" if value is None else f"{value:,.1f}"))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def plot(found: list[dict[str, Any]], path: Path) -> None:
+    """Draw time and memory against the number of classes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    panels = [
+        ("test", "milliseconds", "answering one episode, ms"),
+        ("train", "milliseconds", "one training step, ms"),
+        ("train", "gibibytes", "peak memory of training, GiB"),
+    ]
+    axes = figure.subplots(1, len(panels))
+    names = list(dict.fromkeys(row["learner"] for row in found))
+    for axis, (what, unit, title) in zip(axes, panels, strict=True):
+        for number, name in enumerate(names):
+            points = [
+                (row["ways"], row[unit])
+                for row in found
+                if (row["learner"], row["what"]) == (name, what) and row.get(unit) is not None
+            ]
+            if points:
+                axis.loglog(*zip(*points, strict=True), "o-", color=f"C{number}", label=name)
+        axis.set(title=title, xlabel="classes K", xticks=WAYS, xticklabels=WAYS)
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize=7)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Measure, and write JSON, tables and plots."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--ways", type=int, nargs="+", default=list(WAYS))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--small", action="store_true", help="tiny transformers, to try the script")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    device = torch.device(args.device)
+    args.out.mkdir(parents=True, exist_ok=True)
+    found = []
+    for row in rows(args, device):
+        print(json.dumps(row), flush=True)
+        found.append(row)
+        (args.out / "rows.json").write_text("\n".join(map(json.dumps, found)) + "\n")
+    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    counts = {row["learner"]: row["weights"] / 1e6 for row in found if "weights" in row}
+    weights = ", ".join(f"{name} {count:.1f}" for name, count in counts.items())
+    lines = ["# Cost against the number of classes", ""]
+    lines.append(
+        f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time; {where}, torch"
+        f" {torch.__version__}, networks under bfloat16 autocast; mean of {args.repeats} calls."
+        f" Weights in millions: {weights}."
+    )
+    lines += ["Written by", "", "    python " + shlex.join(sys.argv), ""]
+    for what, unit, title in (
+        ("test", "milliseconds", "Answering one episode, ms"),
+        ("train", "milliseconds", "One training step on one episode, ms"),
+        ("train", "gibibytes", "Peak memory of that step, weights and optimiser included, GiB"),
+    ):
+        lines += [f"## {title}", "", *table(found, what, unit, args.ways), ""]
+    lines += ["![plot](cost.png)"]
+    (args.out / "README.md").write_text("\n".join(lines) + "\n")
+    plot(found, args.out / "cost.png")
+
+
+if __name__ == "__main__":
+    main()

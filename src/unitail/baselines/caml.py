@@ -1,0 +1,143 @@
+"""CAML: a transformer without positions or causal mask, on features joined with fixed label codes.
+
+Fifty, Duan, Junkins, Amid, Leskovec, Ré and Thrun, *Context-Aware Meta-Learning*, 2023.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unitail.configuration import choice, require
+from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.normalisation import Normalisation
+from unitail.nn.precision import in_working_precision
+from unitail.nn.projection import FixedWidth
+from unitail.nn.sequences import copy_for_queries, gather_answers
+from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport
+from unitail.randomness import stream
+
+EPSILON = 1e-6
+"""What LayerNorm adds to the variance, as published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CamlConfig:
+    """Everything that decides which function a CAML model computes, but for its weights.
+
+    The defaults are the published ones, at this feature width, but for the normalisation.
+    """
+
+    feature_dim: int = 1280
+    """d_T, the one width of features that the model accepts."""
+    classes: int = 5
+    """C, the most classes a task can have: the number of label codes."""
+    label_dim: int = 256
+    """Width of a label code."""
+    layers: int = 24
+    """Number of transformer blocks."""
+    heads: int = 16
+    """Attention heads in each block."""
+    mlp_dim: int = 4096
+    """Hidden width of a block's MLP."""
+    normalisation: Normalisation = Normalisation.SUPPORT
+    """How features are scaled, as TAIL's are; published: none."""
+
+    def __post_init__(self) -> None:
+        kind = choice(Normalisation, self.normalisation, "normalisation")
+        object.__setattr__(self, "normalisation", kind)
+        for name in ("feature_dim", "label_dim", "layers", "heads", "mlp_dim"):
+            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        fine = 2 <= self.classes <= self.label_dim
+        allowed = f"2 to label_dim, {self.label_dim}"
+        require(fine, "classes", got=self.classes, allowed=allowed)
+        allowed = f"with label_dim, {self.label_dim}, a multiple of the {self.heads} heads"
+        fine = self.hidden_dim % self.heads == 0
+        require(fine, "feature_dim", got=self.feature_dim, allowed=allowed)
+
+    @property
+    def hidden_dim(self) -> int:
+        """The width of a token, which is that of the transformer."""
+        return self.feature_dim + self.label_dim
+
+    @property
+    def most_ways(self) -> int:
+        """C."""
+        return self.classes
+
+    @property
+    def most_support(self) -> None:
+        """There are no positions, so there is no limit."""
+        return
+
+
+def elmes(classes: int, label_dim: int, generator: torch.Generator) -> Tensor:
+    """Return C vectors of length one, any two at the cosine -1 / (C - 1): (C, label_dim).
+
+    The rows of sqrt(C / (C - 1)) (I - 11^T / C) are such an equal length and maximally equiangular
+    set; a random orthonormal basis carries them into label_dim dimensions.
+    """
+    normal = torch.randn(label_dim, classes, generator=generator, dtype=torch.float64)
+    basis = torch.linalg.qr(normal).Q  # (label_dim, C)
+    centring = torch.eye(classes, dtype=torch.float64) - 1 / classes
+    codes: Tensor = math.sqrt(classes / (classes - 1)) * centring @ basis.T
+    return codes.to(torch.get_default_dtype())
+
+
+class Caml(EpisodeModel[Tensor]):
+    """head(Transformer([x ; unknown], [x_1 ; scale e_y1], .., [x_n ; scale e_yn])) at the query.
+
+    e is fixed, an ELMES; its scale and the query's unknown label are learned. Each query is asked
+    in a sequence of its own, in which all tokens see each other. The published code puts the query
+    first; ours is last, which without positions is the same.
+    """
+
+    config: CamlConfig
+    codes: Tensor
+
+    def __init__(self, config: CamlConfig, *, seed: int = 0) -> None:
+        super().__init__(config, FixedWidth(config.feature_dim))
+        generator = stream(seed, "weights")
+        self.register_buffer("codes", elmes(config.classes, config.label_dim, generator))
+        self.scale = nn.Parameter(torch.tensor(_first_scale(config)))
+        self.unknown = nn.Parameter(torch.zeros(config.label_dim))
+        self.transformer = Transformer(
+            dim=config.hidden_dim,
+            layers=config.layers,
+            heads=config.heads,
+            mlp_dim=config.mlp_dim,
+            epsilon=EPSILON,
+        )
+        self.head = nn.Linear(config.hidden_dim, config.classes, bias=False)
+        self.transformer.initialise(generator)
+        deviation = INIT_GAIN / math.sqrt(config.hidden_dim)
+        nn.init.normal_(self.head.weight, std=deviation, generator=generator)
+
+    def tokens_per_query(self, num_support: int) -> int:
+        """Count the query and its copy of the support."""
+        return num_support + 1
+
+    def remember(self, features: Tensor, slots: Tensor) -> Tensor:
+        """Make the support's tokens; all else waits for a query."""
+        return _tokens(features, self.scale * self.codes[slots])  # (B, n, hidden)
+
+    def score_slots(self, memory: Tensor, queries: Tensor) -> Tensor:
+        """Read a sequence for each query: (B, m, d_T) -> (B, m, C)."""
+        tokens = _tokens(queries, self.unknown.expand(*queries.shape[:2], -1))  # (B, m, hidden)
+        copies, query = copy_for_queries(memory, tokens)
+        states = self.transformer.answer(WaitingSupport(copies, causal=False), query)
+        return gather_answers(self.head(states.squeeze(1)), len(queries))
+
+
+def _first_scale(config: CamlConfig) -> float:
+    """Return the published 1 for raw features; coordinates of size one beside normalised ones.
+
+    There codes of length one would be drowned: the model learns, but much later.
+    """
+    raw = config.normalisation is Normalisation.NONE
+    return 1.0 if raw else math.sqrt(config.label_dim)
+
+
+def _tokens(features: Tensor, label_part: Tensor) -> Tensor:
+    return in_working_precision(torch.cat([features, label_part], dim=-1))

@@ -1,0 +1,135 @@
+"""GPICL: a causal transformer with learned positions, on randomly projected features.
+
+Kirsch, Harrison, Sohl-Dickstein and Metz, *General-Purpose In-Context Learning by Meta-Learning
+Transformers*, 2024, with the changes of the TAIL paper's appendix D.3.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unitail.configuration import choice, require
+from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.normalisation import Normalisation
+from unitail.nn.precision import in_working_precision
+from unitail.nn.projection import LinearMap
+from unitail.nn.sequences import (
+    copy_for_queries,
+    gather_answers,
+    start_label_columns,
+    with_blank_labels,
+    with_labels,
+)
+from unitail.nn.transformer import Transformer, WaitingSupport, initialise_linear
+from unitail.randomness import stream
+
+POSITION_DEVIATION = 0.02
+"""Positions start small, so that at first an example is read alike wherever it stands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpiclConfig:
+    """Everything that decides which function a GPICL model computes, but for its weights.
+
+    The transformer is that of the published replica.
+    """
+
+    projected_dim: int = 256
+    """The width that features of any width are projected to."""
+    classes: int = 5
+    """The most classes a task can have: the width of the one-hot labels."""
+    hidden_dim: int = 256
+    """Width of the transformer."""
+    layers: int = 4
+    """Number of transformer blocks."""
+    heads: int = 8
+    """Attention heads in each block."""
+    mlp_dim: int = 1024
+    """Hidden width of a block's MLP."""
+    positions: int = 256
+    """Rows of the table of positions; a sequence of n examples uses the first n + 1."""
+    normalisation: Normalisation = Normalisation.SUPPORT
+    """How features are scaled before the projection, as TAIL's are."""
+
+    def __post_init__(self) -> None:
+        kind = choice(Normalisation, self.normalisation, "normalisation")
+        object.__setattr__(self, "normalisation", kind)
+        for name in ("projected_dim", "layers", "heads", "mlp_dim"):
+            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        for name in ("classes", "positions"):
+            require(getattr(self, name) >= 2, name, got=getattr(self, name), allowed="2 or more")
+        fine = self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0
+        allowed = f"a multiple of the {self.heads} heads"
+        require(fine, "hidden_dim", got=self.hidden_dim, allowed=allowed)
+
+    @property
+    def most_ways(self) -> int:
+        """The width of the one-hot labels."""
+        return self.classes
+
+    @property
+    def most_support(self) -> int:
+        """One position is the query's."""
+        return self.positions - 1
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """x -> x W with independent W_ij ~ N(0, 1 / d_T), at any width, drawn for each episode.
+
+    Coordinates of root mean square one stay so.
+    """
+
+    projected_dim: int
+
+    def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> LinearMap:
+        """Draw a matrix for each of `episodes` episodes of width `feature_dim`."""
+        shape = (episodes, feature_dim, self.projected_dim)
+        matrix = torch.randn(shape, generator=generator, device=generator.device)
+        return LinearMap(matrix * feature_dim**-0.5)
+
+
+class Gpicl(EpisodeModel[Tensor]):
+    """head(Transformer(A z_1 + p_1, .., A z_n + p_n, A z + p_(n+1))) at the last position.
+
+    z_i = [pi(x_i) ; one-hot slot], and zeros in the query's place of the label. Each token has its
+    own label, where the original has that of the token before: so queries can be asked of one
+    support, each in a sequence of its own. Every token sees itself and what precedes it.
+    """
+
+    config: GpiclConfig
+
+    def __init__(self, config: GpiclConfig, *, seed: int = 0) -> None:
+        super().__init__(config, GaussianLaw(config.projected_dim))
+        self.entry = nn.Linear(config.projected_dim + config.classes, config.hidden_dim)
+        self.positions = nn.Parameter(torch.empty(config.positions, config.hidden_dim))
+        self.transformer = Transformer(
+            dim=config.hidden_dim, layers=config.layers, heads=config.heads, mlp_dim=config.mlp_dim
+        )
+        self.head = nn.Linear(config.hidden_dim, config.classes)
+        self._initialise(stream(seed, "weights"))
+
+    def tokens_per_query(self, num_support: int) -> int:
+        """Count the query and its copy of the support."""
+        return num_support + 1
+
+    def remember(self, features: Tensor, slots: Tensor) -> Tensor:
+        """Make the support's tokens; all else waits for a query."""
+        tokens = self.entry(with_labels(features, slots, self.config.classes))  # (B, n, hidden)
+        return in_working_precision(tokens + self.positions[: features.shape[1]])
+
+    def score_slots(self, memory: Tensor, queries: Tensor) -> Tensor:
+        """Read a sequence for each query: (B, m, d_data) -> (B, m, classes)."""
+        tokens = self.entry(with_blank_labels(queries, self.config.classes))  # (B, m, hidden)
+        tokens = in_working_precision(tokens + self.positions[memory.shape[1]])
+        copies, last = copy_for_queries(memory, tokens)
+        states = self.transformer.answer(WaitingSupport(copies, causal=True), last)
+        return gather_answers(self.head(states.squeeze(1)), len(queries))
+
+    def _initialise(self, generator: torch.Generator) -> None:
+        initialise_linear(self.entry, generator)
+        start_label_columns(self.entry.weight, slice(self.config.projected_dim, None), generator)
+        nn.init.normal_(self.positions, std=POSITION_DEVIATION, generator=generator)
+        self.transformer.initialise(generator)
+        initialise_linear(self.head, generator)

@@ -1,0 +1,108 @@
+"""Linear probe: a linear classifier trained on the frozen features of each support set.
+
+The baseline of the paper's section 6.1, after Woerner and Baumgartner, *Navigating Data Scarcity
+using Foundation Models*, 2024.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unitail.baselines.logistic_regression import logistic_regression, with_constant
+from unitail.configuration import choice, require
+from unitail.framework.checks import check_finite
+from unitail.framework.episode import Support, check_query_fits
+from unitail.framework.learner import Paradigm
+
+STEPS, LEARNING_RATE, BETAS, EPSILON = 150, 1e-4, (0.9, 0.999), 1e-8
+"""The training of the paper's variant."""
+
+
+class ProbeVariant(StrEnum):
+    """How the classifier is trained, and on what."""
+
+    PAPER = "paper"
+    """Raw features, 150 steps of Adam from zero on the mean cross-entropy."""
+    TUNED = "tuned"
+    """Features centred by the support mean and of unit length, logistic regression."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier:
+    """log p(k | x) = log softmax_k(x W + b)."""
+
+    support: Support
+    variant: ProbeVariant
+    weights: Tensor
+    """W, with b as its last row: (B, d_T + 1, K)."""
+
+    def __call__(self, query_features: Tensor) -> Tensor:
+        """Apply the classifier to queries (B, m, d_T): log-probabilities (B, m, K)."""
+        check_query_fits(self.support, query_features)
+        check_finite(query_features, "query")
+        query = _prepare(query_features, self.support, self.variant)
+        return (with_constant(query) @ self.weights).log_softmax(dim=-1)
+
+
+class LinearProbe:
+    """A linear classifier trained anew on each support, batched over episodes.
+
+    `strength` is scikit-learn's C: the loss of the support against the penalty ||W||^2 / 2, for the
+    tuned variant.
+    """
+
+    paradigm = Paradigm.EXPLICIT
+
+    def __init__(
+        self, variant: ProbeVariant = ProbeVariant.PAPER, *, strength: float = 10.0
+    ) -> None:
+        require(0 < strength < math.inf, "strength", got=strength, allowed="above 0 and finite")
+        self.variant = choice(ProbeVariant, variant, "variant")
+        self.strength = strength
+
+    @torch.no_grad()
+    def fit(self, support: Support) -> LinearClassifier:
+        """Train one classifier for each episode."""
+        support.check_values()
+        features = _prepare(support.features, support, self.variant)
+        targets = F.one_hot(support.class_indices, support.ways).to(features.dtype)  # (B, n, K)
+        if self.variant is ProbeVariant.PAPER:
+            weights = descend_by_adam(with_constant(features), targets)
+        else:
+            weights = logistic_regression(features, targets, self.strength)
+        return LinearClassifier(support, self.variant, weights)
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Answer queries given the support: log-probabilities (B, m, K)."""
+        return self.fit(support)(query_features)
+
+
+def descend_by_adam(rows: Tensor, targets: Tensor) -> Tensor:
+    """Train weights (B, d, K) from zero on the mean cross-entropy of rows (B, n, d).
+
+    Adam (Kingma and Ba, 2015) as in `torch.optim.Adam`, with the gradient x^T (p - y) / n.
+    """
+    weights = rows.new_zeros(rows.shape[0], rows.shape[2], targets.shape[2])
+    mean, square = torch.zeros_like(weights), torch.zeros_like(weights)
+    for step in range(1, STEPS + 1):
+        errors = (rows @ weights).softmax(dim=-1) - targets  # (B, n, K)
+        gradient = rows.mT @ errors / rows.shape[1]
+        mean.lerp_(gradient, 1 - BETAS[0])
+        square.lerp_(gradient**2, 1 - BETAS[1])
+        unbiased = mean / (1 - BETAS[0] ** step)
+        scale = (square / (1 - BETAS[1] ** step)).sqrt() + EPSILON
+        weights.addcdiv_(unbiased, scale, value=-LEARNING_RATE)
+    return weights
+
+
+def _prepare(features: Tensor, support: Support, variant: ProbeVariant) -> Tensor:
+    """Return features as the variant reads them, in float32 or wider."""
+    wide = torch.promote_types(features.dtype, torch.float32)
+    if variant is ProbeVariant.PAPER:
+        return features.to(wide)
+    mean = support.features.to(wide).mean(dim=1, keepdim=True)
+    return F.normalize(features.to(wide) - mean, dim=-1)

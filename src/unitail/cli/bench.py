@@ -1,0 +1,179 @@
+"""`unitail bench`: all learners on the same episodes of many data sets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
+
+from unitail.cli.progress import progress_bar
+from unitail.errors import UserError
+from unitail.evaluation.bench_run import BenchRun, Part
+from unitail.evaluation.benchmarks import SUITES, Suite, open_suite
+from unitail.evaluation.candidates import find_candidates
+from unitail.evaluation.leakage import RECIPE_FILE
+from unitail.evaluation.markdown import accuracy_cell
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.report import write_report
+from unitail.evaluation.report_extra import require_report_extra
+from unitail.tasks.batching import QueryShares
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def bench(
+    suite: Annotated[str, typer.Option(help=f"What to test on: {', '.join(SUITES)}.")] = "banks",
+    banks: Annotated[Path, typer.Option(help="Folder of feature banks.")] = Path("banks"),
+    runs: Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")] = Path("runs"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of results; results/bench_SUITE.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=2, help="Episodes of each data set.")] = 600,
+    shots: Annotated[
+        list[int] | None, typer.Option(min=1, help="Labelled examples of a class; 1 and 5.")
+    ] = None,
+    ways: Annotated[int, typer.Option(min=2, help="Classes of an episode.")] = 5,
+    queries: Annotated[int, typer.Option(min=1, help="Queries of a class, on average.")] = 15,
+    shares: Annotated[
+        QueryShares, typer.Option(help="Class shares of the queries: equal, or Dirichlet.")
+    ] = QueryShares.BALANCED,
+    concentration: Annotated[float, typer.Option(help="Of the Dirichlet distribution.")] = 1.0,
+    learner: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
+    device: Annotated[str, typer.Option(help=", ".join(DEVICES) + ".")] = "auto",
+    seed: Annotated[int, typer.Option(help="Which episodes.")] = 0,
+) -> None:
+    """Measure all learners on the same episodes; the same command again goes on where it was."""
+    require_report_extra()
+    console = Console()
+    protocols = [
+        EvaluationProtocol(
+            ways=ways,
+            shots=number,
+            queries=queries,
+            query_shares=shares,
+            concentration=concentration,
+            episodes=episodes,
+            seed=seed,
+        )
+        for number in dict.fromkeys(shots or (1, 5))
+    ]
+    tested = open_suite(suite, banks)
+    chosen = _device(device)
+    folder = out or Path("results") / f"bench_{suite}"
+    run = BenchRun(
+        candidates=find_candidates(runs, learner or (), draws=draws, device=chosen),
+        tables=tested.tables,
+        protocols=protocols,
+        folder=folder,
+        device=chosen,
+    )
+    names = ", ".join(candidate.name for candidate in run.candidates)
+    what = f"{len(tested.tables)} data sets, {len(protocols)} protocols, on {chosen}"
+    notes = _notes(run, tested)
+    for line in (f"Learners: {names}; {what}.", *notes):
+        console.print(line, highlight=False)
+    parts = _run(console, run)
+    groups = write_report(
+        folder,
+        parts,
+        title=f"Benchmark: {suite}",
+        command=_command(suite, protocols, learner or (), draws),
+        notes=notes,
+    )
+    for protocol, part in groups.groupby("protocol", sort=False):
+        console.print(_group_table(protocol, part))
+    console.print(f"Tables, pictures and rows are in {folder}; begin with README.md.")
+
+
+def _notes(run: BenchRun, tested: Suite) -> list[str]:
+    """Say what a reader of the results should know."""
+    unknown = [
+        candidate.name
+        for candidate in run.candidates
+        if candidate.run is not None and not (candidate.run / RECIPE_FILE).exists()
+    ]
+    notes = []
+    if tested.missing:
+        notes.append(f"Banks of the suite that are not there: {', '.join(tested.missing)}.")
+    if run.too_small():
+        notes.append(f"Left out for want of rows: {', '.join(run.too_small())}.")
+    if unknown:
+        notes.append(
+            f"Without a recipe, so what they have seen is not known: {', '.join(unknown)}."
+        )
+    return notes
+
+
+def _run(console: Console, run: BenchRun) -> list[Part]:
+    """Run under a progress bar that counts episodes answered."""
+    with progress_bar(console) as progress:
+        bar = progress.add_task("starting", total=run.pending())
+
+        def show(what: str, episodes: int) -> None:
+            progress.update(bar, advance=episodes, description=what)
+
+        parts = run.run(show)
+        progress.update(bar, description="done")
+    return parts
+
+
+def _device(name: str) -> torch.device:
+    """Turn the option into a device."""
+    if name not in DEVICES:
+        raise UserError("unknown device", got=name, allowed=", ".join(DEVICES))
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise UserError(
+            "there is no GPU that torch can use",
+            got=name,
+            allowed="cpu",
+            remedy="Leave --device out.",
+        )
+    return torch.device("cuda" if there and name != "cpu" else "cpu")
+
+
+def _command(
+    suite: str, protocols: Sequence[EvaluationProtocol], learners: Sequence[str], draws: int
+) -> str:
+    """Write the command again, with names in place of the folders."""
+    first, default = protocols[0], EvaluationProtocol()
+    words = [f"unitail bench --suite {suite} --banks BANKS --runs RUNS"]
+    words += [f"--shots {protocol.shots}" for protocol in protocols]
+    words += [
+        f"--{option} {value}"
+        for option, value, usual in (
+            ("ways", first.ways, None),
+            ("queries", first.queries, None),
+            ("episodes", first.episodes, None),
+            ("shares", first.query_shares.value, default.query_shares.value),
+            ("concentration", first.concentration, default.concentration),
+            ("draws", draws, None),
+            ("seed", first.seed, None),
+        )
+        if value != usual
+    ]
+    return " ".join([*words, *(f"--learner {name}" for name in learners)])
+
+
+def _group_table(protocol: str, part: Any) -> Table:  # noqa: ANN401 - a pandas frame
+    """Draw the means of the groups."""
+    groups = list(dict.fromkeys(part["group"]))
+    table = Table(
+        Column("learner", no_wrap=True),
+        *(Column(group, justify="right") for group in groups),
+        title=f"{protocol}: accuracy in %, 95 % interval",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    for name, own in part.groupby("learner", sort=False):
+        cells = {row.group: accuracy_cell(row) for row in own.itertuples()}
+        table.add_row(str(name), *(cells[group] for group in groups))
+    return table

@@ -1,0 +1,83 @@
+"""What is asked of a learner in a test: the shape of the episodes, how many, and which."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.configuration import require
+from unitail.errors import UserError
+from unitail.tasks.batching import EpisodeRanges, QueryShares
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationProtocol:
+    """K-way N-shot episodes; with the name of a data set, all that decides which they are."""
+
+    ways: int = 5
+    """K, the classes of an episode."""
+    shots: int = 1
+    """N, the labelled examples of each class."""
+    queries: int = 15
+    """Queries of each class, on average."""
+    query_shares: QueryShares = QueryShares.BALANCED
+    """How the queries are shared out among the classes."""
+    concentration: float = 1.0
+    """Of the Dirichlet distribution of random shares; the smaller, the more unequal."""
+    episodes: int = 600
+    """How many episodes."""
+    seed: int = 0
+    """Which episodes: others for another seed."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("ways", 2), ("shots", 1), ("queries", 1), ("episodes", 2)):
+            value = getattr(self, name)
+            require(value >= least, name, got=value, allowed=f"{least} or more")
+        fine = 0 < self.concentration < float("inf")
+        require(fine, "concentration", got=self.concentration, allowed="a number above 0")
+
+    @property
+    def shares(self) -> str:
+        """How reports call the shares of the queries."""
+        if self.query_shares is QueryShares.BALANCED:
+            return "balanced"
+        return f"Dirichlet({self.concentration:g})"
+
+    @property
+    def name(self) -> str:
+        """How reports call the protocol."""
+        extra = "" if self.shares == "balanced" else f", {self.shares} queries"
+        return f"{self.ways}-way {self.shots}-shot{extra}"
+
+    @property
+    def tokens(self) -> int:
+        """The labelled examples and queries of an episode."""
+        return self.ways * (self.shots + self.queries)
+
+    def allowed_by(self, class_sizes: NDArray[np.int64]) -> bool:
+        """Tell whether two classes or more of a data set have rows for the shots and a query."""
+        return int((class_sizes > self.shots).sum()) >= 2
+
+    def fitted(self, class_sizes: NDArray[np.int64], name: str) -> "EvaluationProtocol":
+        """Return what a data set allows of this protocol, the same for every learner.
+
+        A class with N + 1 rows or more takes part. Where there are fewer than K of them, all are
+        used; where the smallest has too few rows for the queries, fewer are asked of each.
+        """
+        usable = class_sizes[class_sizes > self.shots]
+        if not self.allowed_by(class_sizes):
+            raise UserError(
+                f"{name} has too few classes for {self.shots} shots",
+                got=f"{len(usable)} classes of more than {self.shots} rows",
+                allowed="2 or more",
+                remedy="Ask for fewer shots, or leave the data set out.",
+            )
+        queries = min(self.queries, int(usable.min()) - self.shots)
+        return replace(self, ways=min(self.ways, len(usable)), queries=queries)
+
+    def ranges(self, episodes: int) -> EpisodeRanges:
+        """Return the ranges that hold this shape only, and batches of so many episodes."""
+        fixed = EpisodeRanges.fixed(
+            episodes=episodes, ways=self.ways, shots=self.shots, queries=self.queries
+        )
+        return replace(fixed, query_shares=self.query_shares, concentration=self.concentration)

@@ -1,0 +1,81 @@
+"""All learners by name: the only file that knows TAIL and every baseline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unitail.baselines.caml import Caml, CamlConfig
+from unitail.baselines.gpicl import Gpicl, GpiclConfig
+from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
+from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
+from unitail.baselines.snail import Snail, SnailConfig
+from unitail.configuration import from_table, to_table
+from unitail.errors import InvalidConfig
+from unitail.framework.learner import Inference
+from unitail.nn.episode_model import EpisodeModel, ModelConfig
+from unitail.tail.config import PRESETS, TailConfig
+from unitail.tail.model import Tail
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A kind of network that is meta-trained."""
+
+    model: type[EpisodeModel[Any]]
+    config: type[Any]
+    presets: Mapping[str, Any]
+    """Configurations by name; "paper" is the published one."""
+
+
+MODELS: dict[str, ModelKind] = {
+    "tail": ModelKind(Tail, TailConfig, PRESETS),
+    "snail": ModelKind(Snail, SnailConfig, {"paper": SnailConfig()}),
+    "gpicl": ModelKind(Gpicl, GpiclConfig, {"paper": GpiclConfig()}),
+    "caml": ModelKind(Caml, CamlConfig, {"paper": CamlConfig()}),
+}
+"""What can be meta-trained, by the name that recipes and model folders use."""
+
+
+def model_kind(name: object) -> ModelKind:
+    """Look a kind of model up."""
+    if not isinstance(name, str) or name not in MODELS:
+        raise InvalidConfig("unknown learner", got=name, allowed=", ".join(MODELS))
+    return MODELS[name]
+
+
+def learner_name(config: ModelConfig) -> str:
+    """Return the name of the kind of model that a configuration is for."""
+    return next(name for name, kind in MODELS.items() if type(config) is kind.config)
+
+
+def build_model(config: ModelConfig, *, seed: int = 0) -> EpisodeModel[Any]:
+    """Build a model with fresh weights."""
+    build: Any = MODELS[learner_name(config)].model  # each takes its own configuration
+    model: EpisodeModel[Any] = build(config, seed=seed)
+    return model
+
+
+def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
+    """Read a configuration: `learner` and `preset` to start from, and what changes.
+
+    Without these it starts from the paper's TAIL.
+    """
+    changes = dict(table)
+    kind = model_kind(changes.pop("learner", "tail"))
+    name = changes.pop("preset", "paper")
+    if name not in kind.presets:
+        raise InvalidConfig("unknown preset", got=name, allowed=", ".join(kind.presets))
+    config: ModelConfig = from_table(
+        kind.config, {**to_table(kind.presets[name]), **changes}, where
+    )
+    return config
+
+
+def explicit_learners() -> dict[str, Inference]:
+    """Return the learners that need no meta-training."""
+    return {
+        "linear_probe_paper": LinearProbe(ProbeVariant.PAPER),
+        "linear_probe_tuned": LinearProbe(ProbeVariant.TUNED),
+        "proto_head_paper": ProtoHead(PrototypeVariant.PAPER),
+        "proto_head_centred": ProtoHead(PrototypeVariant.CENTRED),
+    }

@@ -1,0 +1,58 @@
+"""Features on a common footing: statistics of the support, applied to support and query."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+class Normalisation(StrEnum):
+    """What is done to features before they are projected."""
+
+    SUPPORT = "support"
+    """Centre by the support mean, divide by the root mean square of the centred support."""
+    NONE = "none"
+    """Features are taken as they are."""
+
+
+FARTHEST = 1e6
+"""A feature this many times the support's scale is as far as it gets; squares stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureScale:
+    """x -> (x - centre) / scale, with one number for the scale of an episode."""
+
+    centre: Tensor
+    """(B, 1, d_T)."""
+    scale: Tensor
+    """(B, 1, 1)."""
+
+    @classmethod
+    def of(cls, support_features: Tensor, normalisation: Normalisation) -> Self:
+        """Measure a support set (B, n, d_T)."""
+        if normalisation is Normalisation.NONE:
+            zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
+            return cls(zero, torch.ones_like(zero[..., :1]))
+        features = at_least_float32(support_features)
+        centre = features.mean(dim=1, keepdim=True)
+        centred = features - centre
+        # Squares of very large or small features leave the range of the number type: divide by
+        # the peak first. Equal rows have no scale, though their mean may be off by rounding.
+        peak = centred.abs().amax(dim=(1, 2), keepdim=True)
+        rounding = 8 * torch.finfo(features.dtype).eps * features.abs().amax((1, 2), keepdim=True)
+        peak = torch.where(peak > rounding, peak, torch.inf)
+        rms = (centred / peak).pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
+        return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Centre and scale (B, rows, d_T), in at least single precision."""
+        scaled = (at_least_float32(features) - self.centre) / self.scale
+        return scaled.clamp(-FARTHEST, FARTHEST)
+
+
+def at_least_float32(features: Tensor) -> Tensor:
+    """Take features out of half precision, in which means and differences mean little."""
+    return features.to(torch.promote_types(features.dtype, torch.float32))

@@ -1,0 +1,266 @@
+"""pi: features of any width d_T into R^d_data, drawn anew for each episode (paper, 4.1 and A.4)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from unitail.errors import WrongWidth
+from unitail.randomness import random_injections
+
+
+class ProjectionKind(StrEnum):
+    """The law of pi, for features that are at most `projected_dim` wide."""
+
+    PERMUTATION = "permutation"
+    """A uniform extended permutation: the paper's choice."""
+    DENSE = "dense"
+    """A Gaussian matrix: the paper's first ablation."""
+    NONE = "none"
+    """Zeros appended, nothing random: the paper's second ablation."""
+
+
+class Reduction(StrEnum):
+    """What is done to features wider than `projected_dim`, where no injection exists."""
+
+    ORTHONORMAL = "orthonormal"
+    """A random orthonormal projection keeps something of every coordinate."""
+    SUBSET = "subset"
+    """A random subset of the coordinates; other draws see other ones."""
+
+
+class Projection(Protocol):
+    """A drawn pi, one for each episode of a batch or one for all of them."""
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T, the width it was drawn for."""
+        ...
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data, the width it leads to."""
+        ...
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Project (B, rows, d_T) to (B, rows, d_data)."""
+        ...
+
+    def part(self, episodes: slice) -> "Projection":
+        """Keep some episodes of the batch."""
+        ...
+
+    def to(self, device: torch.device | str) -> "Projection":
+        """Move to a device."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedPermutation:
+    """Coordinate i goes to place `places[i]`; the other places are zero (appendix A.4)."""
+
+    places: Tensor
+    """An injection [d_T] -> [d_data] for each episode, (B, d_T)."""
+    projected_dim: int
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.places.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Scatter the coordinates to their places."""
+        projected = features.new_zeros(*features.shape[:2], self.projected_dim)
+        return projected.scatter(2, self.places.unsqueeze(1).expand_as(features), features)
+
+    def part(self, episodes: slice) -> "ExtendedPermutation":
+        """Keep some episodes of the batch."""
+        return ExtendedPermutation(self.places[episodes], self.projected_dim)
+
+    def to(self, device: torch.device | str) -> "ExtendedPermutation":
+        """Move to a device."""
+        return ExtendedPermutation(self.places.to(device), self.projected_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x -> x W, with a matrix W (d_T, d_data) for each episode: (B, d_T, d_data)."""
+
+    matrix: Tensor
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.matrix.shape[1]
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.matrix.shape[2]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Multiply."""
+        return features @ self.matrix.to(features.dtype)
+
+    def part(self, episodes: slice) -> "LinearMap":
+        """Keep some episodes of the batch."""
+        return LinearMap(self.matrix[episodes])
+
+    def to(self, device: torch.device | str) -> "LinearMap":
+        """Move to a device."""
+        return LinearMap(self.matrix.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class OrthonormalReduction:
+    """x -> (signs * x[order]) Q: one uniform orthonormal Q, turned otherwise for each episode.
+
+    Q's factorisation costs as much as thousands of projections, so a batch shares it; orders and
+    signs keep the episodes from sharing its luck. The product is again uniform.
+    """
+
+    order: Tensor
+    """A permutation of [d_T] for each episode, (B, d_T)."""
+    signs: Tensor
+    """(B, d_T)."""
+    matrix: Tensor
+    """Orthonormal columns, (d_T, d_data)."""
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.matrix.shape[0]
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.matrix.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Turn and project."""
+        turned = features.gather(2, self.order.unsqueeze(1).expand_as(features))
+        return (turned * self.signs.unsqueeze(1).to(features.dtype)) @ self.matrix.to(
+            features.dtype
+        )
+
+    def part(self, episodes: slice) -> "OrthonormalReduction":
+        """Keep some episodes of the batch."""
+        return OrthonormalReduction(self.order[episodes], self.signs[episodes], self.matrix)
+
+    def to(self, device: torch.device | str) -> "OrthonormalReduction":
+        """Move to a device."""
+        return OrthonormalReduction(
+            self.order.to(device), self.signs.to(device), self.matrix.to(device)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateSubset:
+    """Place j takes coordinate `sources[j]`: an extended permutation read backwards."""
+
+    sources: Tensor
+    """An injection [d_data] -> [d_T] for each episode, (B, d_data)."""
+    feature_dim: int
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data."""
+        return self.sources.shape[1]
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Gather the coordinates that were drawn."""
+        sources = self.sources.unsqueeze(1).expand(-1, features.shape[1], -1)
+        return features.gather(2, sources)
+
+    def part(self, episodes: slice) -> "CoordinateSubset":
+        """Keep some episodes of the batch."""
+        return CoordinateSubset(self.sources[episodes], self.feature_dim)
+
+    def to(self, device: torch.device | str) -> "CoordinateSubset":
+        """Move to a device."""
+        return CoordinateSubset(self.sources.to(device), self.feature_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class Unchanged:
+    """x -> x."""
+
+    feature_dim: int
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data = d_T."""
+        return self.feature_dim
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """Return the features."""
+        return features
+
+    def part(self, episodes: slice) -> Self:
+        """Keep some episodes of the batch."""
+        return self
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move to a device."""
+        return self
+
+
+@dataclass(frozen=True)
+class FixedWidth:
+    """No projection at all: features must have the width that the model was built for."""
+
+    projected_dim: int
+
+    def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Unchanged:
+        """Return the identity, or refuse other widths."""
+        if feature_dim != self.projected_dim:
+            raise WrongWidth(
+                "the model was built for features of another width",
+                got=f"width {feature_dim}",
+                allowed=f"width {self.projected_dim}",
+            )
+        return Unchanged(feature_dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectionLaw:
+    """The distribution that projections are drawn from.
+
+    All of its maps keep the scale of the features: coordinates of root mean square one stay so
+    where d_T >= d_data, and lengths are kept where d_T < d_data.
+    """
+
+    kind: ProjectionKind
+    reduction: Reduction
+    projected_dim: int
+
+    def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
+        """Draw a projection for each of `episodes` episodes of width `feature_dim`."""
+        width, device = self.projected_dim, generator.device
+        if feature_dim > width:
+            return self._reduce(episodes, feature_dim, generator)
+        if self.kind is ProjectionKind.DENSE:
+            shape = (episodes, feature_dim, width)
+            return LinearMap(torch.randn(shape, generator=generator, device=device) * width**-0.5)
+        if self.kind is ProjectionKind.NONE:
+            places = torch.arange(feature_dim, device=device).expand(episodes, -1)
+        else:
+            places = random_injections(episodes, feature_dim, width, generator)
+        return ExtendedPermutation(places, width)
+
+    def _reduce(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
+        if self.reduction is Reduction.SUBSET:
+            sources = random_injections(episodes, self.projected_dim, feature_dim, generator)
+            return CoordinateSubset(sources, feature_dim)
+        device = generator.device
+        shape = (feature_dim, self.projected_dim)
+        found = torch.linalg.qr(torch.randn(shape, generator=generator, device=device))
+        signs = torch.randint(2, (episodes, feature_dim), generator=generator, device=device)
+        return OrthonormalReduction(
+            order=random_injections(episodes, feature_dim, feature_dim, generator),
+            signs=2 * signs - 1,
+            matrix=found.Q
+            * found.R.diagonal().sign(),  # without it the factors' signs are not free
+        )

@@ -1,0 +1,130 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from known_learners import write_blobs
+from unitail.cli import main
+from unitail.errors import UserError
+from unitail.learners.checkpoint import save_model
+from unitail.learners.registry import explicit_learners
+from unitail.tail.config import TailConfig
+from unitail.tail.model import Tail
+
+SMALL = TailConfig(
+    projected_dim=8, label_dim=4, hidden_dim=12, layers=1, heads=2, mlp_dim=16, dictionary_size=4
+)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    """Return a folder with a few banks of the suite and a model of at most four classes."""
+    for encoder, name, classes in (
+        ("efflite0", "tiny_imagenet", 20),
+        ("efflite0", "cub200", 6),
+        ("minilm", "imdb", 2),
+    ):
+        write_blobs(tmp_path / "banks", name, encoder=encoder, classes=classes)
+    save_model(Tail(SMALL), tmp_path / "runs" / "my_tail" / "model")
+    return tmp_path
+
+
+def _options(folder: Path, *more: object) -> list[str]:
+    places = [f"--{name}={folder / name}" for name in ("banks", "runs", "out")]
+    numbers = ["--episodes=6", "--queries=3", "--device=cpu"]
+    return ["bench", *places, *numbers, *(str(each) for each in more)]
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner(env={"COLUMNS": "120"}).invoke(main.app, list(arguments))
+
+
+def test_the_benchmark_measures_and_reports(folders: Path) -> None:
+    found = _run(*_options(folders, "--draws=2"))
+    assert found.exit_code == 0, found.output
+    words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "Without a recipe")
+    for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
+        assert word in found.output
+    summary = pd.read_csv(folders / "out" / "summary.csv")
+    assert set(summary["learner"]) == {*explicit_learners(), "my_tail"}
+    assert set(summary["group"]) == {"in-domain, held-out classes", "unseen image domains", "text"}
+    tail = summary[summary["learner"] == "my_tail"].set_index("data_set")["outcome"]
+    assert set(tail["cub200"]) == {"cannot"}
+    assert set(tail["imdb"]) == {"answered"}
+    text = (folders / "out" / "README.md").read_text()
+    assert "unitail bench --suite banks --banks BANKS --runs RUNS --shots 1 --shots 5" in text
+    assert "--episodes 6 --draws 2 --seed 0\n" in text
+    assert str(folders) not in text
+
+
+def test_options_reach_the_protocol(folders: Path) -> None:
+    options = ("--shots=2", "--ways=3", "--shares=random", "--seed=7", "--learner=my_tail")
+    found = _run(*_options(folders, *options))
+    assert found.exit_code == 0, found.output
+    rows = pd.read_parquet(folders / "out" / "rows.parquet")
+    assert set(rows["protocol"]) == {"3-way 2-shot, Dirichlet(1) queries"}
+    assert set(rows["learner"]) == {"my_tail"}
+    assert set(rows["ways"]) == {2, 3}
+    text = (folders / "out" / "README.md").read_text()
+    assert "--shares random --draws 1 --seed 7 --learner my_tail\n" in text
+
+
+def test_a_killed_benchmark_goes_on(folders: Path) -> None:
+    command = [sys.executable, "-m", "unitail", *_options(folders, "--learner=proto_head_paper")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    parts = folders / "out" / "parts"
+    while process.poll() is None and not list(parts.glob("*.parquet")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert done
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert len(pd.read_csv(folders / "out" / "summary.csv")) == 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--banks={}/runs"], r"no bank of the suite 'banks'.*`unitail bank import`"),
+        (["--suite=other"], "unknown suite: got other; allowed: banks"),
+        (["--learner=nobody"], "unknown learner: got nobody; allowed: .*my_tail"),
+        (["--device=tpu"], "unknown device: got tpu; allowed: auto, cpu, cuda"),
+    ],
+)
+def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> None:
+    found = _run(*_options(folders, *(each.format(folders) for each in options)))
+    assert isinstance(found.exception, UserError), found.output
+    with pytest.raises(UserError, match=message):
+        raise found.exception
+
+
+def test_a_model_that_has_seen_the_test_is_refused(folders: Path) -> None:
+    choice = {"banks": ["*"], "held_out_from": ["a"], "held_out": 0.2, "data_set_weights": {}}
+    recipe = {"sources": [choice], "training": {"seed": 0}}
+    path = folders / "runs" / "my_tail" / "recipe.json"
+    path.write_text(json.dumps({"recipe": recipe, "data": {"sscd/cub200": ""}}))
+    found = _run(*_options(folders))
+    assert "my_tail was trained on classes of efflite0/cub200" in str(found.exception)
+
+
+def test_without_the_extra_nothing_begins(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = _run(*_options(folders))
+    assert "matplotlib is not installed" in str(found.exception)
+    assert "pip install 'unitail[report]'" in str(found.exception)
+    assert not (folders / "out").exists()
+
+
+def test_the_command_needs_none_of_the_extra_to_load() -> None:
+    blocked = "import sys; sys.modules.update(pandas=None, pyarrow=None, matplotlib=None)"
+    code = f"{blocked}; from unitail.cli.main import app; app(['bench', '--help'])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert found.returncode == 0, found.stderr

@@ -1,0 +1,36 @@
+import pandas as pd
+
+from unitail.evaluation.bench_run import Part
+from unitail.evaluation.markdown import accuracy_cell, best_rows, learner_table, table
+from unitail.evaluation.summary import group_frame, summary_frame
+
+
+def test_a_table_is_aligned() -> None:
+    assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | ---: |\n| 1 | 2 |"
+
+
+def test_cells_say_mean_and_half_width_or_why_not(bench_parts: list[Part]) -> None:
+    groups = group_frame(summary_frame(bench_parts))
+    text = learner_table(groups[groups["protocol"] == "5-way 1-shot"], "group", accuracy_cell)
+    lines = [line.split(" | ") for line in text.splitlines()]
+    assert lines[0] == ["| learner", "images", "words |"]
+    cells = {line[0].removeprefix("| "): line[1:] for line in lines[2:]}
+    assert cells["first"] == ["26.7 ± 0.0", "20.0 ± 0.0 |"]
+    assert cells["three"] == ["33.3 ± 0.0 (1 of 2)", "cannot |"]
+    assert cells["none"] == ["cannot", "cannot |"]
+
+
+def test_the_best_has_answered_all() -> None:
+    frame = pd.DataFrame(
+        {
+            "learner": ["a", "b", "c", "d"],
+            "group": "g",
+            "outcome": ["answered", "answered", "answered", "cannot"],
+            "accuracy": [0.5, 0.6, 0.9, None],
+            "half_width": 0.1,
+            "answered": [2, 2, 1, 0],
+            "data_sets": 2,
+        }
+    )
+    assert best_rows(frame, "group") == {("b", "g")}
+    assert "| b | **60.0 ± 10.0** |" in learner_table(frame, "group", accuracy_cell, bold=True)

@@ -1,0 +1,49 @@
+import pytest
+from builders import random_support, small_model
+
+from unitail.errors import DrawMismatch, InvalidConfig, TooManyClasses
+from unitail.nn.draw import draw_injections
+from unitail.randomness import stream
+
+MODEL = small_model()
+DRAW = MODEL.draw(random_support((1, 1, 1), feature_dim=5), stream(0))
+
+
+@pytest.mark.parametrize(
+    ("support", "message"),
+    [
+        (random_support((1, 1, 1), feature_dim=6), "another feature width: got a support with 6"),
+        (random_support((1, 1)), "another number of classes: got a support with 2"),
+        (random_support((1, 1, 1), episodes=1), "another number of episodes: got a support with 1"),
+    ],
+)
+def test_a_draw_for_another_episode_is_refused(support: object, message: str) -> None:
+    with pytest.raises(DrawMismatch, match=message) as error:
+        MODEL.read(support, DRAW)  # type: ignore[arg-type]
+    assert "model.draw(support, generator)" in str(error.value)
+
+
+def test_a_draw_of_another_model_is_refused() -> None:
+    support = random_support((1, 1, 1))
+    other = small_model(projected_dim=8, hidden_dim=12)
+    with pytest.raises(DrawMismatch, match="another model: got a projection to width 8; allowed"):
+        MODEL.read(support, other.draw(support, stream(0)))
+
+
+def test_more_active_slots_than_there_are_are_refused() -> None:
+    with pytest.raises(InvalidConfig, match="active_slots is out of range: got 8; allowed: at m"):
+        MODEL.draw_for(episodes=1, ways=2, feature_dim=5, generator=stream(0), active_slots=8)
+
+
+def test_more_classes_than_slots_are_refused_with_the_way_out() -> None:
+    message = (
+        "more classes than the label dictionary has slots: got 8 classes; allowed: at most 7. "
+        r"Use a model with a larger dictionary \(the preset 'paper-large' has 256 slots\)"
+    )
+    with pytest.raises(TooManyClasses, match=message):
+        draw_injections(1, 8, 7, stream(0))
+
+
+def test_all_slots_can_be_used_at_once() -> None:
+    injections = draw_injections(4, 7, 7, stream(0))
+    assert all(sorted(row.tolist()) == list(range(7)) for row in injections)

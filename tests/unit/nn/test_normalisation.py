@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.randomness import stream
+
+
+def test_the_support_is_centred_and_has_root_mean_square_one() -> None:
+    support = 3 + 5 * torch.randn(2, 6, 4, generator=stream(0))
+    scaled = FeatureScale.of(support, Normalisation.SUPPORT)(support)
+    torch.testing.assert_close(scaled.mean(dim=1), torch.zeros(2, 4), atol=1e-5, rtol=0)
+    torch.testing.assert_close(scaled.pow(2).mean(dim=(1, 2)), torch.ones(2))
+
+
+def test_a_query_is_scaled_by_the_supports_numbers() -> None:
+    support = torch.tensor([[[0.0], [2.0]]])
+    scale = FeatureScale.of(support, Normalisation.SUPPORT)
+    assert scale(torch.tensor([[[5.0]]])).item() == 4
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-6, 1e6, 1e30])
+def test_the_unit_of_the_features_does_not_matter(size: float) -> None:
+    """Squares of such numbers leave the range of float32."""
+    support = torch.randn(1, 6, 4, generator=stream(0))
+    plain = FeatureScale.of(support, Normalisation.SUPPORT)(support)
+    scaled = FeatureScale.of(size * support, Normalisation.SUPPORT)(size * support)
+    torch.testing.assert_close(scaled, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_a_constant_support_becomes_zero() -> None:
+    support = torch.full((1, 3, 2), 7.0)
+    assert (FeatureScale.of(support, Normalisation.SUPPORT)(support) == 0).all()
+
+
+def test_none_takes_features_as_they_are() -> None:
+    support = torch.randn(1, 6, 4, generator=stream(0))
+    assert torch.equal(FeatureScale.of(support, Normalisation.NONE)(support), support)
+
+
+@pytest.mark.parametrize(("value", "rows"), [(0.1, 7), (0.1, 50), (0.3, 6), (123.456, 5)])
+def test_equal_rows_are_zero_though_their_mean_is_rounded(value: float, rows: int) -> None:
+    scale = FeatureScale.of(torch.full((1, rows, 2), value), Normalisation.SUPPORT)
+    assert (scale(torch.full((1, rows, 2), value)) == 0).all()
+    assert (scale(torch.zeros(1, 1, 2)) == 0).all()
+
+
+def test_a_feature_beyond_all_bounds_stays_finite_when_squared() -> None:
+    scale = FeatureScale.of(torch.tensor([[[0.0], [1.0]]]), Normalisation.SUPPORT)
+    assert scale(torch.tensor([[[1e30]]])).square().isfinite().all()
+
+
+def test_half_precision_is_left_before_anything_is_subtracted() -> None:
+    support = torch.tensor([[[1000.0], [1002.0]]], dtype=torch.float16)
+    scaled = FeatureScale.of(support, Normalisation.SUPPORT)(support)
+    assert scaled.dtype == torch.float32
+    assert scaled.flatten().tolist() == [-1, 1]

@@ -32,7 +32,9 @@ TABLE: dict[str, Any] = {
 
 def tables(**changes: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of a recipe of a few steps, with some keys of some tables changed."""
+    model = changes.pop("model", {})
     merged = {name: {**table, **changes.pop(name, {})} for name, table in TABLE.items()}
+    merged["model"] = model if "learner" in model else {**TABLE["model"], **model}
     return {**merged, **changes}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,8 +17,11 @@ from unitail.framework.learner import InducedInference, Learner, Paradigm, Rando
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import MODELS, build_model, explicit_learners, model_config
-from unitail.nn.episode_model import EpisodeModel, ModelConfig
+from unitail.nn.draw import Draw
+from unitail.nn.episode_model import AnyModel, ModelConfig
 from unitail.nn.visibility import Visibility
+from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
+from unitail.relational.config import FeaturesAs
 from unitail.training.objective import query_loss
 
 WIDTH = 5
@@ -39,15 +41,23 @@ CONFIGS: dict[str, ModelConfig] = {
     "gpicl": GpiclConfig(
         projected_dim=6, classes=CLASSES, hidden_dim=8, layers=2, heads=2, mlp_dim=8, positions=21
     ),
+    "relational": RELATIONAL_PRESETS["tiny"],
+    "relational, both": replace(
+        RELATIONAL_PRESETS["tiny"], features_as=FeaturesAs.BOTH, projected_dim=7
+    ),
+    "relational, joint": replace(RELATIONAL_PRESETS["tiny"], visibility=Visibility.JOINT),
     "caml": CamlConfig(
         feature_dim=WIDTH, classes=CLASSES, label_dim=7, layers=2, heads=2, mlp_dim=8
     ),
 }
 FIXED_WIDTH = ("snail", "caml")
 LIMITED_LENGTH = ("snail", "gpicl")
+NOT_RANDOM = ("relational", "relational, joint")
+NO_LIMIT = (*NOT_RANDOM, "relational, both")
+SEE_EACH_OTHER = ("tail, joint", "tail, causal", "relational, joint")
 
 
-def model(name: str) -> EpisodeModel[Any]:
+def model(name: str) -> AnyModel:
     return build_model(CONFIGS[name], seed=1).double()
 
 
@@ -109,7 +119,8 @@ def test_only_randomised_learners_change_with_the_seed(name: str) -> None:
     first, second = (
         reseeded(learner, seed).infer(episode.support, episode.query.features) for seed in (1, 2)
     )
-    assert torch.equal(first, second) != isinstance(learner, Randomised)
+    random = isinstance(learner, Randomised) and name not in NOT_RANDOM
+    assert torch.equal(first, second) != random
 
 
 @every_learner
@@ -137,7 +148,7 @@ def test_queries_that_do_not_see_each_other_are_answered_one_by_one_alike(name: 
     learner, episode = LEARNERS[name](), random_episode(queries=3)
     together = learner.infer(episode.support, episode.query.features)
     last = learner.infer(episode.support, episode.query.features[:, 2:])
-    joint = name in ("tail, joint", "tail, causal")
+    joint = name in SEE_EACH_OTHER
     same = torch.allclose(together[:, 2:], last, rtol=1e-9, atol=1e-10)
     assert same != joint
 
@@ -172,7 +183,7 @@ def test_other_widths_are_solved_or_refused_by_name(name: str) -> None:
 def test_more_classes_are_solved_or_refused_by_name(name: str) -> None:
     episode = random_episode((1,) * (CLASSES + 1))
     learner = LEARNERS[name]()
-    if name in CONFIGS:
+    if name in CONFIGS and name not in NO_LIMIT:
         with pytest.raises(TooManyClasses, match="got 8 classes; allowed: at most 7"):
             learner.infer(episode.support, episode.query.features)
     else:
@@ -223,6 +234,12 @@ def test_every_weight_learns(name: str) -> None:
 
 
 @every_model
+def test_every_weight_can_be_sharded(name: str) -> None:
+    """FSDP refuses weights without a dimension."""
+    assert not [key for key, weight in model(name).named_parameters() if weight.ndim == 0]
+
+
+@every_model
 def test_slots_are_a_matter_of_the_draw_alone(name: str) -> None:
     """Renaming the classes, and rho with them, renames the answers and changes nothing else."""
     network, episode = model(name), random_episode((2, 1, 3))
@@ -230,7 +247,9 @@ def test_slots_are_a_matter_of_the_draw_alone(name: str) -> None:
     names = torch.tensor([2, 0, 1])  # class k is now called names[k]
     indices = names[episode.support.class_indices]
     renamed = replace(episode.support, class_indices=indices)
-    other = type(draw)(draw.projection, draw.injection[:, names.argsort()])
+    other = draw
+    if isinstance(draw, Draw):
+        other = Draw(draw.projection, draw.injection[:, names.argsort()])
     scores = network.answer(network.read(episode.support, draw), episode.query.features)
     again = network.answer(network.read(renamed, other), episode.query.features)
     torch.testing.assert_close(again[..., names], scores)
@@ -249,7 +268,18 @@ def test_a_model_answers_from_another_device(name: str) -> None:
     assert answers.is_cuda
 
 
+@pytest.mark.parametrize("name", explicit_learners())
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_what_needs_no_training_answers_on_the_device_of_the_episode(name: str) -> None:
+    learner, episode = explicit_learners()[name], random_episode(dtype=torch.float32)
+    here = learner.infer(episode.support, episode.query.features)
+    moved = episode.to("cuda")
+    there = learner.infer(moved.support, moved.query.features)
+    assert there.is_cuda
+    torch.testing.assert_close(there.cpu(), here, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("visibility", Visibility)
 def test_only_isolating_models_may_be_asked_in_chunks(visibility: Visibility) -> None:
     name = {"isolated": "tail", "joint": "tail, joint", "causal": "tail, causal"}[visibility]
-    assert model(name).isolates_queries == visibility.isolates_queries
+    assert model(name).visibility is visibility

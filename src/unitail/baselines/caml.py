@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from unitail.configuration import choice, require
-from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
 from unitail.nn.sequences import copy_for_queries, gather_answers
+from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 EPSILON = 1e-6
@@ -85,7 +86,7 @@ def elmes(classes: int, label_dim: int, generator: torch.Generator) -> Tensor:
     return codes.to(torch.get_default_dtype())
 
 
-class Caml(EpisodeModel[Tensor]):
+class Caml(SlotModel[Tensor]):
     """head(Transformer([x ; unknown], [x_1 ; scale e_y1], .., [x_n ; scale e_yn])) at the query.
 
     e is fixed, an ELMES; its scale and the query's unknown label are learned. Each query is asked
@@ -100,7 +101,7 @@ class Caml(EpisodeModel[Tensor]):
         super().__init__(config, FixedWidth(config.feature_dim))
         generator = stream(seed, "weights")
         self.register_buffer("codes", elmes(config.classes, config.label_dim, generator))
-        self.scale = nn.Parameter(torch.tensor(_first_scale(config)))
+        self.scale = nn.Parameter(torch.tensor([_first_scale(config)]))
         self.unknown = nn.Parameter(torch.zeros(config.label_dim))
         self.transformer = Transformer(
             dim=config.hidden_dim,
@@ -118,7 +119,7 @@ class Caml(EpisodeModel[Tensor]):
         """Count the query and its copy of the support."""
         return num_support + 1
 
-    def remember(self, features: Tensor, slots: Tensor) -> Tensor:
+    def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""
         return _tokens(features, self.scale * self.codes[slots])  # (B, n, hidden)
 

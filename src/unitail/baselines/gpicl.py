@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from unitail.configuration import choice, require
-from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import LinearMap
@@ -21,7 +20,9 @@ from unitail.nn.sequences import (
     with_blank_labels,
     with_labels,
 )
+from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import Transformer, WaitingSupport, initialise_linear
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 POSITION_DEVIATION = 0.02
@@ -90,7 +91,7 @@ class GaussianLaw:
         return LinearMap(matrix * feature_dim**-0.5)
 
 
-class Gpicl(EpisodeModel[Tensor]):
+class Gpicl(SlotModel[Tensor]):
     """head(Transformer(A z_1 + p_1, .., A z_n + p_n, A z + p_(n+1))) at the last position.
 
     z_i = [pi(x_i) ; one-hot slot], and zeros in the query's place of the label. Each token has its
@@ -114,7 +115,7 @@ class Gpicl(EpisodeModel[Tensor]):
         """Count the query and its copy of the support."""
         return num_support + 1
 
-    def remember(self, features: Tensor, slots: Tensor) -> Tensor:
+    def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""
         tokens = self.entry(with_labels(features, slots, self.config.classes))  # (B, n, hidden)
         return in_working_precision(tokens + self.positions[: features.shape[1]])

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.configuration import choice, require
-from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
@@ -22,7 +21,9 @@ from unitail.nn.sequences import (
     with_blank_labels,
     with_labels,
 )
+from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 
@@ -113,7 +114,7 @@ class DenseBlock(nn.Module):
         return torch.cat([states, signal.tanh() * gate.sigmoid()], dim=-1)
 
 
-class Snail(EpisodeModel[Tensor]):
+class Snail(SlotModel[Tensor]):
     """Attention -> TC -> Attention -> TC -> Attention -> linear, read at the query, which is last.
 
     A token is [x ; one-hot slot], with zeros in the query's place of the label; TC, a temporal
@@ -144,7 +145,7 @@ class Snail(EpisodeModel[Tensor]):
         """Count the query and its copy of the support."""
         return num_support + 1
 
-    def remember(self, features: Tensor, slots: Tensor) -> Tensor:
+    def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""
         tokens = with_labels(features, slots, self.config.classes)  # (B, n, d_T + classes)
         return in_working_precision(tokens)

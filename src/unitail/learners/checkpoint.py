@@ -14,13 +14,13 @@ from unitail.configuration import from_table, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
-from unitail.nn.episode_model import EpisodeModel, ModelConfig
+from unitail.nn.episode_model import AnyModel, ModelConfig
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 
 
-def save_model(model: EpisodeModel[Any], folder: Path | str) -> Path:
+def save_model(model: AnyModel, folder: Path | str) -> Path:
     """Write `model` to `folder`, replacing what is there only once the new one is complete."""
     return save_weights(model.config, model.state_dict(), Path(folder))
 
@@ -48,7 +48,7 @@ def write_model(config: ModelConfig, weights: Mapping[str, Tensor], folder: Path
     (folder / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
 
 
-def load_model(folder: Path | str) -> EpisodeModel[Any]:
+def load_model(folder: Path | str) -> AnyModel:
     """Read a model that `save_model` wrote."""
     folder = readable_folder(Path(folder))
     kind, table = _read_config(folder / CONFIG_FILE)

@@ -11,7 +11,8 @@ from unitail.configuration import require
 from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import EpisodeModel, ReadSupport
+from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 TOKENS_AT_ONCE = 2**15
@@ -22,8 +23,9 @@ TOKENS_AT_ONCE = 2**15
 class InContextHypothesis:
     """f_S: a support set read once under each draw; it answers any number of queries."""
 
-    model: EpisodeModel[Any]
-    reads: tuple[ReadSupport[Any], ...]
+    model: AnyModel
+    reads: tuple[Any, ...]
+    """What the model made of the support under each draw."""
     chunk_size: int | None
 
     @torch.no_grad()
@@ -32,7 +34,8 @@ class InContextHypothesis:
         support = self.reads[0].support
         features = query_features.to(support.features.device, support.features.dtype)
         check_finite(features, "query")
-        chunk = self._chunk(support) if self.model.isolates_queries else None
+        isolated = self.reads[0].visibility.isolates_queries
+        chunk = self._chunk(support) if isolated else None
         answers = [self.model.answer(read, features, chunk) for read in self.reads]
         log_probabilities = torch.stack(answers).log_softmax(dim=-1)
         return log_probabilities.logsumexp(dim=0) - math.log(len(answers))
@@ -49,6 +52,7 @@ class InContextLearner:
     `fit` draws (pi, rho) `num_draws` times from `seed` and reads the support under each; the
     hypothesis averages the probabilities. The same seed and support give the same hypothesis on the
     same kind of device; the draws of an episode depend on its place in the batch.
+    `visibility` says who sees whom, if not as the model has it.
     Queries are answered `chunk_size` of each episode at a time, or as many as memory allows, where
     the model isolates them; where it does not, an answer depends on what else is asked in the same
     call.
@@ -58,11 +62,12 @@ class InContextLearner:
 
     def __init__(
         self,
-        model: EpisodeModel[Any],
+        model: AnyModel,
         *,
         num_draws: int = 1,
         seed: int = 0,
         chunk_size: int | None = None,
+        visibility: Visibility | None = None,
     ) -> None:
         require(num_draws >= 1, "num_draws", got=num_draws, allowed="1 or more")
         fine = chunk_size is None or chunk_size >= 1
@@ -71,6 +76,7 @@ class InContextLearner:
         self.num_draws = num_draws
         self.seed = seed
         self.chunk_size = chunk_size
+        self.visibility = visibility
 
     @torch.no_grad()
     def fit(self, support: Support) -> InContextHypothesis:
@@ -80,7 +86,7 @@ class InContextLearner:
         support.check_values()
         generator = stream(self.seed, "draws", device=device)
         reads = tuple(
-            self.model.read(support, self.model.draw(support, generator))
+            self.model.read(support, self.model.draw(support, generator), self.visibility)
             for _ in range(self.num_draws)
         )
         return InContextHypothesis(self.model, reads, self.chunk_size)
@@ -88,7 +94,11 @@ class InContextLearner:
     def with_seed(self, seed: int) -> "InContextLearner":
         """Return the same learner with other draws; measurements take other ones each time."""
         return InContextLearner(
-            self.model, num_draws=self.num_draws, seed=seed, chunk_size=self.chunk_size
+            self.model,
+            num_draws=self.num_draws,
+            seed=seed,
+            chunk_size=self.chunk_size,
+            visibility=self.visibility,
         )
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:

@@ -12,7 +12,10 @@ from unitail.baselines.snail import Snail, SnailConfig
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig
 from unitail.framework.learner import Inference
-from unitail.nn.episode_model import EpisodeModel, ModelConfig
+from unitail.nn.episode_model import AnyModel, ModelConfig
+from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
+from unitail.relational.config import RelationalConfig
+from unitail.relational.model import Relational
 from unitail.tail.config import PRESETS, TailConfig
 from unitail.tail.model import Tail
 
@@ -21,14 +24,15 @@ from unitail.tail.model import Tail
 class ModelKind:
     """A kind of network that is meta-trained."""
 
-    model: type[EpisodeModel[Any]]
+    model: type[AnyModel]
     config: type[Any]
     presets: Mapping[str, Any]
-    """Configurations by name; "paper" is the published one."""
+    """Configurations by name, the usual one first; "paper" is the published one."""
 
 
 MODELS: dict[str, ModelKind] = {
     "tail": ModelKind(Tail, TailConfig, PRESETS),
+    "relational": ModelKind(Relational, RelationalConfig, RELATIONAL_PRESETS),
     "snail": ModelKind(Snail, SnailConfig, {"paper": SnailConfig()}),
     "gpicl": ModelKind(Gpicl, GpiclConfig, {"paper": GpiclConfig()}),
     "caml": ModelKind(Caml, CamlConfig, {"paper": CamlConfig()}),
@@ -48,10 +52,10 @@ def learner_name(config: ModelConfig) -> str:
     return next(name for name, kind in MODELS.items() if type(config) is kind.config)
 
 
-def build_model(config: ModelConfig, *, seed: int = 0) -> EpisodeModel[Any]:
+def build_model(config: ModelConfig, *, seed: int = 0) -> AnyModel:
     """Build a model with fresh weights."""
     build: Any = MODELS[learner_name(config)].model  # each takes its own configuration
-    model: EpisodeModel[Any] = build(config, seed=seed)
+    model: AnyModel = build(config, seed=seed)
     return model
 
 
@@ -62,7 +66,7 @@ def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
     """
     changes = dict(table)
     kind = model_kind(changes.pop("learner", "tail"))
-    name = changes.pop("preset", "paper")
+    name = changes.pop("preset", next(iter(kind.presets)))
     if name not in kind.presets:
         raise InvalidConfig("unknown preset", got=name, allowed=", ".join(kind.presets))
     config: ModelConfig = from_table(

@@ -59,7 +59,7 @@ def draw_injections(
     """
     if ways > active_slots:
         raise TooManyClasses(
-            "the task has more classes than the label dictionary has slots",
+            "the task has more classes than the model has slots",
             got=f"{ways} classes",
             allowed=f"at most {active_slots}",
         )

@@ -2,16 +2,17 @@
 
 from torch import Tensor, nn
 
-from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.projection import ProjectionLaw
+from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import SupportMemory, Transformer, initialise_linear
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.labels import LabelDictionary
 from unitail.tail.tokens import Tokens
 
 
-class Tail(EpisodeModel[SupportMemory]):
+class Tail(SlotModel[SupportMemory]):
     r"""g_theta(S, x) = rho^-1(argmax_{j in rho(Y)} s_j(Upsilon(Z))).
 
     Z = ([pi(phi(x_i)) ; E(rho(y_i))]_i, [pi(phi(x)) ; c]), with the draw (pi, rho) an argument.
@@ -21,6 +22,7 @@ class Tail(EpisodeModel[SupportMemory]):
     """
 
     config: TailConfig
+    visibilities = tuple(Visibility)
 
     def __init__(self, config: TailConfig, *, seed: int = 0) -> None:
         law = ProjectionLaw(
@@ -39,14 +41,14 @@ class Tail(EpisodeModel[SupportMemory]):
         initialise_linear(self.head, generator)
 
     @property
-    def isolates_queries(self) -> bool:
-        """As the visibility says."""
-        return self.config.visibility.isolates_queries
+    def visibility(self) -> Visibility:
+        """As it was trained."""
+        return self.config.visibility
 
-    def remember(self, features: Tensor, slots: Tensor) -> SupportMemory:
+    def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> SupportMemory:
         """Read the support's tokens, as far as the visibility allows without the queries."""
         tokens = self.tokens(features, self.labels(slots))  # (B, n, hidden)
-        return self.transformer.read(tokens, self.config.visibility)
+        return self.transformer.read(tokens, visibility)
 
     def score_slots(self, memory: SupportMemory, queries: Tensor) -> Tensor:
         """Read the queries' tokens: (B, m, d_data) -> (B, m, M)."""

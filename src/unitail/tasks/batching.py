@@ -25,6 +25,15 @@ class QueryShares(StrEnum):
     """Shares drawn anew for each episode from a Dirichlet distribution."""
 
 
+class Spread(StrEnum):
+    """How numbers are drawn from a range."""
+
+    UNIFORM = "uniform"
+    """All numbers are equally likely."""
+    LOGARITHMIC = "logarithmic"
+    """All orders of magnitude are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRanges:
     """The shapes of episodes that training draws from."""
@@ -43,6 +52,10 @@ class EpisodeRanges:
     """How the queries are shared out among the classes."""
     concentration: float = 1.0
     """Of the Dirichlet distribution of random shares; the smaller, the more unequal."""
+    balanced: float = 0.0
+    """The part of the batches whose queries are balanced, although shares are random."""
+    spread: Spread = Spread.UNIFORM
+    """How ways and shots are drawn from their ranges."""
 
     def __post_init__(self) -> None:
         for name, least in (("ways", 2), ("shots", 1)):
@@ -56,6 +69,7 @@ class EpisodeRanges:
         for name in ("queries", "tokens", "multiple"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         _check_concentration(self.concentration)
+        require(0 <= self.balanced <= 1, "balanced", got=self.balanced, allowed="between 0 and 1")
 
     @classmethod
     def fixed(cls, *, episodes: int, ways: int, shots: int, queries: int) -> Self:
@@ -76,7 +90,7 @@ class EpisodeRanges:
 
     def draw_shots(self, generator: torch.Generator) -> int:
         """Draw the shots of a batch."""
-        return draw_between(self.shots, generator)
+        return draw_between(self.shots, generator, self.spread)
 
     def draw_plan(
         self,
@@ -90,7 +104,8 @@ class EpisodeRanges:
     ) -> "BatchPlan":
         """Draw the ways, at most `most_ways`, and take as many episodes as the tokens allow."""
         low, high = self.ways
-        ways = draw_between((low, high if most_ways is None else min(high, most_ways)), generator)
+        highest = high if most_ways is None else min(high, most_ways)
+        ways = draw_between((low, highest), generator, self.spread)
         fitting = self.tokens // (ways * (shots + self.queries))
         return BatchPlan(
             source=source,
@@ -100,9 +115,15 @@ class EpisodeRanges:
             shots=shots,
             queries=self.queries,
             episodes=max(1, fitting // self.multiple) * self.multiple,
-            query_shares=self.query_shares,
+            query_shares=self._draw_query_shares(generator),
             concentration=self.concentration,
         )
+
+    def _draw_query_shares(self, generator: torch.Generator) -> QueryShares:
+        """Draw whether the queries of a batch are balanced after all."""
+        if self.balanced and float(torch.rand((), generator=generator)) < self.balanced:
+            return QueryShares.BALANCED
+        return self.query_shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +233,15 @@ class MixedSource:
         return self.sources[chosen].sample(replace(plan, route=tuple(rest)), generator, part)
 
 
-def draw_between(bounds: tuple[int, int], generator: torch.Generator) -> int:
-    """Draw a whole number uniformly, both bounds included."""
+def draw_between(
+    bounds: tuple[int, int], generator: torch.Generator, spread: Spread = Spread.UNIFORM
+) -> int:
+    """Draw a whole number, both bounds included."""
     low, high = bounds
-    return int(torch.randint(low, high + 1, (), generator=generator, device=generator.device))
+    if spread is Spread.UNIFORM:
+        return int(torch.randint(low, high + 1, (), generator=generator, device=generator.device))
+    share = float(torch.rand((), generator=generator, device=generator.device))
+    return min(high, int(low * ((high + 1) / low) ** share))
 
 
 def choose(weights: Sequence[float], generator: torch.Generator) -> int:

@@ -1,19 +1,20 @@
 """A batch of a run: episodes, and the draw for them, one part for each process."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
 from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw
-from unitail.nn.episode_model import EpisodeModel
-from unitail.tasks.batching import BatchPlan, EpisodeSource
+from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
+from unitail.tasks.batching import BatchPlan, EpisodeSource, draw_between
 
 
 def draw_batch(
     source: EpisodeSource,
     plan: BatchPlan,
-    model: EpisodeModel[Any],
+    model: AnyModel,
     generator: torch.Generator,
     part: slice,
     active_slots: int | None = None,
@@ -31,3 +32,12 @@ def draw_batch(
         active_slots=active_slots,
     )
     return episode, draw.part(part)
+
+
+def draw_visibility(
+    visibilities: Sequence[Visibility], generator: torch.Generator
+) -> Visibility | None:
+    """Draw who sees whom in a batch; None, the model's own, if there is nothing to choose from."""
+    if not visibilities:
+        return None
+    return visibilities[draw_between((0, len(visibilities) - 1), generator)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unitail.configuration import require
+from unitail.nn.visibility import Visibility
 
 
 class OptimiserKind(StrEnum):
@@ -58,6 +59,8 @@ class TrainingConfig:
     """Gradients longer than this are shortened to it."""
     precision: Precision = Precision.FLOAT32
     """Numbers of the matrix products."""
+    visibilities: tuple[Visibility, ...] = ()
+    """Who sees whom: each step draws one of these; none means the model's own."""
     compile: bool = False
     """Compile the network; faster on a GPU after a slow first step."""
     report_every: int = 20

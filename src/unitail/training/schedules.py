@@ -17,10 +17,15 @@ def learning_rate(step: int, config: TrainingConfig) -> float:
     return config.learning_rate * _cosine(step, config)
 
 
-def active_slots(step: int, ways: int, dictionary_size: int, config: TrainingConfig) -> int:
-    """Grow the dictionary linearly, from the most ways of an episode to all its slots."""
+def active_slots(
+    step: int, ways: int, dictionary_size: int | None, config: TrainingConfig
+) -> int | None:
+    """Grow the dictionary linearly, from the most ways of an episode to all its slots.
+
+    A model without a dictionary has no slots, active or not.
+    """
     growing_steps = config.dictionary_growth * config.steps
-    if step >= growing_steps:
+    if dictionary_size is None or step >= growing_steps:
         return dictionary_size
     return ways + int((dictionary_size - ways) * step / growing_steps)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +14,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from unitail.errors import NonFiniteLoss, UserError
 from unitail.learners.checkpoint import save_weights
 from unitail.learners.registry import build_model
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
 from unitail.tasks.batching import BatchPlan
-from unitail.training.batches import draw_batch
+from unitail.training.batches import draw_batch, draw_visibility
 from unitail.training.config import OptimiserKind, Precision, TrainingConfig
 from unitail.training.objective import query_loss
 from unitail.training.processes import Processes
@@ -68,7 +67,7 @@ class Trainer:
         self._unreported: list[tuple[int, BatchPlan, Tensor]] = []
         self._clock = time.perf_counter()
 
-    def run(self) -> EpisodeModel[Any]:
+    def run(self) -> AnyModel:
         """Train from the last checkpoint, or from the start, to the end; SIGTERM saves and leaves.
 
         The model returned is this process's own; the files in the folder are the run's result.
@@ -114,10 +113,11 @@ class Trainer:
         slots = active_slots(step, ways, size, config)
         part = self.processes.part(plan)
         episode, draw = draw_batch(source, plan, self.model, generator, part, slots)
+        visibility = draw_visibility(config.visibilities, stream(config.seed, "visibility", step))
 
         half = config.precision is Precision.BFLOAT16
         with torch.autocast(device.type, torch.bfloat16, enabled=half), self._kernels():
-            loss = query_loss(self.distributed(episode, draw), episode.query)
+            loss = query_loss(self.distributed(episode, draw, visibility), episode.query)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.nn.draw import Draw
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
 from unitail.tasks.batching import EpisodeRanges, EpisodeSource
 from unitail.training.batches import draw_batch
@@ -27,7 +28,7 @@ class Validator:
         self,
         source: EpisodeSource,
         recipe: Recipe,
-        model: EpisodeModel[Any],
+        model: AnyModel,
         processes: Processes,
     ) -> None:
         self.source = source
@@ -36,20 +37,22 @@ class Validator:
         self.model = model
         self.processes = processes
         self.seed = recipe.training.seed
+        self.visibilities = recipe.training.visibilities
         for shots in self.config.shots:  # what cannot be validated is refused before training
             source.plan(self._ranges(shots, self.episodes.multiple), stream(self.seed))
 
     @torch.no_grad()
     def measure(self, distributed: nn.Module) -> dict[str, Any]:
-        """Answer all episodes: mean and interval for each number of shots, and the mean of them."""
+        """Answer all episodes: mean and interval for each kind, and the mean of them."""
         table: dict[str, Any] = {}
-        for shots in self.config.shots:
+        for visibility, shots in product(self.visibilities or (None,), self.config.shots):
             answers = (
-                accuracy(distributed(episode, draw), _truth(episode))
+                accuracy(distributed(episode, draw, visibility), _truth(episode))
                 for episode, draw in self._batches(shots)
             )
             found = self._mean(answers)
-            table[f"{shots}-shot"] = {
+            name = f"{shots}-shot" if visibility is None else f"{shots}-shot {visibility}"
+            table[name] = {
                 "accuracy": found.mean,
                 "half_width": found.half_width,
                 "episodes": found.count,

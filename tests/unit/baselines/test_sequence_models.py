@@ -15,7 +15,7 @@ from unitail.baselines.snail import Snail, SnailConfig
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig, TooManyClasses, TooManyExamples, WrongWidth
 from unitail.framework.episode import Episode
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import AnyModel
 from unitail.nn.normalisation import Normalisation
 from unitail.randomness import stream
 from unitail.tasks.synthetic import GaussianTasks
@@ -40,7 +40,7 @@ GPICL = GpiclConfig(
     positions=8,
 )
 CAML = CamlConfig(feature_dim=WIDTH, classes=CLASSES, label_dim=8, layers=2, heads=2, mlp_dim=32)
-MODELS: dict[str, tuple[Callable[..., EpisodeModel[Any]], Any]] = {
+MODELS: dict[str, tuple[Callable[..., AnyModel], Any]] = {
     "snail": (Snail, SNAIL),
     "gpicl": (Gpicl, GPICL),
     "caml": (Caml, CAML),
@@ -48,7 +48,7 @@ MODELS: dict[str, tuple[Callable[..., EpisodeModel[Any]], Any]] = {
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
-def model(name: str, *, seed: int = 0, **changes: object) -> EpisodeModel[Any]:
+def model(name: str, *, seed: int = 0, **changes: object) -> AnyModel:
     kind, config = MODELS[name]
     return kind(replace(config, **changes), seed=seed)
 
@@ -72,7 +72,7 @@ def test_scores_are_of_the_tasks_classes_and_deterministic(name: str, ways: int)
 @every_model
 def test_an_answer_does_not_depend_on_what_else_is_asked(name: str) -> None:
     network, asked = model(name).double(), episode()
-    assert network.isolates_queries
+    assert network.visibility.isolates_queries
     read = network.read(asked.support, network.draw(asked.support, stream(0)))
     together = network.answer(read, asked.query.features)
     for size in (1, 3):
@@ -219,7 +219,7 @@ def test_a_few_steps_of_training_teach_it_to_classify(name: str) -> None:
     assert trained > 0.75
 
 
-def first_layer(network: EpisodeModel[Any]) -> torch.nn.Module:
+def first_layer(network: AnyModel) -> torch.nn.Module:
     if isinstance(network, Snail):
         return network.layers[0]
     assert isinstance(network, Gpicl | Caml)

@@ -37,8 +37,8 @@ def test_more_active_slots_than_there_are_are_refused() -> None:
 
 def test_more_classes_than_slots_are_refused_with_the_way_out() -> None:
     message = (
-        "more classes than the label dictionary has slots: got 8 classes; allowed: at most 7. "
-        r"Use a model with a larger dictionary \(the preset 'paper-large' has 256 slots\)"
+        "more classes than the model has slots: got 8 classes; allowed: at most 7. "
+        r"Use a model that was built for more classes \(TAIL's preset 'paper-large' has 256 slots\)"
     )
     with pytest.raises(TooManyClasses, match=message):
         draw_injections(1, 8, 7, stream(0))

@@ -3,8 +3,8 @@ import torch
 from builders import random_episode, small_model
 
 from unitail.errors import TooManyExamples, WrongWidth
-from unitail.nn.episode_model import class_scores
 from unitail.nn.projection import FixedWidth
+from unitail.nn.slot_model import class_scores
 from unitail.randomness import stream
 
 

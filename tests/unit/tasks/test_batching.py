@@ -19,6 +19,7 @@ from unitail.tasks.batching import (
     EpisodeSource,
     MixedSource,
     QueryShares,
+    Spread,
     choose,
     draw_between,
 )
@@ -277,3 +278,23 @@ def test_choices_follow_the_weights() -> None:
     counts = [chosen.count(index) for index in range(4)]
     assert counts[1] == 0
     assert stats.chisquare([counts[0], *counts[2:]], [200, 500, 100]).pvalue > 1e-3
+
+
+def test_a_logarithmic_spread_favours_no_order_of_magnitude() -> None:
+    drawn = [draw_between((2, 127), stream(seed), Spread.LOGARITHMIC) for seed in range(2000)]
+    assert (min(drawn), max(drawn)) == (2, 127)
+    for low in (2, 4, 8, 16, 32, 64):  # six octaves, equally likely
+        share = sum(low <= number < 2 * low for number in drawn) / len(drawn)
+        assert stats.binomtest(round(share * 2000), 2000, 1 / 6).pvalue > 1e-4
+
+
+def test_some_batches_are_balanced_although_shares_are_random() -> None:
+    ranges = replace(RANGES, query_shares=QueryShares.RANDOM, balanced=0.3)
+    shares = [SOURCES["gaussian"].plan(ranges, stream(seed)).query_shares for seed in range(1000)]
+    count = shares.count(QueryShares.BALANCED)
+    assert stats.binomtest(count, 1000, 0.3).pvalue > 1e-4
+
+
+def test_a_part_outside_0_and_1_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match=r"balanced is out of range: got 1\.5"):
+        replace(RANGES, balanced=1.5)

@@ -5,6 +5,7 @@ import torch
 from short_runs import short_recipe
 
 from unitail.errors import UserError
+from unitail.learners.registry import build_model
 from unitail.tail.model import Tail
 from unitail.tasks.batching import BatchPlan, EpisodeRanges
 from unitail.tasks.synthetic import GaussianTasks
@@ -51,3 +52,14 @@ def test_what_cannot_be_validated_is_refused_before_training() -> None:
 
     with pytest.raises(UserError, match="no data set has enough classes"):
         Validator(Poor(), RECIPE, Tail(RECIPE.model), Processes(cpu=True))
+
+
+def test_every_visibility_that_is_trained_is_validated() -> None:
+    recipe = short_recipe(
+        model={"learner": "relational", "preset": "tiny"},
+        training={"visibilities": ["isolated", "joint"]},
+    )
+    model = build_model(recipe.model)
+    found = Validator(TASKS, recipe, model, Processes(cpu=True)).measure(model)["validation"]
+    assert set(found) == {"1-shot isolated", "1-shot joint"}
+    assert found["1-shot isolated"]["accuracy"] != found["1-shot joint"]["accuracy"]

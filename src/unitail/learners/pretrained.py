@@ -1,0 +1,78 @@
+"""The model that comes with the package: found without a network, checked by hash, loaded once."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from unitail.errors import InvalidCheckpoint
+from unitail.files import sha256_of, write_json
+from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
+from unitail.nn.episode_model import AnyModel
+
+FOLDER = Path(__file__).parent.parent / "weights" / "default"
+MANIFEST_FILE = "manifest.json"
+"""Holds {"sha256": {file: hash}} for the files that decide what the model computes."""
+SEALED = (CONFIG_FILE, WEIGHTS_FILE)
+REINSTALL = "Install unitail again, or give a model of your own: TailClassifier(model=FOLDER)."
+
+
+def load_default(
+    device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> AnyModel:
+    """Return the shipped model, the same object for each device and number type.
+
+    It is shared by all who ask for it: copy it before changing its weights.
+    """
+    return _load(FOLDER, torch.device(device), dtype)
+
+
+@cache
+def _load(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:
+    fingerprint(folder)
+    model = load_model(folder).to(device, dtype)
+    return model.eval().requires_grad_(False)
+
+
+def has_default() -> bool:
+    """Tell whether this installation has the shipped weights."""
+    return (FOLDER / MANIFEST_FILE).exists()
+
+
+def fingerprint(folder: Path = FOLDER) -> str:
+    """Compare the files with the manifest and return the hash of the weights."""
+    stated = _read_manifest(folder)
+    for name in SEALED:
+        path = folder / name
+        found = sha256_of(path) if path.exists() else "no such file"
+        if found != stated.get(name):
+            raise InvalidCheckpoint(
+                f"the shipped model's {name} is damaged",
+                got=found,
+                allowed=f"sha256 {stated.get(name)}",
+                remedy=REINSTALL,
+            )
+    return stated[WEIGHTS_FILE]
+
+
+def write_manifest(folder: Path | str) -> Path:
+    """Seal a model folder: record what its files hash to."""
+    path = Path(folder) / MANIFEST_FILE
+    write_json(path, {"sha256": {name: sha256_of(path.with_name(name)) for name in SEALED}})
+    return path
+
+
+def _read_manifest(folder: Path) -> dict[str, str]:
+    """Return the hash of each file."""
+    path = folder / MANIFEST_FILE
+    try:
+        stated = json.loads(path.read_text())["sha256"]
+        return {str(name): str(value) for name, value in stated.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidCheckpoint(
+            "the shipped model cannot be found" if not path.exists() else "its manifest is damaged",
+            got=f"{type(error).__name__} on {path.name}",
+            allowed=f"{', '.join(SEALED)} and {MANIFEST_FILE} in unitail/weights/{folder.name}",
+            remedy=REINSTALL,
+        ) from error

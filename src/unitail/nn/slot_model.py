@@ -1,0 +1,124 @@
+"""Networks that read projected features and labels as slots: TAIL, and the baselines like it."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from unitail.configuration import require
+from unitail.framework.episode import Support
+from unitail.nn.draw import Draw, draw_injections
+from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.nn.projection import Projection
+from unitail.nn.visibility import Visibility
+
+Memory = TypeVar("Memory")
+
+
+class SlotConfig(Protocol):
+    """A configuration with slots for classes."""
+
+    @property
+    def most_ways(self) -> int:
+        """M, the number of slots for classes."""
+        ...
+
+    @property
+    def most_support(self) -> int | None:
+        """The most examples that the model can read, if there is a limit."""
+        ...
+
+    @property
+    def normalisation(self) -> Normalisation:
+        """How features are scaled before the projection."""
+        ...
+
+
+class Projections(Protocol):
+    """A distribution of projections pi."""
+
+    @property
+    def projected_dim(self) -> int:
+        """d_data, the width that projections lead to."""
+        ...
+
+    def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
+        """Draw a projection for each of `episodes` episodes of width `feature_dim`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ReadSlots(Generic[Memory]):
+    """A support set after it was read by a model with slots."""
+
+    support: Support
+    visibility: Visibility
+    draw: Draw
+    scale: FeatureScale
+    memory: Memory
+
+
+class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
+    """Features are normalised by the support's statistics and projected by pi.
+
+    rho sends the K classes to K of M slots. A model says what it remembers of the support so seen
+    (`remember`), and how it scores the slots for queries (`score_slots`); the K in use compete.
+    """
+
+    config: SlotConfig
+
+    def __init__(self, config: SlotConfig, projections: Projections) -> None:
+        super().__init__()
+        self.config = config
+        self.projections = projections
+
+    @abstractmethod
+    def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Memory:
+        """Do the work on support features (B, n, d_data) and slots (B, n) that needs no query."""
+
+    @abstractmethod
+    def score_slots(self, memory: Memory, queries: Tensor) -> Tensor:
+        """Score all slots for queries (B, m, d_data): (B, m, M)."""
+
+    def draw_for(
+        self,
+        *,
+        episodes: int,
+        ways: int,
+        feature_dim: int,
+        generator: torch.Generator,
+        active_slots: int | None = None,
+    ) -> Draw:
+        """Draw (pi, rho) for episodes of these sizes; see `EpisodeModel.draw_for`."""
+        size = self.config.most_ways
+        slots = size if active_slots is None else active_slots
+        require(slots <= size, "active_slots", got=slots, allowed=f"at most {size}")
+        return Draw(
+            injection=draw_injections(episodes, ways, slots, generator),
+            projection=self.projections.draw(episodes, feature_dim, generator),
+        )
+
+    def _read(self, support: Support, draw: Draw, visibility: Visibility) -> ReadSlots[Memory]:
+        draw.check_fits(support, self.projections.projected_dim)
+        scale = FeatureScale.of(support.features, self.config.normalisation)
+        features = self._project(support.features, scale, draw)  # (B, n, d_data)
+        slots = draw.injection.gather(1, support.class_indices)  # rho(y), (B, n)
+        memory = self.remember(features, slots, visibility)
+        return ReadSlots(support, visibility, draw, scale, memory)
+
+    def _answer(self, read: ReadSlots[Memory], query_features: Tensor) -> Tensor:
+        queries = self._project(query_features, read.scale, read.draw)  # (B, m, d_data)
+        return class_scores(self.score_slots(read.memory, queries), read.draw.injection)
+
+    def _project(self, features: Tensor, scale: FeatureScale, draw: Draw) -> Tensor:
+        """Scale in the features' own precision, then enter that of the model."""
+        return draw.projection(scale(features)).to(next(self.parameters()).dtype)
+
+
+def class_scores(slot_scores: Tensor, injection: Tensor) -> Tensor:
+    """Psi: pick s_rho(y), the scores of the slots in use: (B, m, M), (B, K) -> (B, m, K)."""
+    slots = injection.unsqueeze(1).expand(-1, slot_scores.shape[1], -1)
+    return slot_scores.gather(2, slots)

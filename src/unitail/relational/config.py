@@ -1,0 +1,71 @@
+"""What a relational model is made of."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from unitail.configuration import choice, require
+from unitail.errors import InvalidConfig
+from unitail.nn.visibility import Visibility
+
+VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
+"""There is no order among examples for a causal policy to follow."""
+
+
+class FeaturesAs(StrEnum):
+    """How features enter the model; the paper's way, as tokens alone, is the model `tail`."""
+
+    RELATIONS = "relations"
+    """Through relations alone: exactly invariant, and not random."""
+    BOTH = "both"
+    """Through relations, and as randomly projected coordinates in the tokens too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationalConfig:
+    """Everything that decides which function a relational model computes, but for its weights."""
+
+    channels: int = 32
+    """Width of the state of an example and class."""
+    layers: int = 4
+    """Number of blocks."""
+    heads: int = 4
+    """Attention heads in each block."""
+    value_dim: int = 8
+    """Width of what one head, or one operator, carries for each class."""
+    mlp_dim: int = 96
+    """Hidden width of a block's MLP."""
+    context_dim: int = 32
+    """Width of the summary of an episode."""
+    features_as: FeaturesAs = FeaturesAs.RELATIONS
+    """Through relations alone, or as tokens too."""
+    projected_dim: int = 256
+    """d_data, the width of the coordinates in the tokens, if they are there."""
+    visibility: Visibility = Visibility.ISOLATED
+    """Who sees whom if nothing else is asked for."""
+
+    def __post_init__(self) -> None:
+        kind = choice(Visibility, self.visibility, "visibility")
+        object.__setattr__(self, "visibility", kind)
+        entry = choice(FeaturesAs, self.features_as, "features_as")
+        object.__setattr__(self, "features_as", entry)
+        for name in ("channels", "layers", "heads", "value_dim", "mlp_dim", "context_dim"):
+            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        if kind not in VISIBILITIES:
+            raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
+
+    @property
+    def most_ways(self) -> None:
+        """Classes have no table, so there is no limit."""
+        return
+
+    @property
+    def most_support(self) -> None:
+        """There are no positions, so there is no limit."""
+        return
+
+
+PRESETS = {
+    "default": RelationalConfig(),
+    "tiny": RelationalConfig(channels=8, layers=2, heads=2, value_dim=4, mlp_dim=16, context_dim=8),
+}
+"""Models by name: the one that is shipped, and one for tests."""

@@ -1,0 +1,33 @@
+import pytest
+
+from unitail.configuration import from_table, to_table
+from unitail.errors import InvalidConfig
+from unitail.nn.visibility import Visibility
+from unitail.relational.config import PRESETS, RelationalConfig
+from unitail.relational.model import Relational
+
+
+def test_the_default_is_small() -> None:
+    weights = sum(weight.numel() for weight in Relational(PRESETS["default"]).parameters())
+    assert weights < 1_000_000
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_a_table(name: str) -> None:
+    config = PRESETS[name]
+    assert from_table(RelationalConfig, to_table(config), "model") == config
+
+
+def test_plain_words_will_do() -> None:
+    assert RelationalConfig(visibility="joint").visibility is Visibility.JOINT  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["channels", "layers", "heads", "value_dim", "mlp_dim"])
+def test_sizes_below_one_are_refused(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"{name} is out of range: got 0; allowed: 1 or more"):
+        RelationalConfig(**{name: 0})
+
+
+def test_a_causal_order_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="unknown: got causal; allowed: isolated, joint"):
+        RelationalConfig(visibility=Visibility.CAUSAL)

@@ -1,0 +1,116 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from builders import flops, random_episode, random_support
+
+from unitail.errors import InvalidConfig
+from unitail.learners.in_context import InContextLearner
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.model import Relational, RelationalDraw
+
+
+def model(config: RelationalConfig = PRESETS["tiny"]) -> Relational:
+    """Return a small model whose every weight matters."""
+    network = Relational(config, seed=1).double()
+    for weight in network.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=0.3, generator=torch.Generator())
+    return network
+
+
+def test_weights_are_the_seeds() -> None:
+    first, second, other = (Relational(PRESETS["tiny"], seed=seed) for seed in (3, 3, 4))
+    assert all(
+        torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True)
+    )
+    assert not torch.equal(first.head.weight, other.head.weight)
+
+
+def test_before_training_answers_are_already_sensible() -> None:
+    """The first guess is ridge regression: classes far apart are told apart."""
+    generator = torch.Generator()
+    means = 5 * torch.randn(1, 4, 10, generator=generator)
+    support = means.repeat(1, 3, 1) + torch.randn(1, 12, 10, generator=generator)
+    queries = means.repeat(1, 5, 1) + torch.randn(1, 20, 10, generator=generator)
+    classes = torch.arange(4).repeat(5)
+    episode = replace(random_support((3,) * 4, episodes=1), features=support)
+    episode = replace(episode, class_indices=torch.arange(4).repeat(3)[None])
+    answers = InContextLearner(Relational(PRESETS["default"])).infer(episode, queries)
+    assert (answers.argmax(-1)[0] == classes).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
+def test_one_set_of_weights_answers_both_ways(visibility: Visibility) -> None:
+    network, episode = model(), random_episode()
+    own = model(replace(PRESETS["tiny"], visibility=visibility))
+    asked = network(episode, RelationalDraw(), visibility)
+    assert torch.equal(asked, own(episode, RelationalDraw()))
+
+
+def test_the_two_ways_differ() -> None:
+    network, episode = model(), random_episode()
+    isolated, joint = (
+        network(episode, RelationalDraw(), visibility)
+        for visibility in (Visibility.ISOLATED, Visibility.JOINT)
+    )
+    assert not torch.allclose(isolated, joint)
+
+
+def test_a_causal_order_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="got causal; allowed: isolated, joint"):
+        model().read(random_support((1, 1)), RelationalDraw(), Visibility.CAUSAL)
+
+
+def test_a_read_support_is_not_read_again() -> None:
+    network, support = model().requires_grad_(False), random_support((5,) * 4, episodes=1)
+    queries = random_episode((5,) * 4, queries=1, episodes=1).query.features
+    read = network.read(support, RelationalDraw())
+    answering = flops(lambda: network.answer(read, queries))
+    assert answering < 0.2 * flops(lambda: network.read(support, RelationalDraw()))
+
+
+@pytest.mark.parametrize("width", [1, 2, 10_000])
+def test_any_width_is_answered(width: int) -> None:
+    episode = random_episode((2, 2, 2), feature_dim=width)
+    scores = model()(episode, RelationalDraw())
+    assert scores.isfinite().all()
+
+
+def test_a_thousand_classes_are_answered() -> None:
+    episode = random_episode((1,) * 1000, episodes=1, queries=2, feature_dim=4, dtype=torch.float32)
+    network = Relational(PRESETS["tiny"])
+    with torch.no_grad():
+        assert network(episode, RelationalDraw()).shape == (1, 2, 1000)
+
+
+def test_half_precision_trains() -> None:
+    network, episode = Relational(PRESETS["tiny"]), random_episode(dtype=torch.float32)
+    for visibility in (Visibility.ISOLATED, Visibility.JOINT):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = network(episode, RelationalDraw(), visibility).square().mean()
+        loss.backward()
+    assert all(weight.grad.isfinite().all() for weight in network.parameters())
+
+
+def test_features_may_be_tokens_too() -> None:
+    network = model(replace(PRESETS["tiny"], features_as=FeaturesAs.BOTH, projected_dim=6))
+    episode = random_episode(feature_dim=9)
+    draws = [network.draw(episode.support, stream(seed)) for seed in (1, 1, 2)]
+    first, again, other = (network(episode, draw) for draw in draws)
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+
+
+def test_both_is_relations_where_the_tokens_are_silent() -> None:
+    both = model(replace(PRESETS["tiny"], features_as=FeaturesAs.BOTH))
+    assert both.entry is not None
+    both.entry.requires_grad_(False).weight.zero_()
+    both.entry.bias.zero_()
+    alone = model()
+    alone.load_state_dict(both.state_dict(), strict=False)
+    episode = random_episode()
+    expected = alone(episode, RelationalDraw())
+    torch.testing.assert_close(both(episode, both.draw(episode.support, stream(0))), expected)

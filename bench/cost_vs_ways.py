@@ -24,7 +24,7 @@ from unitail.errors import CannotSolve
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import build_model, explicit_learners, model_config
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
 from unitail.training.objective import query_loss
 
@@ -107,11 +107,10 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
         del model
 
 
-def works(model: EpisodeModel[Any], episode: Episode) -> dict[str, Callable[[], object]]:
+def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
     """Return what is measured of a model: answering an episode, and training on one."""
     learner = InContextLearner(model)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-6)
-    draw = model.draw(episode.support, stream(0)).to(model.device)
 
     def answer() -> object:
         with torch.autocast(model.device.type, torch.bfloat16):
@@ -119,6 +118,7 @@ def works(model: EpisodeModel[Any], episode: Episode) -> dict[str, Callable[[], 
 
     def train() -> None:
         optimiser.zero_grad(set_to_none=True)
+        draw = model.draw(episode.support, stream(0, device=model.device))
         with torch.autocast(model.device.type, torch.bfloat16):
             loss = query_loss(model(episode, draw), episode.query)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -155,6 +155,7 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
     ]
     axes = figure.subplots(1, len(panels))
     names = list(dict.fromkeys(row["learner"] for row in found))
+    ways = sorted({row["ways"] for row in found})
     for axis, (what, unit, title) in zip(axes, panels, strict=True):
         for number, name in enumerate(names):
             points = [
@@ -164,7 +165,7 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
             ]
             if points:
                 axis.loglog(*zip(*points, strict=True), "o-", color=f"C{number}", label=name)
-        axis.set(title=title, xlabel="classes K", xticks=WAYS, xticklabels=WAYS)
+        axis.set(title=title, xlabel="classes K", xticks=ways, xticklabels=ways)
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].legend(fontsize=7)

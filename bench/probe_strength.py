@@ -1,7 +1,7 @@
 """Choose the strength C of the tuned linear probe, on training classes only.
 
-Every C answers the same 5-way episodes: of the classes of tiny_imagenet that validate in training,
-and of the other data sets that are trained on.
+Every C answers the same 5-way episodes of the data sets that are trained on. Of tiny_imagenet only
+the classes that recipes train on take part: the others are for testing.
 
     python bench/probe_strength.py --banks BANKS --out results/probe_strength.md
 """
@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
+from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED
 from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
@@ -33,8 +34,8 @@ from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.splits import split_classes
 
 ENCODERS = ("efflite0", "sscd_distilled")
-VALIDATING = "tiny_imagenet"
-TRAINING = (
+SPLIT = "tiny_imagenet"
+OTHERS = (
     "omniglot_small", "pokemon", "fruits", "grocery", "hiragana", "gtsrb", "plantvillage",
     "clothing17", "cifar10", "monkeys10", "sign_digits", "eth80", "neu_steel", "intel_scenes6",
     "flowers5", "trashnet5",
@@ -47,9 +48,12 @@ Measured = dict[str, NDArray[np.float64]]
 
 
 def open_source(banks: Path, name: str) -> BankEpisodes:
-    """Open a bank; of the one that validates in training only the classes that do."""
+    """Open a bank; of the one whose classes are split only those that are trained on."""
     bank = FeatureBank.open(banks / name)
-    return BankEpisodes([split_classes(bank, 0.2, seed=0)[1] if bank.name == VALIDATING else bank])
+    if bank.name != SPLIT:
+        return BankEpisodes([bank])
+    trained, _ = split_classes(bank, HELD_OUT, SPLIT_SEED)
+    return BankEpisodes([trained])
 
 
 def draw(source: BankEpisodes, ways: int, shots: int, episodes: int, number: int) -> Episode:
@@ -60,7 +64,7 @@ def draw(source: BankEpisodes, ways: int, shots: int, episodes: int, number: int
 
 
 def batches(source: BankEpisodes, shots: int, episodes: int) -> Iterator[Episode]:
-    """Draw 5-way episodes, the same at every call."""
+    """Draw 5-way episodes."""
     return (draw(source, 5, shots, BATCH, number) for number in range(episodes // BATCH))
 
 
@@ -78,13 +82,11 @@ def measure(learners: dict[str, Inference], names: list[str], args: argparse.Nam
     found: dict[str, list[list[NDArray[np.float64]]]] = {name: [] for name in learners}
     for bank in names:
         source = open_source(args.banks, bank)
+        drawn = [list(batches(source, shots, args.episodes)) for shots in SHOTS]
         for name, learner in learners.items():
             found[name].append([
-                np.concatenate(
-                    [score(learner, episode) for episode in batches(source, shots, args.episodes)],
-                    axis=1,
-                )
-                for shots in SHOTS
+                np.concatenate([score(learner, episode) for episode in own], axis=1)
+                for own in drawn
             ])  # fmt: skip
         print(bank, flush=True)
     return {name: np.array(parts).transpose(2, 0, 1, 3) for name, parts in found.items()}
@@ -158,11 +160,11 @@ def report(found: Measured, tuned: list[str], names: list[str], args: argparse.N
     """Write the tables."""
     best, chosen = choose(found, tuned)
     queries = f"{args.episodes} episodes of each bank, {QUERIES} queries of a class"
-    large = BankEpisodes([FeatureBank.open(args.banks / f"{ENCODERS[0]}/{VALIDATING}")])
+    large = open_source(args.banks, f"{ENCODERS[0]}/{SPLIT}")
     return "\n".join([
         "# The strength C of the tuned linear probe",
         "",
-        f"5-way, {len(names)} banks of training data ({VALIDATING}: its held-out classes), "
+        f"5-way, {len(names)} banks of training data ({SPLIT}: the classes trained on), "
         f"{queries}, the same for every line; 95 % intervals. Written by",
         "",
         "    python " + shlex.join(sys.argv),
@@ -183,7 +185,7 @@ def report(found: Measured, tuned: list[str], names: list[str], args: argparse.N
         *bank_rows(found, tuned, names, chosen),
         "",
         "Seconds of one CPU core for one batch, fit and answers, the better of two runs, at the"
-        f" default C ({ENCODERS[0]}/{VALIDATING}, all classes, float32). scikit-learn runs episode"
+        f" default C ({ENCODERS[0]}/{SPLIT}, float32). scikit-learn runs episode"
         " by episode with its usual tolerance of 1e-4; ours stops near rounding.",
         "",
         "| batch | ours | scikit-learn | ratio |",
@@ -201,7 +203,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
-    names = [f"{encoder}/{bank}" for encoder in ENCODERS for bank in (VALIDATING, *TRAINING)]
+    names = [f"{encoder}/{bank}" for encoder in ENCODERS for bank in (SPLIT, *OTHERS)]
     tuned: dict[str, Inference] = {
         f"{strength:g}": LinearProbe(ProbeVariant.TUNED, strength=strength)
         for strength in STRENGTHS

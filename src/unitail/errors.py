@@ -82,10 +82,10 @@ class CannotSolve(UserError):
 
 
 class TooManyClasses(CannotSolve):
-    """The task has more classes than the label dictionary has slots."""
+    """The task has more classes than the model has slots."""
 
     remedy = (
-        "Use a model with a larger dictionary (the preset 'paper-large' has 256 slots), "
+        "Use a model that was built for more classes (TAIL's preset 'paper-large' has 256 slots), "
         "or split the task into fewer classes."
     )
 

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +15,7 @@ from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import explicit_learners
+from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 
@@ -61,6 +63,14 @@ def test_the_benchmark_measures_and_reports(folders: Path) -> None:
     assert "unitail bench --suite banks --banks BANKS --runs RUNS --shots 1 --shots 5" in text
     assert "--episodes 6 --draws 2 --seed 0\n" in text
     assert str(folders) not in text
+
+
+def test_transduction_is_named(folders: Path) -> None:
+    save_model(Tail(replace(SMALL, visibility=Visibility.JOINT)), folders / "runs/pooled/model")
+    found = _run(*_options(folders, "--shots=1", "--learner=pooled", "--learner=my_tail"))
+    assert found.exit_code == 0, found.output
+    note = "- Transductive: queries see each other, so an answer depends on the others: pooled.\n"
+    assert note in (folders / "out" / "README.md").read_text()
 
 
 def test_options_reach_the_protocol(folders: Path) -> None:

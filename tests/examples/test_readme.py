@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from known_learners import write_blobs
 from unitail.learners.checkpoint import save_model
 from unitail.tail.config import preset
 from unitail.tail.model import Tail
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-SIX_LINES, VALIDITY = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+SIX_LINES, VALIDITY, EVALUATION = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 def test_the_six_lines_run(
@@ -26,3 +27,17 @@ def test_the_six_lines_run(
 def test_the_validity_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(VALIDITY, {})
     assert "gaussian: " in capsys.readouterr().out
+
+
+def test_the_evaluation_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_blobs(tmp_path / "banks", "cub200", encoder="efflite0")
+    monkeypatch.chdir(tmp_path)
+    exec(EVALUATION, {})
+    lines = capsys.readouterr().out.splitlines()
+    start = r"efflite0/cub200, 5-way 1-shot: accuracy 0\.\d+ ± 0\.\d+ \(n=600\), nll"
+    assert [
+        bool(re.match(rf"{name} {start}", line))
+        for name, line in zip(("prototypes", "probe"), lines, strict=True)
+    ] == [True, True]

@@ -30,4 +30,4 @@ def test_too_many_classes_is_a_task_that_cannot_be_solved() -> None:
     error = TooManyClasses("too many classes", got=12, allowed="at most 10")
 
     assert isinstance(error, CannotSolve)
-    assert "larger dictionary" in str(error)
+    assert "built for more classes" in str(error)

@@ -1,11 +1,14 @@
 """Multinomial logistic regression for a batch of data sets at once, without a line search.
 
-The directions are those of Hager and Zhang, *A New Conjugate Gradient Method with Guaranteed
-Descent and an Efficient Line Search*, 2005; the step comes from the curvature of softmax, as in
-Bach, *Self-concordant analysis for logistic regression*, 2010.
+The directions are those of L-BFGS (Liu and Nocedal, *On the limited memory BFGS method for large
+scale optimization*, 1989); the step comes from the curvature of softmax, as in Bach,
+*Self-concordant analysis for logistic regression*, 2010.
 """
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -13,8 +16,10 @@ from torch import Tensor
 
 from unitail.errors import CannotSolve
 
-MAX_STEPS = 10_000
-"""The most steps. Dozens are usual, thousands are needed where C is large and classes overlap."""
+MAX_STEPS = 50_000
+"""The most steps. Dozens are usual; where C is large and classes overlap it may take thousands."""
+MEMORY = 10
+"""The last steps that a direction takes into account."""
 ROUNDING = 32
 """How far above the rounding of its terms a gradient may be and yet count as zero."""
 
@@ -106,7 +111,8 @@ def _minimise(objective: Objective) -> Tensor:
     rows, targets = objective.rows, objective.targets
     weights = rows.new_zeros(rows.shape[0], rows.shape[2], targets.shape[2])
     logits = torch.zeros_like(targets)
-    direction = previous = torch.zeros_like(weights)
+    moved = previous = weights
+    pairs: deque[_Pair] = deque(maxlen=MEMORY)
     for _ in range(MAX_STEPS):
         probabilities = logits.softmax(dim=-1)
         errors = objective.errors(probabilities)
@@ -114,33 +120,55 @@ def _minimise(objective: Objective) -> Tensor:
         active = _norm(gradient) > objective.tolerance(errors)  # (B, 1, 1)
         if not active.any():
             return weights
-        direction = _conjugate(direction, gradient, previous)
+        pairs.append(_Pair.of(moved, gradient - previous))
+        direction = _direction(gradient, pairs)
         change, slope = rows @ direction, _inner(gradient, direction)
         step = objective.safe_step(probabilities, slope, direction, change)
         step = torch.where(active, step, 0)
-        weights, logits = weights + step * direction, logits + step * change
-        previous = gradient
+        moved, previous = step * direction, gradient
+        weights, logits = weights + moved, logits + step * change
     raise CannotSolve(
         "logistic regression did not come to its minimum",
         got=f"gradients up to {float(_norm(gradient).max()):.1e} after {MAX_STEPS} steps",
         allowed=f"{float(objective.tolerance(errors).max()):.1e}",
-        remedy="Choose a smaller strength, or features in float64.",
+        remedy="Choose a smaller strength.",
     )
 
 
-def _conjugate(direction: Tensor, gradient: Tensor, previous: Tensor) -> Tensor:
-    """Return the next direction, downhill whatever the last step was: D' = -g + max(beta, 0) D.
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """What a past step tells of the curvature: weights moved by s, so the gradient changed by y."""
 
-    beta = <y - 2 D ||y||^2 / <D, y>, g> / <D, y>, with y the change of the gradient g.
-    """
-    change = gradient - previous
-    along = _inner(direction, change)
-    ahead = change - 2 * direction * _inner(change, change) / along
-    beta = (_inner(ahead, gradient) / along).clamp(min=0)
-    found = beta * direction - gradient
-    # It falls by 7/8 ||g||^2 or more, but for rounding. NaN, as before the first step, is refused.
-    falls = -_inner(found, gradient) > _inner(gradient, gradient) / 2
-    return torch.where(falls, found, -gradient)
+    moved: Tensor
+    """s, (B, r + 1, K)."""
+    change: Tensor
+    """y, (B, r + 1, K)."""
+    weight: Tensor
+    """1 / <s, y>, and 0 where there was no step: (B, 1, 1)."""
+    scale: Tensor
+    """<s, y> / <y, y>, the inverse curvature along y: (B, 1, 1)."""
+
+    @classmethod
+    def of(cls, moved: Tensor, change: Tensor) -> Self:
+        """Weigh a step; as the objective is convex <s, y> is above zero, but for rounding."""
+        along = _inner(moved, change)
+        weight = torch.where(along > 0, 1 / along, 0)
+        return cls(moved, change, weight, along / _inner(change, change))
+
+
+def _direction(gradient: Tensor, pairs: Sequence[_Pair]) -> Tensor:
+    """Return -H g, with H the inverse curvature that the pairs tell, latest last: (B, r + 1, K)."""
+    found, shares = gradient, []
+    for pair in reversed(pairs):
+        share = pair.weight * _inner(pair.moved, found)
+        found = torch.addcmul(found, share, pair.change, value=-1)
+        shares.append(share)
+    found = pairs[-1].scale * found
+    for pair, share in zip(pairs, reversed(shares), strict=True):
+        rest = share - pair.weight * _inner(pair.change, found)
+        found = torch.addcmul(found, rest, pair.moved)
+    # Rounding may turn it uphill, and before the first step it is NaN.
+    return -torch.where(_inner(found, gradient) > 0, found, gradient)
 
 
 def _penalised(weights: Tensor) -> Tensor:

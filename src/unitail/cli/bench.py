@@ -99,7 +99,13 @@ def _notes(run: BenchRun, tested: Suite) -> list[str]:
         for candidate in run.candidates
         if candidate.run is not None and not (candidate.run / RECIPE_FILE).exists()
     ]
+    transductive = [candidate.name for candidate in run.candidates if candidate.transductive]
     notes = []
+    if transductive:
+        notes.append(
+            "Transductive: queries see each other, so an answer depends on the others:"
+            f" {', '.join(transductive)}."
+        )
     if tested.missing:
         notes.append(f"Banks of the suite that are not there: {', '.join(tested.missing)}.")
     if run.too_small():

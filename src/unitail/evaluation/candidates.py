@@ -1,5 +1,6 @@
 """The learners of a benchmark: those that need no training, and trained ones in run folders."""
 
+import hashlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,14 @@ class Candidate:
     run: Path | None = None
     """The run folder that it comes from."""
 
+    @property
+    def transductive(self) -> bool:
+        """Whether an answer depends on what else is asked."""
+        learner = self.learner
+        if not isinstance(learner, InContextLearner):
+            return False
+        return not (learner.visibility or learner.model.visibility).isolates_queries
+
 
 def find_candidates(
     runs: Path, names: Sequence[str] = (), *, draws: int = 1, device: torch.device | str = "cpu"
@@ -48,10 +57,11 @@ def find_candidates(
 
 
 def explicit_fingerprint(learner: Inference) -> str:
-    """Name a learner's class and arguments, and hash the file that defines it."""
+    """Name a learner's class and arguments, and hash its file and those beside it, its parts."""
     kind = type(learner)
     try:
-        source = sha256_of(Path(inspect.getfile(kind)))
+        files = sorted(Path(inspect.getfile(kind)).parent.glob("*.py"))
+        source = hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
     except (OSError, TypeError):  # a class from a notebook has no file
         source = "no file"
     arguments = ", ".join(f"{name}={value!r}" for name, value in sorted(vars(learner).items()))

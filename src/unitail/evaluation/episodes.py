@@ -1,4 +1,4 @@
-"""The episodes of a test: the same for every learner and on every machine, each with a hash."""
+"""The episodes of a test: the same for every learner, each with a hash."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -48,7 +48,8 @@ class FixedEpisodes:
     """The episodes that a protocol and the name of a source decide.
 
     Each batch has a random stream of its own, on the CPU whatever device learns. Batches are drawn
-    whole, so the first episodes are the same however many are asked for.
+    whole, so the first episodes are the same however many are asked for. Another version of torch,
+    or another kind of processor, may draw others; the hashes tell.
     """
 
     name: str
@@ -70,7 +71,13 @@ class FixedEpisodes:
             return cls(
                 name=name, protocol=fitted, draw=_from_source(BankEpisodes([source]), fitted)
             )
-        assert _is_task(source)
+        if not _is_task(source):
+            raise UserError(
+                "no episodes can be drawn from this",
+                got=type(source).__name__,
+                allowed="a feature bank or table, a distribution of tasks, or a task",
+                remedy="Open a bank with `FeatureBank.open`, or wrap arrays in an `ArrayTask`.",
+            )
         fitted = _fit_task(source, protocol)
         return cls(name=source.name, protocol=fitted, draw=_from_task(source, fitted))
 
@@ -186,4 +193,4 @@ def _is_table(source: Source) -> TypeGuard[FeatureTable]:
 
 
 def _is_task(source: Source) -> TypeGuard[Task]:
-    return hasattr(source, "ways")
+    return hasattr(source, "bayes_risk")

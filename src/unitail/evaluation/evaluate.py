@@ -37,8 +37,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure a learner on episodes of a bank, a distribution of tasks or a task.
 
-    The episodes depend on the name of the source and the protocol alone, so learners measured with
-    the same ones answer the same questions. Episodes are drawn on the CPU and moved to `device`.
+    The episodes depend on the source and the protocol alone, so learners measured with the same
+    ones answer the same questions. They are drawn on the CPU and moved to `device`, where the
+    learner should be.
     """
     name = type(learner).__name__
     return evaluate_all({name: learner}, source, protocol, device=device)[name]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.errors import InvalidCheckpoint, Leakage
-from unitail.evaluation.benchmarks import BenchTable
+from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED, BenchTable
 from unitail.tasks.feature_bank import FeatureBank
 from unitail.tasks.splits import split_classes
 
@@ -34,8 +34,8 @@ def check_not_trained_on(run: Path, tables: Iterable[BenchTable]) -> None:
                 + (", ..." if len(shared) > NAMED else ""),
                 allowed="no class in both",
                 remedy="Leave the run out (name the others with --learner), or train it again"
-                " without the data set, or with the held-out classes of `held_out` = 0.2 and"
-                " `seed` = 0.",
+                f" without the data set, or with the held-out classes of `held_out` = {HELD_OUT}"
+                f" and `seed` = {SPLIT_SEED}.",
             )
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import UserError
+from unitail.framework.checks import check_answers
 from unitail.framework.task import log_loss, zero_one_loss
 
 BINS = 15
@@ -88,13 +89,7 @@ def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) 
             got=tuple(answers.shape),
             allowed=f"{shape}",
         )
-    if answers.isnan().any():
-        raise UserError(
-            f"the log-probabilities of {name} are not numbers",
-            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
-            allowed="log-probabilities",
-            remedy="Correct or retrain the learner.",
-        )
+    check_answers(answers, name)
     excess = float(answers.logsumexp(dim=-1).abs().max())
     if excess > SLACK:
         raise UserError(

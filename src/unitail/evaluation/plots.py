@@ -60,7 +60,9 @@ def draw_reliability(calibration: Frame) -> bytes:
         axes.set_visible(False)
     figure.supxlabel("confidence of an answer", fontsize=9)
     figure.supylabel("share of right answers", fontsize=9)
-    figure.suptitle("Reliability, all data sets pooled (calibration error)", fontsize=11)
+    figure.suptitle(
+        "Reliability, pooled over the data sets answered (calibration error)", fontsize=11
+    )
     return _png(figure)
 
 

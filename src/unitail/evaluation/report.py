@@ -7,8 +7,8 @@ from typing import Any
 
 from unitail.evaluation.bench_run import Part
 from unitail.evaluation.comparison import ROWS_FILE
+from unitail.evaluation.markdown import RELIABILITY_FILE, picture_name, readme
 from unitail.evaluation.plots import draw_accuracy, draw_reliability
-from unitail.evaluation.readme import RELIABILITY_FILE, picture_name, readme
 from unitail.evaluation.report_extra import optional
 from unitail.evaluation.summary import (
     Frame,

@@ -40,7 +40,8 @@ class Scores:
     seconds: Values
     """The time of an answer to all queries, support included; the mean over its batch."""
     memory: Values
-    """The device's peak memory in MiB, for the batch of the episode; NaN on a CPU."""
+    """The device's peak memory in MiB for the answers to its batch, above what was taken before:
+    weights and episodes do not count. NaN on a CPU."""
 
     @classmethod
     def joined(cls, parts: "list[Scores]") -> "Scores":
@@ -86,14 +87,14 @@ class Evaluation:
         return self._mean(self.scores.brier)
 
     @property
-    def milliseconds(self) -> MeanInterval:
-        """The time for an episode."""
-        return self._mean(1000 * self.scores.seconds)
+    def milliseconds(self) -> float:
+        """The mean time for an episode; a batch is timed as a whole, so there is no interval."""
+        return 1000 * float(self._answered(self.scores.seconds).mean())
 
     @property
     def memory(self) -> float:
-        """The peak memory in MiB; NaN on a CPU."""
-        return float(self.scores.memory.max())
+        """The peak memory in MiB, without weights and episodes; NaN on a CPU."""
+        return float(self._answered(self.scores.memory).max())
 
     def __str__(self) -> str:
         what = f"{self.source}, {self.protocol.name}"
@@ -105,6 +106,11 @@ class Evaluation:
         )
 
     def _mean(self, values: Values) -> MeanInterval:
+        with np.errstate(invalid="ignore"):  # infinity minus infinity has no spread
+            return MeanInterval.of(self._answered(values))
+
+    def _answered(self, values: Values) -> Values:
+        """Refuse to sum up what is not there."""
         if self.outcome is not Outcome.ANSWERED:
             raise UserError(
                 f"the learner has no scores on {self.source}",
@@ -112,5 +118,4 @@ class Evaluation:
                 allowed="a learner that answered",
                 remedy="Look at `outcome` first.",
             )
-        with np.errstate(invalid="ignore"):  # infinity minus infinity has no spread
-            return MeanInterval.of(values)
+        return values

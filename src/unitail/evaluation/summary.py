@@ -117,7 +117,7 @@ def _numbers(found: Evaluation) -> dict[str, Any]:
     accuracy = found.accuracy
     values = (
         *(accuracy.mean, accuracy.half_width, accuracy.count, found.nll.mean, found.brier.mean),
-        *(found.calibration.error, found.milliseconds.mean, found.memory),
+        *(found.calibration.error, found.milliseconds, found.memory),
     )
     return {**base, **dict(zip(names, values, strict=True))}
 

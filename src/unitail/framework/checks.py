@@ -65,11 +65,11 @@ def check_finite(features: Tensor, name: str) -> None:
         )
 
 
-def check_answers(answers: Tensor) -> None:
+def check_answers(answers: Tensor, name: str = "the learner") -> None:
     """Refuse log-probabilities that are NaN: argmax would take NaN for the most probable class."""
     if answers.isnan().any():
         raise UserError(
-            "the learner's log-probabilities are not numbers",
+            f"the log-probabilities of {name} are not numbers",
             got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
             allowed="log-probabilities",
             remedy="Correct or retrain the learner.",

@@ -8,6 +8,7 @@ from torch import nn
 
 from unitail.baselines.caml import Caml, CamlConfig, elmes
 from unitail.errors import InvalidConfig
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 CONFIG = CamlConfig(feature_dim=5, classes=4, label_dim=7, layers=2, heads=3, mlp_dim=16)
@@ -67,7 +68,8 @@ def test_the_scores_are_those_of_an_encoder_with_the_query_first() -> None:
     for block in model.transformer.blocks:
         states = block(states, causal=False)
     expected = model.transformer.norm(states)[:, :1] @ model.head.weight.T
-    torch.testing.assert_close(model.score_slots(model.remember(features, slots), query), expected)
+    memory = model.remember(features, slots, Visibility.ISOLATED)
+    torch.testing.assert_close(model.score_slots(memory, query), expected)
 
 
 def test_the_order_of_the_support_does_not_matter() -> None:

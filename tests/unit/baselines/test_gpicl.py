@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from unitail.baselines.gpicl import GaussianLaw, Gpicl, GpiclConfig
 from unitail.errors import InvalidConfig
 from unitail.nn.draw import Draw
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 CONFIG = GpiclConfig(
@@ -28,7 +29,7 @@ def final_states(model: Gpicl, features: Tensor, queries: Tensor) -> Tensor:
         lambda _, inputs, output: states.append(output)
     )
     slots = torch.arange(features.shape[1]).remainder(4).expand(len(features), -1)
-    model.score_slots(model.remember(features, slots), queries)
+    model.score_slots(model.remember(features, slots, Visibility.ISOLATED), queries)
     handle.remove()
     return states[0]
 
@@ -50,7 +51,8 @@ def test_the_scores_are_those_of_a_causal_transformer_with_positions() -> None:
         states = states + block.attention.out(seen.transpose(1, 2).flatten(-2))
         states = states + block.mlp_out(F.gelu(block.mlp_in(block.mlp_norm(states))))
     expected = model.head(model.transformer.norm(states))[:, -1:]
-    torch.testing.assert_close(model.score_slots(model.remember(features, slots), query), expected)
+    memory = model.remember(features, slots, Visibility.ISOLATED)
+    torch.testing.assert_close(model.score_slots(memory, query), expected)
 
 
 def test_positions_are_weights_that_learn() -> None:

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,3 +160,8 @@ def test_an_unknown_variant_is_refused() -> None:
 def test_a_strength_without_meaning_is_refused(strength: float) -> None:
     with pytest.raises(InvalidConfig, match=r"strength is out of range: got .*; allowed: above 0"):
         LinearProbe(strength=strength)
+
+
+def test_the_usual_strength_is_the_one_that_was_chosen_on_training_data() -> None:
+    report = (Path(__file__).parents[3] / "results" / "probe_strength.md").read_text()
+    assert f"C = {TUNED.strength:g} has the best NLL: it is the default." in report

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unitail.baselines.snail import CausalAttention, DenseBlock, Snail, SnailConfig
 from unitail.errors import InvalidConfig
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -171,7 +172,7 @@ def test_tokens_are_features_and_one_hot_slots_with_the_query_last_and_blank() -
     model.layers.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     features, queries = episode.support.features, episode.query.features
     slots = torch.tensor([[2, 0, 1, 1, 2, 0], [1, 0, 0, 2, 2, 1]])
-    scores = model.score_slots(model.remember(features, slots), queries)
+    scores = model.score_slots(model.remember(features, slots, Visibility.ISOLATED), queries)
     (tokens,) = seen
     assert tokens.shape == (8, 7, 5 + 3)
     for row in range(8):

@@ -1,3 +1,4 @@
+import importlib
 import shutil
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def test_all_learners_are_found(runs: Path) -> None:
     assert trained.num_draws == 3
     assert not trained.model.training
     assert found[-1].run == runs / "second"
+
+
+def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
+    config = runs / "second" / "model" / "config.json"
+    config.write_text(config.read_text().replace("isolated", "joint"))
+    assert [each.name for each in find_candidates(runs) if each.transductive] == ["second"]
 
 
 def test_without_runs_there_are_the_explicit_ones(tmp_path: Path) -> None:
@@ -71,6 +78,19 @@ def test_the_fingerprint_of_others_is_class_and_arguments() -> None:
     prints = {explicit_fingerprint(learner) for learner in explicit_learners().values()}
     assert len(prints) == len(explicit_learners())
     assert not [each for each in prints if " at 0x" in each]
+
+
+def test_a_change_in_a_file_beside_the_class_changes_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "part_of_it.py").write_text("FACTOR = 1\n")
+    (tmp_path / "whole_of_it.py").write_text("class Whole: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    learner = importlib.import_module("whole_of_it").Whole()
+    before = explicit_fingerprint(learner)
+    assert explicit_fingerprint(learner) == before
+    (tmp_path / "part_of_it.py").write_text("FACTOR = 2\n")
+    assert explicit_fingerprint(learner) != before
 
 
 def test_a_class_without_a_file_has_a_fingerprint() -> None:

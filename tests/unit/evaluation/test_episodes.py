@@ -128,3 +128,9 @@ def test_episodes_are_these_on_every_machine() -> None:
         "71aec3c163039a81",
         "14b68a192016795b",
     ]
+
+
+@pytest.mark.parametrize("source", ["banks/net/birds", np.zeros((3, 4)), None])
+def test_what_has_no_episodes_is_refused(source: object) -> None:
+    with pytest.raises(UserError, match=r"no episodes can be drawn from this: got .*FeatureBank"):
+        FixedEpisodes.of(source, SMALL)

@@ -165,7 +165,9 @@ def test_wrong_curves_are_refused(changes: dict[str, Any], message: str) -> None
 
 def test_answers_that_are_not_numbers_are_refused() -> None:
     """Argmax would take NaN for the most probable class and give a harmless-looking risk."""
-    with pytest.raises(UserError, match=r"log-probabilities are not numbers: got 60 NaN of 180"):
+    with pytest.raises(
+        UserError, match=r"log-probabilities of the learner are not numbers: got 60 NaN of 180"
+    ):
         learning_curve(
             Constant(torch.nan), TASK, shots=(1,), draws=20, queries=1, generator=stream(0)
         )

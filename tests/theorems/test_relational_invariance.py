@@ -22,6 +22,7 @@ from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational, RelationalDraw
 
 MODEL = Relational(PRESETS["tiny"], seed=2).double()
+SHIFTABLE = Relational(replace(PRESETS["tiny"], angles_from_origin=False), seed=2).double()
 both_ways = pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
 
 
@@ -34,9 +35,9 @@ def mapped(episode: Episode, change: Callable[[Tensor], Tensor]) -> Episode:
     )
 
 
-def answers(episode: Episode, visibility: Visibility) -> Tensor:
+def answers(episode: Episode, visibility: Visibility, model: Relational = MODEL) -> Tensor:
     with torch.no_grad():
-        return MODEL(episode, RelationalDraw(), visibility)
+        return model(episode, RelationalDraw(), visibility)
 
 
 @both_ways
@@ -47,16 +48,24 @@ def answers(episode: Episode, visibility: Visibility) -> Tensor:
     factor=st.floats(1e-6, 1e6),
     offset=st.floats(-100, 100),
 )
-def test_turning_shifting_and_scaling_change_nothing(
+def test_turning_and_scaling_change_nothing_nor_does_shifting_where_only_differences_count(
     visibility: Visibility, seed: int, width: int, factor: float, offset: float
 ) -> None:
     episode = random_episode((2, 1, 3), feature_dim=width, seed=seed)
     normal = torch.randn(width, width, generator=stream(seed), dtype=torch.float64)
     turn = torch.linalg.qr(normal).Q
     shift = offset * torch.randn(width, generator=stream(seed, "shift"), dtype=torch.float64)
-    changed = mapped(episode, lambda features: factor * (features @ turn + shift))
-    expected = answers(episode, visibility)
-    torch.testing.assert_close(answers(changed, visibility), expected, rtol=1e-7, atol=1e-8)
+    for model, far in ((MODEL, 0 * shift), (SHIFTABLE, shift)):
+        changed = mapped(episode, lambda features, far=far: factor * (features @ turn + far))
+        expected, found = (answers(one, visibility, model) for one in (episode, changed))
+        torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
+
+
+@both_ways
+def test_a_shift_is_noticed_where_angles_from_the_origin_count(visibility: Visibility) -> None:
+    episode = random_episode(feature_dim=3)
+    changed = mapped(episode, lambda features: features + 2)
+    assert not torch.allclose(answers(changed, visibility), answers(episode, visibility))
 
 
 @both_ways

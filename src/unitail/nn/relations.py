@@ -1,7 +1,9 @@
 r"""Relations between feature vectors: all that the relational model sees of them.
 
-Every relation is made of inner products of vectors centred by one mean, so an orthogonal change of
-coordinates, a shift and a positive scale of the features change nothing, whatever their width.
+Every relation is made of inner products, so an orthogonal change of coordinates and a positive
+scale of the features change nothing, whatever their width. Vectors are centred by one mean first,
+so a shift changes nothing either, unless angles seen from the origin are asked for: these two
+channels tell something of how features of a kind lie, for the price of that indifference.
 
 *Channels* r_c(i, j) say how alike vectors i and j are, and whether they are the same one; attention
 adds them up to its scores.
@@ -25,6 +27,8 @@ from torch import Tensor
 from unitail.nn.normalisation import FeatureScale, Normalisation
 
 NUM_CHANNELS = 4
+ORIGIN_CHANNELS = 2
+"""What there are more of where angles are seen from the origin too."""
 COSINE_PENALTIES = (0.05, 0.5, 3.0)
 """lambda for the cosine kernel: from hardly to heavily smoothed."""
 DISTANCE_PENALTY = 0.1
@@ -41,9 +45,27 @@ class Relations:
     """How some vectors (rows) relate to others (columns)."""
 
     channels: Tensor
-    """(B, NUM_CHANNELS, rows, seen): the seen are those whose tokens may be looked at."""
+    """(B, channels, rows, seen): the seen are those whose tokens may be looked at."""
     operators: Tensor
     """(B, NUM_OPERATORS, rows, n): the n labelled vectors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Mean and deviation of some relation between different vectors, (B, 1, 1) each."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    @classmethod
+    def of(cls, values: Tensor) -> Self:
+        """Measure relations (B, t, t)."""
+        mean, square = _mean_off_diagonal(values), _mean_off_diagonal(values**2)
+        return cls(mean, (square - mean**2).clamp_min(0).sqrt())
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Standardise relations."""
+        return _ratio(values - self.mean, self.deviation).clamp(-FARTHEST, FARTHEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,23 +80,24 @@ class Frame:
     vectors: Tensor
     """The seen vectors, centred and scaled: (B, seen, d_T)."""
     num_labelled: int
-    cosine: tuple[Tensor, Tensor]
-    """Mean and deviation of the cosines between different seen vectors, (B, 1, 1) each."""
+    cosine: Spread
+    """Of the cosines between different seen vectors."""
+    origin_cosine: Spread | None
+    """The same for angles seen from the origin, if these count."""
     distance: Tensor
     """Mean squared distance between different seen vectors, (B, 1, 1)."""
     solutions: Tensor
     """P for each operator: (B, NUM_OPERATORS, n, n)."""
 
     @classmethod
-    def of(cls, features: Tensor, num_labelled: int) -> Self:
+    def of(cls, features: Tensor, num_labelled: int, *, origin: bool = False) -> Self:
         """Measure vectors (B, seen, d_T), of which the first are labelled."""
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
         cosines = _cosines(vectors, vectors)
         distances = _distances(vectors, vectors)
-        mean, square = _mean_off_diagonal(cosines), _mean_off_diagonal(cosines**2)
-        deviation = (square - mean**2).clamp_min(0).sqrt()
         distance = _mean_off_diagonal(distances)
+        from_origin = vectors + scale.centre / scale.scale
         labelled = slice(num_labelled)
         kernels = _kernels(
             cosines[:, labelled, labelled], distances[:, labelled, labelled], distance
@@ -83,7 +106,8 @@ class Frame:
             scale=scale,
             vectors=vectors,
             num_labelled=num_labelled,
-            cosine=(mean, deviation),
+            cosine=Spread.of(cosines),
+            origin_cosine=Spread.of(_cosines(from_origin, from_origin)) if origin else None,
             distance=distance,
             solutions=torch.linalg.inv(kernels + _penalties(kernels)),
         )
@@ -96,7 +120,7 @@ class Frame:
         others = slice(self.num_labelled, None)
         itself = torch.eye(cosines.shape[1], device=cosines.device, dtype=cosines.dtype)
         return Relations(
-            channels=self._channels(cosines, distances, itself.expand_as(cosines)),
+            channels=self._channels(self.vectors, cosines, distances, itself),
             operators=torch.cat(
                 [identity - shares, self._operators(cosines[:, others], distances[:, others])],
                 dim=2,
@@ -105,20 +129,27 @@ class Frame:
 
     def of_queries(self, features: Tensor) -> Relations:
         """Relate other vectors (B, m, d_T) to the seen ones."""
-        cosines, distances = self._products(self.scale(features))
+        vectors = self.scale(features)
+        cosines, distances = self._products(vectors)
         return Relations(
-            channels=self._channels(cosines, distances, torch.zeros_like(cosines)),
+            channels=self._channels(vectors, cosines, distances, torch.zeros_like(cosines)),
             operators=self._operators(cosines, distances),
         )
 
     def _products(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         return _cosines(vectors, self.vectors), _distances(vectors, self.vectors)
 
-    def _channels(self, cosines: Tensor, distances: Tensor, itself: Tensor) -> Tensor:
-        mean, deviation = self.cosine
-        standard = _ratio(cosines - mean, deviation).clamp(-FARTHEST, FARTHEST)
+    def _channels(
+        self, vectors: Tensor, cosines: Tensor, distances: Tensor, itself: Tensor
+    ) -> Tensor:
         far = _ratio(distances, self.distance).clamp_max(FARTHEST / 2)
-        return torch.stack([STRETCH * cosines, standard, -2 * far, STRETCH * itself], dim=1)
+        found = [STRETCH * cosines, self.cosine(cosines), -2 * far]
+        found.append(STRETCH * itself.expand_as(cosines))
+        if self.origin_cosine is not None:
+            centre = self.scale.centre / self.scale.scale
+            angles = _cosines(vectors + centre, self.vectors + centre)
+            found += [STRETCH * angles, self.origin_cosine(angles)]
+        return torch.stack(found, dim=1)
 
     def _operators(self, cosines: Tensor, distances: Tensor) -> Tensor:
         labelled = slice(self.num_labelled)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unitail.nn.relations import NUM_CHANNELS, NUM_OPERATORS, Relations
+from unitail.nn.relations import NUM_OPERATORS, Relations
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.config import RelationalConfig
 
@@ -25,7 +25,7 @@ class Kept:
     labelled_values: Tensor
     """What operators carry from labelled tokens: (B, operators, n, K * value_dim)."""
     weights: Tensor
-    """Of the relations in each head's scores: (B, heads, NUM_CHANNELS)."""
+    """Of the relations in each head's scores: (B, heads, relations)."""
     context: Tensor
     """The summary of the episode: (B, context_dim)."""
     classes: Tensor
@@ -55,10 +55,10 @@ class Block(nn.Module):
         self.belief = nn.Linear(width, 1)
         self.head_values = nn.Linear(width + 2, config.heads * config.value_dim)
         self.operator_values = nn.Linear(width + 2, NUM_OPERATORS * config.value_dim)
-        self.relation_weights = nn.Parameter(torch.empty(config.heads, NUM_CHANNELS))
+        self.relation_weights = nn.Parameter(torch.empty(config.heads, config.relations))
         self.evidence = nn.Linear(width + 1, context)
         self.summary = nn.Linear(context, context)
-        self.gate = nn.Linear(context, config.heads * (NUM_CHANNELS + 1))
+        self.gate = nn.Linear(context, config.heads * (config.relations + 1))
         self.out = nn.Linear((config.heads + NUM_OPERATORS) * config.value_dim, width)
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp_belief = nn.Linear(width, 1)

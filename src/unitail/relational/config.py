@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
+from unitail.nn.relations import NUM_CHANNELS, ORIGIN_CHANNELS
 from unitail.nn.visibility import Visibility
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
@@ -38,6 +39,8 @@ class RelationalConfig:
     """Width of the summary of an episode."""
     features_as: FeaturesAs = FeaturesAs.RELATIONS
     """Through relations alone, or as tokens too."""
+    angles_from_origin: bool = True
+    """Whether angles between features as they are count too, beside those between centred ones."""
     projected_dim: int = 256
     """d_data, the width of the coordinates in the tokens, if they are there."""
     visibility: Visibility = Visibility.ISOLATED
@@ -52,6 +55,11 @@ class RelationalConfig:
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         if kind not in VISIBILITIES:
             raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
+
+    @property
+    def relations(self) -> int:
+        """The number of channels of relations."""
+        return NUM_CHANNELS + ORIGIN_CHANNELS * self.angles_from_origin
 
     @property
     def most_ways(self) -> None:

@@ -57,8 +57,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     passes through the blocks, and is read off as a score, to which the operators' own answers are
     added. Answers are therefore
 
-    - the same under any orthogonal change of the features' coordinates, any shift and any positive
-      scale, whatever the width, where features enter through relations alone (the default);
+    - the same under any orthogonal change of the features' coordinates and any positive scale,
+      whatever the width, where features enter through relations alone (the default); and under
+      any shift, where angles from the origin do not count;
     - renamed when classes are renamed: all classes are treated alike, and there is no table of
       them that could be too short;
     - the same in any order of the support.
@@ -158,7 +159,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def _frame(self, features: Tensor, num_labelled: int) -> Frame:
         """Relate features in at least single precision, whatever the network works in."""
         with torch.autocast(features.device.type, enabled=False):
-            return Frame.of(features, num_labelled)
+            return Frame.of(features, num_labelled, origin=self.config.angles_from_origin)
 
     def _in_precision(self, relations: Relations) -> Relations:
         """Enter the precision of the model."""

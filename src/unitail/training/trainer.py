@@ -182,6 +182,7 @@ class Trainer:
                 "loss": sum(values) / len(values),
                 "share_of_chance": sum(map(_share_of_chance, values, plans)) / len(values),
                 "learning_rate": learning_rate(steps[-1], self.config),
+                "seconds": seconds,
                 "episodes_per_second": sum(plan.episodes for plan in plans) / seconds,
             }
         )

@@ -8,6 +8,7 @@ from unitail.nn.relations import (
     DISTANCE_PENALTY,
     NUM_CHANNELS,
     NUM_OPERATORS,
+    ORIGIN_CHANNELS,
     Frame,
 )
 from unitail.randomness import stream
@@ -67,6 +68,16 @@ def test_shapes_follow_who_is_seen_and_who_is_labelled() -> None:
     assert own.operators.shape == (2, NUM_OPERATORS, 9, 5)
     assert other.channels.shape == (2, NUM_CHANNELS, 4, 9)
     assert other.operators.shape == (2, NUM_OPERATORS, 4, 5)
+
+
+def test_angles_from_the_origin_come_last() -> None:
+    support, query = vectors(7) + 3, vectors(4, seed=1) + 3
+    frame = Frame.of(support, 7, origin=True)
+    channels = frame.of_queries(query).channels
+    assert channels.shape[1] == NUM_CHANNELS + ORIGIN_CHANNELS
+    assert torch.equal(channels[:, :NUM_CHANNELS], Frame.of(support, 7).of_queries(query).channels)
+    cosines = torch.nn.functional.cosine_similarity(query[:, :, None], support[:, None], dim=-1)
+    torch.testing.assert_close(channels[:, NUM_CHANNELS], 4 * cosines)
 
 
 def test_relations_of_a_seen_vector_are_the_same_either_way() -> None:

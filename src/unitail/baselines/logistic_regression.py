@@ -76,9 +76,9 @@ class Objective:
         alike. W is no further from the minimum than the gradient is long, as the penalty alone
         bends the objective by 1.
         """
-        longest = self.rows[:, :1, -1:] * _norm(errors)
-        rounding = torch.finfo(errors.dtype).eps * (1 + self.rows.shape[1] ** 0.5)
-        return ROUNDING * rounding * longest
+        longest: Tensor = self.rows[:, :1, -1:] * _norm(errors)
+        rounding = ROUNDING * torch.finfo(errors.dtype).eps * (1 + self.rows.shape[1] ** 0.5)
+        return longest * float(rounding)
 
     def safe_step(
         self, probabilities: Tensor, slope: Tensor, direction: Tensor, change: Tensor
@@ -183,4 +183,5 @@ def _inner(left: Tensor, right: Tensor) -> Tensor:
 
 def _norm(values: Tensor) -> Tensor:
     """Return the length in each episode, (B, 1, 1)."""
-    return torch.linalg.vector_norm(values, dim=(1, 2), keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(values, dim=(1, 2), keepdim=True)
+    return lengths

@@ -1,0 +1,141 @@
+"""How long a fit and 50 predictions take, beside scikit-learn's classifiers, in one run.
+
+    python bench/latency.py --out results/latency.md
+
+Random Gaussian classes, 1280 wide. Median of several calls after a warm-up; ratios are to logistic
+regression on centred unit features. Importing is timed in fresh interpreters, minus torch's time.
+"""
+
+import argparse
+import functools
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from unitail.estimator.classifier import TailClassifier
+
+SHAPES = ((5, 1), (5, 5), (20, 5), (100, 5))
+WIDTH, QUERIES, MORE = 1280, 50, 1000
+Array = NDArray[np.float32]
+
+
+def task(ways: int, shots: int, seed: int = 0) -> tuple[Array, NDArray[np.int64], Array, Array]:
+    """Return a support, its labels, 50 queries and many more."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(ways, WIDTH))
+    labels = np.repeat(np.arange(ways), shots)
+
+    def noisy(classes: NDArray[np.int64]) -> Array:
+        noise = 3 * rng.normal(size=(len(classes), WIDTH))
+        return (means[classes] + noise).astype(np.float32)
+
+    asked = rng.integers(ways, size=QUERIES + MORE)
+    queries = noisy(asked)
+    return noisy(labels), labels, queries[:QUERIES], queries[QUERIES:]
+
+
+def learners() -> dict[str, Callable[[], Any]]:
+    """Return fresh classifiers by name."""
+    return {
+        "unitail": lambda: TailClassifier(device="cpu"),
+        "LogisticRegression": lambda: make_pipeline(
+            StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
+        ),
+        "NearestCentroid": NearestCentroid,
+    }
+
+
+def median(work: Callable[[], object], repeats: int) -> float:
+    """Return the median time of a call in milliseconds, after one that does not count."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(times)
+
+
+def measure(ways: int, shots: int, repeats: int) -> dict[str, tuple[float, float]]:
+    """Time each learner: fit and 50 answers, and then one more answer among many."""
+    support, labels, queries, more = task(ways, shots)
+    found = {}
+    for name, make in learners().items():
+
+        def work(make: Callable[[], Any] = make) -> object:
+            return make().fit(support, labels).predict(queries)
+
+        fitted = make().fit(support, labels)
+        together = median(work, repeats)
+        each = median(functools.partial(fitted.predict, more), repeats) / MORE
+        found[name] = (together, each)
+    return found
+
+
+def import_milliseconds(module: str, repeats: int = 5) -> float:
+    """Return the median time to import a module in a fresh interpreter."""
+    code = f"import time; t = time.perf_counter(); {module}; print(time.perf_counter() - t)"
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(repeats)
+    ]
+    return 1e3 * statistics.median(float(run.stdout) for run in runs)
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    names = list(learners())
+    lines = [
+        "# Latency on a CPU",
+        "",
+        f"Milliseconds for a fit and {QUERIES} predictions, width {WIDTH}; median of"
+        f" {args.repeats}; in brackets the ratio to LogisticRegression, after the slash the time"
+        f" of one more prediction among {MORE}. {platform.processor() or platform.machine()},"
+        f" {args.threads} threads, torch {torch.__version__}, scikit-learn {sklearn.__version__}.",
+        "Written by",
+        "",
+        "    python " + shlex.join(sys.argv),
+        "",
+        "| task | " + " | ".join(names) + " |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for ways, shots in SHAPES:
+        found = measure(ways, shots, args.repeats)
+        usual = found["LogisticRegression"][0]
+        cells = [f"{ms:.1f} ({ms / usual:.2f}) / {each:.3f}" for ms, each in found.values()]
+        lines.append(f"| {ways}-way {shots}-shot | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    base = import_milliseconds("import torch")
+    whole = import_milliseconds("import torch; from unitail import TailClassifier")
+    lines += [
+        "",
+        f"Import: torch {base:.0f} ms, `from unitail import TailClassifier` {whole - base:.0f} ms"
+        " on top of it.",
+    ]
+    print(lines[-1])
+    args.out.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

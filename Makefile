@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test check format clean
 
 demo: .venv/ok
-	$(BIN)/unitail demo recipes/tiny.toml
+	$(BIN)/unitail demo
 
 test: .venv/ok
 	$(BIN)/pytest

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from unitail.baselines.linear_probe import LinearProbe as LinearProbe
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
+    from unitail.estimator.classifier import TailClassifier as TailClassifier
     from unitail.evaluation.evaluate import evaluate as evaluate
     from unitail.evaluation.evaluate import evaluate_all as evaluate_all
     from unitail.evaluation.protocol import EvaluationProtocol as EvaluationProtocol
@@ -52,6 +53,7 @@ _HOMES = {
     "Query": "framework.episode",
     "Support": "framework.episode",
     "Tail": "tail.model",
+    "TailClassifier": "estimator.classifier",
     "TailConfig": "tail.config",
     "InContextLearner": "learners.in_context",
     "Trainer": "training.trainer",

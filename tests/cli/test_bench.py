@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from known_learners import write_blobs
 from unitail.cli import main
 from unitail.errors import UserError
+from unitail.evaluation.candidates import SHIPPED
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
@@ -54,7 +55,7 @@ def test_the_benchmark_measures_and_reports(folders: Path) -> None:
     for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
         assert word in found.output
     summary = pd.read_csv(folders / "out" / "summary.csv")
-    assert set(summary["learner"]) == {*explicit_learners(), "my_tail"}
+    assert set(summary["learner"]) == {*explicit_learners(), *SHIPPED, "my_tail"}
     assert set(summary["group"]) == {"in-domain, held-out classes", "unseen image domains", "text"}
     tail = summary[summary["learner"] == "my_tail"].set_index("data_set")["outcome"]
     assert set(tail["cub200"]) == {"cannot"}

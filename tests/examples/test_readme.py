@@ -6,22 +6,17 @@ from pathlib import Path
 import pytest
 
 from known_learners import write_blobs
-from unitail.learners.checkpoint import save_model
-from unitail.tail.config import preset
-from unitail.tail.model import Tail
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-SIX_LINES, VALIDITY, EVALUATION = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+FIVE_LINES, VALIDITY, EVALUATION = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_six_lines_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save_model(Tail(preset("tiny")), tmp_path / "runs" / "tiny" / "model")
-    monkeypatch.chdir(tmp_path)
-    exec(SIX_LINES, {})
-    assert re.match(r"accuracy from 15 labels: 0\.\d+", capsys.readouterr().out)
-    assert len([line for line in SIX_LINES.splitlines() if line]) == 6
+def test_the_five_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(FIVE_LINES, {})
+    found = re.match(r"accuracy: (0\.\d+)", capsys.readouterr().out)
+    assert found is not None
+    assert float(found[1]) > 0.8
+    assert len([line for line in FIVE_LINES.splitlines() if line]) == 5
 
 
 def test_the_validity_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

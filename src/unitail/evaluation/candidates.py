@@ -13,8 +13,12 @@ from unitail.files import readable_folder, sha256_of
 from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import FOLDER, fingerprint, load_default
 from unitail.learners.registry import explicit_learners
+from unitail.nn.visibility import Visibility
 
+SHIPPED = {"unitail": Visibility.ISOLATED, "unitail_joint": Visibility.JOINT}
+"""The model that comes with the package, by the names that results use."""
 MODEL_FOLDER = "model"
 """Where a run folder has its model."""
 
@@ -49,11 +53,23 @@ def find_candidates(
     explicit = explicit_learners()
     folders = {path.parent.name: path for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))}
     _check_names(names, explicit, folders, runs)
-    chosen = names or (*explicit, *folders)
-    return [
-        _trained(folders[name], draws, device) if name in folders else _explicit(name, explicit)
-        for name in dict.fromkeys(chosen)
-    ]
+    chosen = names or (*explicit, *SHIPPED, *folders)
+    return [_candidate(name, explicit, folders, draws, device) for name in dict.fromkeys(chosen)]
+
+
+def _candidate(
+    name: str,
+    explicit: dict[str, Inference],
+    folders: dict[str, Path],
+    draws: int,
+    device: torch.device | str,
+) -> Candidate:
+    if name in folders:
+        return _trained(folders[name], draws, device)
+    if name in SHIPPED:
+        learner = InContextLearner(load_default(device), visibility=SHIPPED[name])
+        return Candidate(name, learner, f"{fingerprint()} {SHIPPED[name]}", FOLDER)
+    return _explicit(name, explicit)
 
 
 def explicit_fingerprint(learner: Inference) -> str:
@@ -85,18 +101,19 @@ def _check_names(
     names: Sequence[str], explicit: dict[str, Inference], folders: dict[str, Path], runs: Path
 ) -> None:
     """Refuse names of no learner, and runs with the name of another learner."""
-    both = sorted(set(explicit) & set(folders))
+    own = [*explicit, *SHIPPED]
+    both = sorted(set(own) & set(folders))
     if both:
         raise UserError(
             f"a run in {runs} has the name of another learner",
             got=", ".join(both),
-            allowed="other names than " + ", ".join(explicit),
+            allowed="other names than " + ", ".join(own),
             remedy="Rename the run folder.",
         )
-    unknown = [name for name in names if name not in explicit and name not in folders]
+    unknown = [name for name in names if name not in own and name not in folders]
     if unknown:
         raise UserError(
             "unknown learner",
             got=", ".join(unknown),
-            allowed=", ".join([*explicit, *folders]) + f" (trained ones are in {runs})",
+            allowed=", ".join([*own, *folders]) + f" (trained ones are in {runs})",
         )

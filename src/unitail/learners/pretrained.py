@@ -40,8 +40,9 @@ def has_default() -> bool:
     return (FOLDER / MANIFEST_FILE).exists()
 
 
-def fingerprint(folder: Path = FOLDER) -> str:
+def fingerprint(folder: Path | None = None) -> str:
     """Compare the files with the manifest and return the hash of the weights."""
+    folder = folder or FOLDER
     stated = _read_manifest(folder)
     for name in SEALED:
         path = folder / name

@@ -6,7 +6,7 @@ import pytest
 
 from known_learners import SureOfFirst
 from unitail.errors import UserError
-from unitail.evaluation.candidates import explicit_fingerprint, find_candidates
+from unitail.evaluation.candidates import SHIPPED, explicit_fingerprint, find_candidates
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import explicit_learners
@@ -25,7 +25,7 @@ def runs(tmp_path: Path) -> Path:
 
 def test_all_learners_are_found(runs: Path) -> None:
     found = find_candidates(runs, draws=3)
-    assert [each.name for each in found] == [*explicit_learners(), "first", "second"]
+    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED, "first", "second"]
     assert len({each.fingerprint for each in found}) == len(found)
     trained = found[-1].learner
     assert isinstance(trained, InContextLearner)
@@ -37,12 +37,19 @@ def test_all_learners_are_found(runs: Path) -> None:
 def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
     config = runs / "second" / "model" / "config.json"
     config.write_text(config.read_text().replace("isolated", "joint"))
-    assert [each.name for each in find_candidates(runs) if each.transductive] == ["second"]
+    assert [each.name for each in find_candidates(runs) if each.transductive] == [
+        "unitail_joint",
+        "second",
+    ]
 
 
-def test_without_runs_there_are_the_explicit_ones(tmp_path: Path) -> None:
+def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path) -> None:
     found = find_candidates(tmp_path / "none")
-    assert [each.name for each in found] == list(explicit_learners())
+    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED]
+    isolated, joint = found[-2:]
+    assert isolated.fingerprint != joint.fingerprint
+    assert isolated.run is not None
+    assert (isolated.run / "recipe.json").exists(), "so that what it has seen can be checked"
 
 
 def test_some_can_be_chosen(runs: Path) -> None:

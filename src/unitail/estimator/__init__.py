@@ -1,0 +1,1 @@
+"""The classifier that practitioners use, by scikit-learn's conventions."""

@@ -1,0 +1,235 @@
+"""TailClassifier: in-context learning behind scikit-learn's interface."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unitail.estimator.choices import DEFAULT
+from unitail.estimator.conformal import Conformal
+from unitail.estimator.fitted import FittedSupport
+from unitail.estimator.labels import Labels, check_same_kind, encode
+from unitail.estimator.novelty import Novelty
+from unitail.estimator.options import make_reading
+from unitail.estimator.plan import Plan, Sizes, make_plan
+from unitail.estimator.reduction import Rows
+from unitail.estimator.saving import SavedClassifier, load_classifier, save_classifier
+from unitail.learners.checkpoint import load_model
+from unitail.nn.episode_model import AnyModel
+
+FLOATS = [np.float64, np.float32]
+"""Features of these types are taken as they are, others as the first."""
+USUAL_WIDTH = 1024
+"""The width that a plan is made for if none is known."""
+
+
+class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn from a few labelled vectors in one forward pass of a meta-trained model.
+
+    `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from any encoder
+    and have any width; scale them as you would for nearest neighbours. NaN and infinite values are
+    refused (impute them first); constant columns and equal rows are fine.
+
+    Parameters
+    ----------
+    model
+        "default" for the model that comes with the package, the folder of a model, or a model.
+    visibility
+        Who sees whom. "isolated": every row is answered by itself, so an answer depends on the
+        support and that row alone. "joint": all rows of one call see each other (transduction).
+        Answers then depend on which rows are asked together: use it when you have the whole batch
+        at hand, in which every class occurs, and few labels; not for single rows or streams. Ask
+        for predictions and probabilities of the same rows in calls of the same rows.
+    n_draws
+        How many random draws are averaged, for models that are random; the default model is not.
+    device
+        "auto" (a CUDA device if there is one), "cpu", "cuda", ...
+    random_state
+        Decides the draws and the reduction of large supports, both in `fit`.
+    chunk_size
+        How many isolated rows are answered at once; by default what fits into some hundred MB.
+        It changes speed and memory, not answers.
+    max_support
+        The most rows that the model reads; larger supports are reduced class by class to cluster
+        centres (see `unitail.estimator.reduction`), and so are supports of very many classes. None
+        reads all, whatever the memory it takes.
+    precision
+        "double", "single", or "auto": double for supports of up to 256 rows.
+
+    Attributes
+    ----------
+    classes_
+        The labels, sorted.
+    n_features_in_, feature_names_in_
+        Width, and column names if there were any.
+
+    """
+
+    def __init__(
+        self,
+        model: str | Path | AnyModel = DEFAULT,
+        *,
+        visibility: str = "isolated",
+        n_draws: int = 1,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        chunk_size: int | None = None,
+        max_support: int | None = 4000,
+        precision: str = "auto",
+    ) -> None:
+        self.model = model
+        self.visibility = visibility
+        self.n_draws = n_draws
+        self.device = device
+        self.random_state = random_state
+        self.chunk_size = chunk_size
+        self.max_support = max_support
+        self.precision = precision
+
+    @classmethod
+    def from_checkpoint(cls, folder: Path | str, **params: Any) -> Self:  # noqa: ANN401
+        """Return an unfitted classifier with the model in `folder`, and its visibility."""
+        model = load_model(folder)
+        return cls(model=str(folder), **{"visibility": str(model.visibility), **params})
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803 - scikit-learn's name
+        """Read the labelled rows X (n, d_T) with labels y (n,)."""
+        features, labels = validate_data(self, X, y, dtype=FLOATS, copy=True)
+        # randint, since a RandomState may be shared with others and must move on
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return self._learn(features, encode(labels), seed)
+
+    def add(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
+        """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
+
+        The rows from before are kept, so they need not be given again. The support is read again
+        (and, above `max_support`, reduced again), since what the model makes of a row depends on
+        all others. Draws stay as they were made in `fit`.
+        """
+        check_is_fitted(self)
+        features, labels = validate_data(self, X, y, dtype=FLOATS, reset=False)
+        check_same_kind(self.classes_, labels)
+        known = self._fitted.rows
+        return self._learn(
+            np.concatenate([known.features, features]),
+            encode(np.concatenate([self.classes_[known.class_indices], labels])),
+            self._fitted.reading.seed,
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        """Return the most probable label of each row."""
+        places = self._answer(X).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[places]
+        return chosen
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Return the probability of each class, (m, K), in the order of `classes_`."""
+        return np.exp(self._answer(X))
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Return the logarithm of the probability of each class, (m, K)."""
+        return self._answer(X)
+
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:  # noqa: N803
+        """Return for each row the classes that hold the true one with probability `coverage`.
+
+        A boolean array (m, K) in the order of `classes_`; `set_labels` turns it into labels. Sets
+        are conformal: each support row whose class has another one is left out and asked, and the
+        scores 1 - p(true class) are pooled; above 200 rows, a twentieth is left out at a time. The
+        promise is for the average over supports and rows that come like the support's, not for each
+        class. With few rows it is kept by sets of all classes: 0.9 needs nine rows. If no class has
+        two rows nothing can be left out, and a set is the most probable classes until the model's
+        own probabilities reach the coverage. The most probable class is always in. Rows are
+        answered in isolation, also if `visibility` is "joint".
+        """
+        check_is_fitted(self)
+        features = self._validated(X)
+        return self._conformal(self._fitted.isolated.log_probabilities(features), coverage)
+
+    def set_labels(self, sets: NDArray[np.bool_]) -> list[NDArray[Any]]:
+        """Turn prediction sets (m, K) into the labels in each."""
+        check_is_fitted(self)
+        return [self.classes_[member] for member in sets]
+
+    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        """Return 0 to 1 for each row: the higher, the less it looks like any of the classes.
+
+        It is the quantile of the row's strangeness among the support's own rows, each left out in
+        turn: 0.95 says that about one in twenty rows of the known classes is as strange. It follows
+        from distances alone (see `unitail.estimator.novelty`), not from the model. If no class has
+        two rows, it says how strange a row is among classes that are novel to each other.
+        """
+        check_is_fitted(self)
+        return self._novelty(self._validated(X))
+
+    def plan(
+        self, n_support: int, n_classes: int, n_queries: int, n_features: int | None = None
+    ) -> Plan:
+        """Estimate memory and time of a fit on so many rows and a prediction, without running it.
+
+        Without `n_features`, the width is that of the last fit, or 1024.
+        """
+        sizes = Sizes(
+            support=n_support,
+            classes=n_classes,
+            queries=n_queries,
+            width=getattr(self, "n_features_in_", USUAL_WIDTH)
+            if n_features is None
+            else n_features,
+        )
+        return make_plan(make_reading(self, seed=0), sizes)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the fitted classifier to a folder, without pickle.
+
+        The folder holds all rows, and the model unless it is the shipped one, which is referred to
+        by hash. Labels may be strings, numbers and truth values.
+        """
+        check_is_fitted(self)
+        params = {name: value for name, value in self.get_params().items() if name != "model"}
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = None  # its draws were made
+        names = getattr(self, "feature_names_in_", None)
+        saved = SavedClassifier(
+            rows=self._fitted.rows,
+            classes=self.classes_,
+            seed=self._fitted.reading.seed,
+            parameters=params,
+            feature_names=None if names is None else list(names),
+            model=self._fitted.reading.model,
+        )
+        return save_classifier(saved, Path(path))
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: str | None = None) -> Self:
+        """Read a classifier that `save` wrote; `device` replaces the one it was fitted on."""
+        saved = load_classifier(Path(path))
+        params = saved.parameters if device is None else {**saved.parameters, "device": device}
+        classifier = cls(DEFAULT if saved.model is None else saved.model, **params)
+        classifier.n_features_in_ = saved.rows.features.shape[1]
+        if saved.feature_names is not None:
+            classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        labels = Labels(saved.classes, saved.rows.class_indices)
+        return classifier._learn(saved.rows.features, labels, saved.seed)
+
+    def _learn(self, features: NDArray[Any], labels: Labels, seed: int) -> Self:
+        """Read the support; only what succeeds is remembered."""
+        rows = Rows(features, labels.indices, len(labels.classes))
+        fitted = FittedSupport(rows, make_reading(self, seed))
+        fitted.hypothesis  # noqa: B018 - read now, so that what is wrong shows in `fit`
+        self.classes_ = labels.classes
+        self._fitted, self._conformal = fitted, Conformal(fitted)
+        self._novelty = Novelty(rows, seed)
+        return self
+
+    def _answer(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+        check_is_fitted(self)
+        return self._fitted.log_probabilities(self._validated(X))
+
+    def _validated(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        features: NDArray[Any] = validate_data(self, X, dtype=FLOATS, reset=False)
+        return features

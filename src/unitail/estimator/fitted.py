@@ -1,0 +1,168 @@
+"""A support that is ready to answer: the rows, how they are read, and what was read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unitail.errors import UserError
+from unitail.estimator.choices import Precision, prepared
+from unitail.estimator.reduction import Rows, reduced, support_limit
+from unitail.framework.episode import Support
+from unitail.learners.in_context import InContextHypothesis, InContextLearner
+from unitail.nn.episode_model import AnyModel
+from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.nn.visibility import Visibility
+
+PAIRS_AT_ONCE = 2**21
+"""Query and support rows that are related at once: some hundred MB with the shipped model."""
+STATES_AT_ONCE = 2**17
+"""Queries times classes that are worked on at once."""
+MOST_AT_ONCE = 4096
+
+
+def queries_at_once(num_support: int, ways: int) -> int:
+    """Return how many isolated queries are answered together in bounded memory."""
+    return max(1, min(MOST_AT_ONCE, PAIRS_AT_ONCE // num_support, STATES_AT_ONCE // ways))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """How a support is read: everything but its rows."""
+
+    model: AnyModel | None
+    """None is the shipped model."""
+    device: torch.device
+    precision: Precision
+    visibility: Visibility
+    num_draws: int
+    seed: int
+    chunk_size: int | None
+    max_support: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSupport:
+    """The rows that were given, and the hypothesis that the model makes of them.
+
+    What can be computed again is not pickled, but made anew when first needed.
+    """
+
+    rows: Rows
+    reading: Reading
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "reading": self.reading}
+
+    @cached_property
+    def kept(self) -> Rows:
+        """The rows that the model reads."""
+        limit = support_limit(self.reading.max_support, self.rows.ways)
+        return reduced(self.rows, limit, self.reading.seed)
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """The number type of the computation."""
+        return self.reading.precision.dtype(len(self.kept.class_indices), self.reading.device)
+
+    @cached_property
+    def learner(self) -> InContextLearner:
+        """The learning algorithm."""
+        reading = self.reading
+        return InContextLearner(
+            prepared(reading.model, reading.device, self.dtype),
+            num_draws=reading.num_draws,
+            seed=reading.seed,
+            chunk_size=reading.chunk_size,
+            visibility=reading.visibility,
+        )
+
+    @cached_property
+    def hypothesis(self) -> InContextHypothesis:
+        """What the model made of the support."""
+        kept = self.kept
+        return self.learner.fit(self.support(self.features(kept.features), kept.class_indices))
+
+    @cached_property
+    def isolated(self) -> "FittedSupport":
+        """The same support, asked one query at a time."""
+        if self.reading.visibility.isolates_queries:
+            return self
+        return self.on(self.rows, visibility=Visibility.ISOLATED)
+
+    def on(self, rows: Rows, **changes: Any) -> "FittedSupport":  # noqa: ANN401 - any field
+        """Read other rows in the same way, but for the changes."""
+        return FittedSupport(rows, replace(self.reading, **changes))
+
+    def support(self, features: Tensor, class_indices: NDArray[np.int64]) -> Support:
+        """Build a support of one or more episodes from rows of this one."""
+        indices = torch.from_numpy(class_indices).to(features.device)
+        return Support(
+            features=features.view(-1, *features.shape[-2:]),
+            class_indices=indices.view(-1, features.shape[-2]),
+            ways=self.rows.ways,
+        )
+
+    def features(self, array: NDArray[Any]) -> Tensor:
+        """Bring rows to the model's device and number type.
+
+        In single precision an offset would hide the features, and large ones would overflow: both
+        are taken out before, for models that do so themselves.
+        """
+        rows = torch.from_numpy(array)
+        if self._scale is not None and rows.dtype == torch.float64:
+            rows = self._scale(rows.unsqueeze(0)).squeeze(0)
+        return rows.to(self.reading.device, self.dtype)
+
+    @cached_property
+    def _scale(self) -> FeatureScale | None:
+        if self.dtype == torch.float64 or not ignores_offset(self.learner.model):
+            return None
+        kept = torch.from_numpy(self.kept.features).double().unsqueeze(0)
+        return FeatureScale.of(kept, Normalisation.SUPPORT)
+
+    def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
+        """Answer queries (m, d_T): (m, K)."""
+        answers = [
+            self.hypothesis(self.features(part).unsqueeze(0)) for part in self._parts(queries)
+        ]
+        # In double precision, so that probabilities add up to one as callers expect.
+        whole = torch.cat(answers, dim=1)[0].double().log_softmax(dim=-1)
+        found: NDArray[np.float64] = whole.cpu().numpy()
+        return found
+
+    def _parts(self, queries: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Give the queries that are answered together."""
+        reading = self.reading
+        if reading.visibility.isolates_queries:
+            size = reading.chunk_size or queries_at_once(
+                len(self.kept.class_indices), self.kept.ways
+            )
+        else:
+            size = check_joint_call(len(queries), reading.max_support)
+        for start in range(0, len(queries), size):
+            yield queries[start : start + size]
+
+
+def ignores_offset(model: AnyModel) -> bool:
+    """Tell whether a shift and a scale of all features leave the model's answers as they are."""
+    config = model.config
+    scales = getattr(config, "normalisation", Normalisation.SUPPORT) is Normalisation.SUPPORT
+    return scales and not getattr(config, "angles_from_origin", False)
+
+
+def check_joint_call(num_queries: int, most: int | None) -> int:
+    """Refuse more queries than can see each other in bounded memory."""
+    if most is not None and num_queries > most:
+        raise UserError(
+            "so many rows that see each other do not fit into bounded memory",
+            got=f"{num_queries} rows in one call",
+            allowed=f"at most {most} (max_support), or any number with visibility='isolated'",
+            remedy="Ask for fewer rows in a call, or raise max_support.",
+        )
+    return num_queries

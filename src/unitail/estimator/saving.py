@@ -1,0 +1,134 @@
+"""A fitted classifier as a folder: rows as safetensors, the rest as JSON, no pickle.
+
+A classifier with a model of its own carries that model's files, so its folder is a model folder
+too; one with the shipped model refers to it by hash.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.estimator.reduction import Rows
+from unitail.files import fresh_folder, readable_folder
+from unitail.learners.checkpoint import load_model, write_model
+from unitail.learners.pretrained import fingerprint
+from unitail.nn.episode_model import AnyModel
+
+CLASSIFIER_FILE = "classifier.json"
+ROWS_FILE = "support.safetensors"
+FORMAT = 1
+PLAIN = (str, bool, int, float)
+"""The labels that JSON carries."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SavedClassifier:
+    """All that there is to a fitted classifier."""
+
+    rows: Rows
+    classes: NDArray[Any]
+    seed: int
+    parameters: dict[str, Any]
+    """The constructor's, but for the model."""
+    feature_names: list[str] | None
+    model: AnyModel | None
+    """None is the shipped model."""
+
+
+def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
+    """Write `folder`, replacing what is there only once the new one is complete."""
+    if folder.exists() and not (folder / CLASSIFIER_FILE).exists() and any(folder.iterdir()):
+        raise CannotWrite(
+            f"{folder} holds something else than a classifier",
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:3]),
+            allowed="a new or empty folder, or one with a classifier to replace",
+            remedy="Name another folder.",
+        )
+    table = {
+        "format": FORMAT,
+        "classes": _labels_to_table(saved.classes),
+        "seed": saved.seed,
+        "parameters": saved.parameters,
+        "feature_names": saved.feature_names,
+        "default_model": fingerprint() if saved.model is None else None,
+    }
+    with fresh_folder(folder) as fresh:
+        rows = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in rows.items()}, fresh / ROWS_FILE
+        )
+        (fresh / CLASSIFIER_FILE).write_text(json.dumps(table, indent=2) + "\n")
+        if saved.model is not None:
+            write_model(saved.model.config, saved.model.state_dict(), fresh)
+    return folder
+
+
+def load_classifier(folder: Path) -> SavedClassifier:
+    """Read what `save_classifier` wrote."""
+    folder = readable_folder(folder)
+    try:
+        table = json.loads((folder / CLASSIFIER_FILE).read_text())
+        classes = _labels_from_table(table["classes"])
+        arrays = load_file(folder / ROWS_FILE)
+        saved = SavedClassifier(
+            rows=Rows(arrays["features"], arrays["class_indices"], len(classes)),
+            classes=classes,
+            seed=int(table["seed"]),
+            parameters=dict(table["parameters"]),
+            feature_names=table["feature_names"],
+            model=load_model(folder) if table["default_model"] is None else None,
+        )
+        shipped, version = table["default_model"], table["format"]
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        if isinstance(error, InvalidCheckpoint):
+            raise
+        raise InvalidCheckpoint(
+            f"{folder} does not hold a classifier that can be loaded",
+            got=f"{type(error).__name__}: {error}",
+            allowed=f"a folder with {CLASSIFIER_FILE} and {ROWS_FILE} as `save` writes them",
+            remedy="Save the classifier again, or name another folder.",
+        ) from error
+    _check_version(folder, version, shipped)
+    return saved
+
+
+def _check_version(folder: Path, version: object, shipped: str | None) -> None:
+    """Refuse folders of a later version, and those that another shipped model answered for."""
+    if version != FORMAT:
+        raise InvalidCheckpoint(
+            f"{folder} was written by another version of unitail",
+            got=f"format {version}",
+            allowed=f"format {FORMAT}",
+            remedy="Load it with that version.",
+        )
+    if shipped is not None and shipped != fingerprint():
+        raise InvalidCheckpoint(
+            f"the classifier in {folder} was fitted with another shipped model",
+            got=f"sha256 {shipped}",
+            allowed=f"sha256 {fingerprint()}, that of this version of unitail",
+            remedy="Load it with the version of unitail that saved it, or fit it again.",
+        )
+
+
+def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    strange = [value for value in values if not isinstance(value, PLAIN)]
+    if strange:
+        raise CannotWrite(
+            "labels of this type cannot be saved",
+            got=f"{type(strange[0]).__name__} {strange[0]!r}",
+            allowed="strings, whole numbers, numbers and truth values",
+            remedy="Name the classes by strings before fitting.",
+        )
+    return {"dtype": classes.dtype.str, "values": values}
+
+
+def _labels_from_table(table: dict[str, Any]) -> NDArray[Any]:
+    return np.array(table["values"], dtype=np.dtype(table["dtype"]))

@@ -1,0 +1,36 @@
+"""A small model in the place of the shipped one, so that tests are fast and need no weights."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from unitail.learners import pretrained
+from unitail.learners.checkpoint import save_model
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+
+@pytest.fixture(scope="session")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an untrained model, which starts from ridge regression."""
+    config = replace(PRESETS["tiny"], angles_from_origin=False)  # as in the shipped model
+    folder = save_model(Relational(config), tmp_path_factory.mktemp("weights") / "default")
+    pretrained.write_manifest(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _shipped(
+    request: pytest.FixtureRequest, stand_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ship the stand-in, but for tests that are marked to need the real weights."""
+    if "real_weights" not in request.fixturenames:
+        monkeypatch.setattr(pretrained, "FOLDER", stand_in)
+
+
+@pytest.fixture(scope="session")
+def real_weights() -> None:
+    """Skip where the package has no weights."""
+    if not pretrained.has_default():
+        pytest.skip("this tree has no weights in src/unitail/weights/default yet")

@@ -1,0 +1,124 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.conformal import (
+    ONE_BY_ONE_UP_TO,
+    PARTS,
+    held_out_scores,
+    left_out_parts,
+    prediction_sets,
+    threshold,
+)
+from unitail.estimator.reduction import Rows
+
+
+def rows(shots: list[int], width: int = 4, seed: int = 0, task: int = 0) -> Rows:
+    means = np.random.default_rng(task).normal(size=(len(shots), width))
+    generator = np.random.default_rng([seed, 1])
+    indices = generator.permutation(np.repeat(np.arange(len(shots)), shots))
+    return Rows(means[indices] + generator.normal(size=(len(indices), width)), indices, len(shots))
+
+
+def fitted(shots: list[int], **options: object) -> TailClassifier:
+    support = rows(shots)
+    return TailClassifier(random_state=0, **options).fit(support.features, support.class_indices)
+
+
+def test_the_threshold_has_the_finite_sample_rank() -> None:
+    scores = np.arange(1, 11) / 10
+    assert threshold(scores, 0.9) == 1.0  # ceil(11 * 0.9) = 10
+    assert threshold(scores, 0.5) == 0.6  # ceil(11 * 0.5) = 6
+    assert threshold(scores[:8], 0.9) == math.inf  # ceil(9 * 0.9) = 9 of 8
+    assert threshold(scores[:9], 0.9) == 0.9
+
+
+def test_sets_hold_the_classes_with_scores_up_to_the_threshold() -> None:
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.4, 0.35, 0.25], [0.2, 0.3, 0.5]])
+    scores = np.array([0.1, 0.3, 0.7])
+    sets = prediction_sets(probabilities, scores, 0.75)  # threshold 0.7
+    assert sets.tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+    assert prediction_sets(probabilities, scores, 0.9).all()
+
+
+def test_without_scores_probabilities_are_added_up() -> None:
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+    sets = prediction_sets(probabilities, np.empty(0), 0.8)
+    assert sets.tolist() == [[True, True, False], [False, True, True]]
+
+
+def test_the_most_probable_class_is_always_in() -> None:
+    sets = prediction_sets(np.array([[0.4, 0.6]]), np.array([0.1, 0.1, 0.1]), 0.5)
+    assert sets.tolist() == [[False, True]]
+
+
+def test_every_row_that_can_is_left_out_once() -> None:
+    support = rows([1, 2, 5])
+    parts = left_out_parts(support)
+    assert sorted(np.concatenate(parts)) == sorted(np.flatnonzero(support.class_indices != 0))
+    assert all(len(part) == 1 for part in parts)
+
+
+def test_of_many_rows_a_part_is_left_out_at_a_time() -> None:
+    support = rows([1, 2, 3, ONE_BY_ONE_UP_TO])
+    parts = left_out_parts(support)
+    assert len(parts) == PARTS
+    assert len(np.unique(np.concatenate(parts))) == ONE_BY_ONE_UP_TO + 5
+    for part in parts:
+        left = np.delete(support.class_indices, part)
+        assert set(left) == {0, 1, 2, 3}
+
+
+def test_scores_are_those_of_fits_without_the_row() -> None:
+    classifier = fitted([1, 3, 4])
+    support = classifier._fitted.rows
+    expected = []
+    for place in np.concatenate(left_out_parts(support)):
+        rest = support.take(np.arange(len(support.class_indices)) != place)
+        without = TailClassifier().fit(rest.features, rest.class_indices)
+        probabilities = without.predict_proba(support.features[[place]])[0]
+        expected.append(1 - probabilities[support.class_indices[place]])
+    np.testing.assert_allclose(held_out_scores(classifier._fitted), expected, atol=1e-9)
+
+
+def test_scores_of_a_reduced_support_come_from_rows_that_were_not_read() -> None:
+    classifier = fitted([200, 200], max_support=40)
+    scores = held_out_scores(classifier._fitted)
+    assert len(scores) == 400 // PARTS
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_no_class_with_two_rows_gives_no_scores() -> None:
+    classifier = fitted([1, 1, 1])
+    assert len(held_out_scores(classifier._fitted)) == 0
+    sets = classifier.predict_set(rows([5, 5, 5]).features)
+    assert sets.any(axis=1).all()
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_the_coverage_is_kept(coverage: float) -> None:
+    hits = []
+    for task in range(30):
+        support, asked = rows([8] * 4, seed=0, task=task), rows([50] * 4, seed=1, task=task)
+        classifier = TailClassifier().fit(support.features, support.class_indices)
+        sets = classifier.predict_set(asked.features, coverage)
+        hits.append(sets[np.arange(200), asked.class_indices].mean())
+    assert coverage - 0.02 < np.mean(hits) < coverage + 0.07
+
+
+def test_scores_are_computed_once_and_not_pickled() -> None:
+    classifier = fitted([3, 3])
+    assert classifier._conformal.scores is classifier._conformal.scores
+    again = pickle.loads(pickle.dumps(classifier))
+    assert "scores" not in vars(again._conformal)
+    np.testing.assert_array_equal(again._conformal.scores, classifier._conformal.scores)
+
+
+@pytest.mark.parametrize("coverage", [0, 1, 90])
+def test_a_coverage_out_of_range_is_refused(coverage: float) -> None:
+    with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* between 0 and 1"):
+        fitted([3, 3]).predict_set(np.zeros((1, 4)), coverage)

@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import small_model
+from numpy.typing import NDArray
+
+from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.saving import CLASSIFIER_FILE, ROWS_FILE
+from unitail.learners import pretrained
+from unitail.learners.checkpoint import load_model, save_model
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+GENERATOR = np.random.default_rng(0)
+X, Q = GENERATOR.normal(size=(6, 3)), GENERATOR.normal(size=(4, 3))
+Y = np.array([0, 1, 2, 0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["b", "ä", "ccc"]),
+        np.array(["x", "y", "z"], dtype=object),
+        np.array([3, 1, 2], dtype=np.int16),
+        np.array([0.0, 1.0, 2.0], dtype=np.float32),
+        np.array([True, False, True]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_loaded_classifier_answers_as_the_saved_one(
+    labels: NDArray[Any], dtype: type[np.floating], tmp_path: Path
+) -> None:
+    classifier = TailClassifier(random_state=1).fit(X.astype(dtype), labels[Y])
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    assert loaded.classes_.dtype == classifier.classes_.dtype
+    np.testing.assert_array_equal(loaded.classes_, classifier.classes_)
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    np.testing.assert_array_equal(loaded.novelty(Q), classifier.novelty(Q))
+    assert loaded.get_params() == classifier.get_params()
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {CLASSIFIER_FILE, ROWS_FILE}
+
+
+def test_a_model_of_ones_own_is_saved_too(tmp_path: Path) -> None:
+    classifier = TailClassifier(
+        small_model().float(), n_draws=2, random_state=np.random.RandomState(3)
+    ).fit(X, Y)
+    folder = classifier.save(tmp_path / "saved")
+    loaded = TailClassifier.load(str(folder))
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    assert loaded.random_state is None
+    assert load_model(folder).config == small_model().config
+    again = TailClassifier.load(loaded.save(folder))  # over the old one
+    np.testing.assert_array_equal(again.predict_proba(Q), classifier.predict_proba(Q))
+
+
+def test_a_loaded_classifier_takes_more_examples(tmp_path: Path) -> None:
+    classifier = TailClassifier(small_model(), random_state=0).fit(X, Y)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    np.testing.assert_allclose(
+        loaded.add(Q, [3] * 4).predict_proba(X), classifier.add(Q, [3] * 4).predict_proba(X)
+    )
+
+
+def test_column_names_are_kept(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    loaded = TailClassifier.load(TailClassifier().fit(frame, Y).save(tmp_path / "saved"))
+    assert list(loaded.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.predict(frame[["b", "a", "c"]])
+
+
+def test_another_device_may_be_asked_for(tmp_path: Path) -> None:
+    folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
+    assert TailClassifier.load(folder, device="cpu").device == "cpu"
+
+
+def test_labels_that_json_cannot_carry_are_refused(tmp_path: Path) -> None:
+    days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="datetime64[D]")
+    classifier = TailClassifier().fit(X, days[Y])
+    with pytest.raises(CannotWrite, match=r"got date .*; allowed: strings, whole numbers"):
+        classifier.save(tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+
+
+def test_other_folders_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(CannotWrite, match=r"something else than a classifier: got thesis\.tex"):
+        TailClassifier().fit(X, Y).save(tmp_path)
+
+
+def test_a_folder_without_a_classifier_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidCheckpoint, match=r"does not hold a classifier .*FileNotFoundError"):
+        TailClassifier.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", [CLASSIFIER_FILE, ROWS_FILE, "model.safetensors"])
+def test_a_damaged_folder_is_refused(name: str, tmp_path: Path) -> None:
+    folder = TailClassifier(small_model(), random_state=0).fit(X, Y).save(tmp_path / "saved")
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InvalidCheckpoint, match="can"):
+        TailClassifier.load(folder)
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
+    folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
+    table = json.loads((folder / CLASSIFIER_FILE).read_text())
+    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 2}))
+    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 2"):
+        TailClassifier.load(folder)
+
+
+def test_another_shipped_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
+    other = save_model(Relational(PRESETS["tiny"], seed=9), tmp_path / "default")
+    pretrained.write_manifest(other)
+    monkeypatch.setattr(pretrained, "FOLDER", other)
+    with pytest.raises(InvalidCheckpoint, match="was fitted with another shipped model"):
+        TailClassifier.load(folder)

@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from unitail.errors import InvalidCheckpoint
+from unitail.learners import pretrained
+from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_model
+from unitail.learners.pretrained import (
+    MANIFEST_FILE,
+    fingerprint,
+    has_default,
+    load_default,
+    write_manifest,
+)
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Ship an untrained model."""
+    shipped = save_model(Relational(PRESETS["tiny"]), tmp_path / "default")
+    write_manifest(shipped)
+    monkeypatch.setattr(pretrained, "FOLDER", shipped)
+    return shipped
+
+
+def test_the_model_is_loaded_once_for_each_number_type(folder: Path) -> None:
+    single, double = load_default(), load_default("cpu", torch.float64)
+    assert load_default(torch.device("cpu")) is single
+    assert next(single.parameters()).dtype == torch.float32
+    assert next(double.parameters()).dtype == torch.float64
+    assert not single.training
+    assert not any(weight.requires_grad for weight in single.parameters())
+
+
+def test_weights_are_known_by_their_hash(folder: Path) -> None:
+    assert has_default()
+    assert len(fingerprint()) == 64
+    assert fingerprint() == fingerprint(folder)
+
+
+@pytest.mark.parametrize("name", [CONFIG_FILE, WEIGHTS_FILE])
+def test_damaged_files_are_refused(name: str, folder: Path) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[-1] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(InvalidCheckpoint, match=rf"{name} is damaged: .*Install unitail again"):
+        load_default()
+    (folder / name).unlink()
+    with pytest.raises(InvalidCheckpoint, match="got no such file"):
+        load_default()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"sha256": 3}', "{}"])
+def test_a_damaged_manifest_is_refused(content: str, folder: Path) -> None:
+    (folder / MANIFEST_FILE).write_text(content)
+    with pytest.raises(InvalidCheckpoint, match=r"its manifest is damaged: got .*Error"):
+        load_default()
+
+
+def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "default")
+    assert not has_default()
+    with pytest.raises(InvalidCheckpoint, match=r"shipped model cannot be found.*TailClassifier\("):
+        load_default()
+
+
+@pytest.mark.skipif(not has_default(), reason="no weights in src/unitail/weights/default yet")
+def test_the_shipped_weights_are_whole_and_small() -> None:
+    assert load_default().config.most_ways is None
+    size = sum(path.stat().st_size for path in pretrained.FOLDER.iterdir())
+    assert size < 20 * 2**20

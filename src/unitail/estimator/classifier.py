@@ -138,9 +138,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return for each row the classes that hold the true one with probability `coverage`.
 
         A boolean array (m, K) in the order of `classes_`; `set_labels` turns it into labels. Sets
-        are conformal: each support row whose class has another one is left out and asked, and the
-        scores 1 - p(true class) are pooled; above 200 rows, a twentieth is left out at a time. The
-        promise is for the average over supports and rows that come like the support's, not for each
+        are conformal: each support row whose class has another one is left out and asked, together
+        with one of every other class (or a twentieth of them, if there are more than twenty), and
+        the scores 1 - p(true class) are pooled. The promise is for the average over supports and rows that come like the support's, not for each
         class. With few rows it is kept by sets of all classes: 0.9 needs nine rows. If no class has
         two rows nothing can be left out, and a set is the most probable classes until the model's
         own probabilities reach the coverage. The most probable class is always in. Rows are

@@ -4,6 +4,9 @@ Every row that can be left out of the support is asked as a query of the rest. I
 1 - p(true class). With the n scores, the set of a query is {k : 1 - p_k <= q}, where q is the
 ceil((n + 1) coverage)-th smallest score; where there are not so many, q is infinite and the set
 holds all classes. A row alone in its class cannot be left out: without it the class is unknown.
+
+One row of every class is left out at a time. Leaving out single rows would take K times as many
+readings, and put each row at a disadvantage: its class alone would be short of an example.
 """
 
 import math
@@ -19,12 +22,12 @@ from unitail.configuration import require
 from unitail.estimator.fitted import FittedSupport
 from unitail.estimator.reduction import Rows
 
-ONE_BY_ONE_UP_TO = 200
-"""So many rows are left out one by one; of more, a part at a time."""
-PARTS = 20
-"""The parts that larger supports are left out in."""
+MOST_PARTS = 20
+"""The parts that a support is left out in; classes of more rows leave several out at a time."""
 PAIRS_AT_ONCE = 2**20
 """Pairs of support rows that are read at once where many supports are read together."""
+STATES_AT_ONCE = 2**17
+"""The same for support rows times classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +66,12 @@ def held_out_scores(fitted: FittedSupport) -> NDArray[np.float64]:
 
 def left_out_parts(rows: Rows) -> list[NDArray[np.int64]]:
     """Deal the rows of classes with two or more into parts that each leave every class a row."""
+    count = min(int(rows.shots.max()), MOST_PARTS)
     order = np.argsort(rows.class_indices, kind="stable")
-    dealt = order[rows.shots[rows.class_indices[order]] > 1]
-    count = len(dealt) if len(dealt) <= ONE_BY_ONE_UP_TO else PARTS
-    return [dealt[place::count] for place in range(count)]
+    ranks = np.concatenate([np.arange(shots) for shots in rows.shots])  # within the class
+    several = rows.shots[rows.class_indices[order]] > 1
+    parts = (order[several & (ranks % count == place)] for place in range(count))
+    return [part for part in parts if len(part)]
 
 
 def threshold(scores: NDArray[np.float64], coverage: float) -> float:
@@ -97,7 +102,8 @@ def prediction_sets(
 
 def _groups(rows: Rows, parts: list[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
     """Put parts of the same size together, as many as fit into bounded memory: (B, size)."""
-    most = max(1, PAIRS_AT_ONCE // len(rows.class_indices) ** 2)
+    count = len(rows.class_indices)
+    most = max(1, min(PAIRS_AT_ONCE // count**2, STATES_AT_ONCE // (count * rows.ways)))
     for size in sorted({len(part) for part in parts}):
         same = np.stack([part for part in parts if len(part) == size])
         yield from np.split(same, range(most, len(same), most))

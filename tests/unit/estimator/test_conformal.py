@@ -7,8 +7,7 @@ import pytest
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.conformal import (
-    ONE_BY_ONE_UP_TO,
-    PARTS,
+    MOST_PARTS,
     held_out_scores,
     left_out_parts,
     prediction_sets,
@@ -56,39 +55,41 @@ def test_the_most_probable_class_is_always_in() -> None:
     assert sets.tolist() == [[False, True]]
 
 
-def test_every_row_that_can_is_left_out_once() -> None:
+def test_every_row_that_can_is_left_out_once_with_one_of_every_class() -> None:
     support = rows([1, 2, 5])
     parts = left_out_parts(support)
     assert sorted(np.concatenate(parts)) == sorted(np.flatnonzero(support.class_indices != 0))
-    assert all(len(part) == 1 for part in parts)
+    classes = [sorted(support.class_indices[part]) for part in parts]
+    assert classes == [[1, 2], [1, 2], [2], [2], [2]]
 
 
-def test_of_many_rows_a_part_is_left_out_at_a_time() -> None:
-    support = rows([1, 2, 3, ONE_BY_ONE_UP_TO])
+def test_of_many_rows_several_are_left_out_at_a_time() -> None:
+    support = rows([1, 2, 3, 10 * MOST_PARTS])
     parts = left_out_parts(support)
-    assert len(parts) == PARTS
-    assert len(np.unique(np.concatenate(parts))) == ONE_BY_ONE_UP_TO + 5
+    assert len(parts) == MOST_PARTS
+    assert len(np.unique(np.concatenate(parts))) == 10 * MOST_PARTS + 5
     for part in parts:
         left = np.delete(support.class_indices, part)
         assert set(left) == {0, 1, 2, 3}
 
 
-def test_scores_are_those_of_fits_without_the_row() -> None:
+def test_scores_are_those_of_fits_without_the_rows() -> None:
     classifier = fitted([1, 3, 4])
     support = classifier._fitted.rows
-    expected = []
-    for place in np.concatenate(left_out_parts(support)):
-        rest = support.take(np.arange(len(support.class_indices)) != place)
+    expected: list[float] = []
+    for part in sorted(left_out_parts(support), key=len):
+        rest = support.take(np.delete(np.arange(len(support.class_indices)), part))
         without = TailClassifier().fit(rest.features, rest.class_indices)
-        probabilities = without.predict_proba(support.features[[place]])[0]
-        expected.append(1 - probabilities[support.class_indices[place]])
+        probabilities = without.predict_proba(support.features[part])
+        right = probabilities[np.arange(len(part)), support.class_indices[part]]
+        expected.extend(1 - right)
     np.testing.assert_allclose(held_out_scores(classifier._fitted), expected, atol=1e-9)
 
 
 def test_scores_of_a_reduced_support_come_from_rows_that_were_not_read() -> None:
     classifier = fitted([200, 200], max_support=40)
     scores = held_out_scores(classifier._fitted)
-    assert len(scores) == 400 // PARTS
+    assert len(scores) == 400 // MOST_PARTS
     assert ((scores >= 0) & (scores <= 1)).all()
 
 

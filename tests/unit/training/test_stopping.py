@@ -1,5 +1,6 @@
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +16,15 @@ def test_a_signal_is_remembered_and_nothing_else_happens(number: signal.Signals)
         assert stop.signal is number
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt, also where the tests run in the background and it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_the_second_signal_ends_at_once() -> None:
     with StopRequest():
         os.kill(os.getpid(), signal.SIGINT)

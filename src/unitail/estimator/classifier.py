@@ -58,7 +58,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         centres (see `unitail.estimator.reduction`), and so are supports of very many classes. None
         reads all, whatever the memory it takes.
     precision
-        "double", "single", or "auto": double for supports of up to 256 rows.
+        "double", "single", or "auto": double for supports of up to 256 rows. In double precision
+        the order of rows, and which are asked together, change nothing; in single precision they
+        move probabilities by about 1e-5.
 
     Attributes
     ----------
@@ -140,11 +142,12 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A boolean array (m, K) in the order of `classes_`; `set_labels` turns it into labels. Sets
         are conformal: each support row whose class has another one is left out and asked, together
         with one of every other class (or a twentieth of them, if there are more than twenty), and
-        the scores 1 - p(true class) are pooled. The promise is for the average over supports and rows that come like the support's, not for each
-        class. With few rows it is kept by sets of all classes: 0.9 needs nine rows. If no class has
-        two rows nothing can be left out, and a set is the most probable classes until the model's
-        own probabilities reach the coverage. The most probable class is always in. Rows are
-        answered in isolation, also if `visibility` is "joint".
+        the scores 1 - p(true class) are pooled. The promise is for the average over supports and
+        rows that come like the support's, not for each class. With few rows it is kept by sets of
+        all classes: 0.9 needs nine rows. If no class has two rows nothing can be left out, and a
+        set is the most probable classes until the model's own probabilities reach the coverage.
+        The most probable class is always in. Rows are answered in isolation, also if `visibility`
+        is "joint".
         """
         check_is_fitted(self)
         features = self._validated(X)

@@ -8,12 +8,9 @@ import torch
 from unitail.configuration import require
 from unitail.estimator.choices import prepared
 from unitail.estimator.fitted import Reading, check_joint_call, queries_at_once
-from unitail.estimator.reduction import class_quota, support_limit
+from unitail.estimator.reduction import ROUNDS, class_quota, support_limit
 from unitail.estimator.rehearsal import Cost, Speed, rehearse, speed_of
 from unitail.nn.episode_model import AnyModel
-
-CLUSTERING_ROUNDS = 10
-"""How often each row is compared with each cluster centre, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,5 +112,5 @@ def _memory(draws: int, sizes: Sizes, model: AnyModel, read: Cost, answer: Cost)
 
 def _clustering_seconds(sizes: Sizes, kept: int, speed: Speed) -> float:
     centres = kept / sizes.classes
-    operations = 2 * CLUSTERING_ROUNDS * sizes.support * centres * sizes.width
+    operations = 2 * ROUNDS * sizes.support * centres * sizes.width
     return operations / speed.operations

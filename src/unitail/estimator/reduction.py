@@ -3,8 +3,8 @@ r"""Supports that are too large to be read, made smaller class by class.
 The model relates every row to every other, so reading costs n² memory, and n K for the states of K
 classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
 limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
-the quota is replaced by the centres of as many clusters (mini-batch k-means), which cover it better
-than as many of its rows would. Class frequencies above the quota are thereby forgotten.
+the quota is replaced by the centres of as many clusters (k-means), which cover it better than
+as many of its rows would. Class frequencies above the quota are thereby forgotten.
 """
 
 import warnings
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from unitail.errors import TooManyClasses
 
+ROUNDS = 10
+"""Of k-means, at most."""
 MOST_STATES = 2**21
 """The most rows times classes that are read: about 5 GB with the shipped model."""
 
@@ -84,21 +86,14 @@ def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
 
 def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
     """Return the centres of at most `count` clusters; fewer if there are fewer different rows."""
-    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    if count == 1:
-        mean: NDArray[Any] = features.mean(axis=0, keepdims=True)
-        return mean
-    clusters = MiniBatchKMeans(
-        count, random_state=seed, n_init=1, max_iter=20, batch_size=max(1024, 2 * count)
-    )
+    # Choosing the first centres with care (k-means++) would take far longer than all the rest, and
+    # with so many of them hardly helps.
+    clusters = KMeans(count, init="random", n_init=1, max_iter=ROUNDS, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        labels = clusters.fit(features).labels_
-    sums = np.zeros((count, features.shape[1]))
-    np.add.at(sums, labels, features)
-    sizes = np.bincount(labels, minlength=count)
-    used = sizes > 0
-    found: NDArray[Any] = (sums[used] / sizes[used, None]).astype(features.dtype)
+        clusters.fit(features)
+    found: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
     return found

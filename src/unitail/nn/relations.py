@@ -109,7 +109,7 @@ class Frame:
             cosine=Spread.of(cosines),
             origin_cosine=Spread.of(_cosines(from_origin, from_origin)) if origin else None,
             distance=distance,
-            solutions=torch.linalg.inv(kernels + _penalties(kernels)),
+            solutions=_inverse(kernels + _penalties(kernels)),
         )
 
     def of_itself(self) -> Relations:
@@ -161,6 +161,16 @@ def _kernels(cosines: Tensor, distances: Tensor, distance: Tensor) -> Tensor:
     """Stack the kernel of each operator: (B, NUM_OPERATORS, rows, n)."""
     near = torch.exp(-_ratio(distances, distance))
     return torch.stack([*[cosines] * len(COSINE_PENALTIES), near], dim=1)
+
+
+def _inverse(matrices: Tensor) -> Tensor:
+    """Invert positive definite matrices.
+
+    Not by `torch.linalg.inv`: on a CPU its batches of more than about 150 rows come out wrong with
+    several threads (pytorch issues 141358 and 142815).
+    """
+    identity = torch.eye(matrices.shape[-1], device=matrices.device, dtype=matrices.dtype)
+    return torch.cholesky_solve(identity.expand_as(matrices), torch.linalg.cholesky(matrices))
 
 
 def _penalties(kernels: Tensor) -> Tensor:

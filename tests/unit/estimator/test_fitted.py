@@ -1,4 +1,7 @@
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -64,3 +67,29 @@ def test_queries_are_answered_in_bounded_memory() -> None:
     assert queries_at_once(4000, 10) == PAIRS_AT_ONCE // 4000
     assert queries_at_once(1000, 1000) == STATES_AT_ONCE // 1000
     assert queries_at_once(10**9, 2) == 1
+
+
+def test_threads_do_not_change_answers(stand_in: Path) -> None:
+    script = """
+import sys
+import numpy as np
+import torch
+from unitail.estimator.classifier import TailClassifier
+
+generator = np.random.default_rng(0)
+y = np.repeat(np.arange(5), 60)
+X = 2 * np.eye(5)[y] + generator.normal(size=(300, 5))
+answers = []
+for threads in (1, 2):
+    torch.set_num_threads(threads)
+    answers.append(TailClassifier(sys.argv[1], device="cpu").fit(X, y).predict_proba(X[:50]))
+print(np.abs(answers[0] - answers[1]).max())
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", script, str(stand_in)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,  # the fault may also hang
+    )
+    assert float(found.stdout.split()[-1]) < 1e-4

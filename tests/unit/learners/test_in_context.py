@@ -138,3 +138,14 @@ def test_another_seed_is_another_learner_with_the_same_weights() -> None:
 def test_answers_may_be_changed_in_place() -> None:
     answers = InContextLearner(small_model()).infer(EPISODE.support, EPISODE.query.features)
     assert answers.add_(1).shape == (2, 5, 3)
+
+
+def test_a_learner_may_ask_for_another_visibility_than_the_models() -> None:
+    model = small_model(visibility=Visibility.JOINT)
+    learner = InContextLearner(model, visibility=Visibility.ISOLATED).with_seed(0)
+    features = EPISODE.query.features
+    together = learner.infer(EPISODE.support, features)
+    alone = learner.infer(EPISODE.support, features[:, :1])
+    torch.testing.assert_close(alone, together[:, :1])
+    joint = InContextLearner(model).infer(EPISODE.support, features)
+    assert not torch.allclose(joint, together)

@@ -57,6 +57,36 @@ class CannotWrite(UserError):
     remedy = "Free some room or name another folder; what was saved before is intact."
 
 
+class MissingExtra(UserError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, extra: str, reason: str) -> None:
+        super().__init__(
+            f"{package} is not installed",
+            got=reason,
+            allowed=f"the packages of the extra '{extra}'",
+            remedy=f"Run `pip install 'unitail[{extra}]'`.",
+        )
+
+
+class Unreadable(UserError):
+    """An item (a file, an image, a text, a sound) cannot be decoded; commands list and skip it."""
+
+    remedy = "Mend or remove the item."
+
+
+class UnknownEncoder(UserError):
+    """There is no encoder of that name here, or it does not take such items."""
+
+    remedy = "Name another encoder, or the folder of a model that was downloaded before."
+
+
+class InvalidSource(UserError):
+    """A folder or table of examples does not hold what was asked for."""
+
+    remedy = "Name another folder or table."
+
+
 class NonFiniteLoss(UserError):
     """Training met a loss that is NaN or infinite; the last good checkpoint is kept."""
 

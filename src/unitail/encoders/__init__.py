@@ -1,0 +1,1 @@
+"""Frozen encoders: files and objects of any modality to feature vectors."""

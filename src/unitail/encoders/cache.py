@@ -1,0 +1,119 @@
+"""Vectors that were computed before, on disk, by encoder and content."""
+
+import os
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from unitail.encoders.vector_file import EncoderCount, Vector, VectorFile
+from unitail.errors import CannotWrite, InvalidConfig
+
+FOLDER_VARIABLE, LIMIT_VARIABLE = "UNITAIL_CACHE", "UNITAIL_CACHE_BYTES"
+DEFAULT_LIMIT = 2 * 1024**3
+"""2 GiB: some 350,000 vectors of width 1280."""
+FILE = "features-1.sqlite"
+"""The number is that of the tables' layout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheInfo:
+    """What a cache holds."""
+
+    folder: Path
+    entries: int
+    bytes: int
+    """On the disk."""
+    limit: int
+    encoders: tuple[EncoderCount, ...]
+
+
+class FeatureCache:
+    """Vectors by the encoder's fingerprint and the content's hash; least recently used give way.
+
+    A cache that cannot be used costs time, never an answer: what went wrong is kept in `trouble`,
+    and the work goes on without it. Several processes may use one folder at once.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT) -> None:
+        self.folder, self.limit_bytes = folder, limit_bytes
+        self.trouble: str | None = None
+        """One sentence for users, if something went wrong; nothing is put in from then on."""
+        self._file = VectorFile(folder / FILE)
+
+    def get_many(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, Vector]:
+        """Return those that are there; a damaged one is not."""
+        found: dict[str, Vector] = {}
+        with self._tolerant():
+            found = self._file.read(fingerprint, list(hashes))
+        return found
+
+    def put_many(self, fingerprint: str, vectors: Mapping[str, Vector], *, name: str = "") -> None:
+        """Keep vectors; `name` is what `info` will call the encoder."""
+        if vectors and self.limit_bytes > 0 and self.trouble is None:
+            with self._tolerant():
+                self._file.write(fingerprint, name, vectors, self.limit_bytes)
+
+    def info(self) -> CacheInfo:
+        """Count what is there."""
+        counts: list[EncoderCount] = []
+        with self._tolerant():
+            counts = self._file.count()
+        return CacheInfo(
+            folder=self.folder,
+            entries=sum(count.entries for count in counts),
+            bytes=self._file.bytes,
+            limit=self.limit_bytes,
+            encoders=tuple(counts),
+        )
+
+    def clear(self, fingerprint: str | None = None) -> int:
+        """Remove the vectors of one encoder, or all; return how many there were."""
+        try:
+            return self._file.remove(fingerprint)
+        except (OSError, sqlite3.Error) as error:
+            raise CannotWrite(
+                f"the feature cache in {self.folder} could not be cleared",
+                got=str(error),
+                allowed="a folder that can be written to",
+                remedy="Make it writable, or remove it by hand.",
+            ) from error
+
+    @contextmanager
+    def _tolerant(self) -> Iterator[None]:
+        """Remember what goes wrong, and go on."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            self.trouble = f"the feature cache in {self.folder} cannot be used: {error}"
+
+
+def default_cache() -> FeatureCache:
+    """Return the user's cache: in UNITAIL_CACHE or `user_folder`, up to UNITAIL_CACHE_BYTES."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    limit = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_LIMIT)
+    if not limit.isdecimal():
+        raise InvalidConfig(
+            f"the environment variable {LIMIT_VARIABLE} is not a size",
+            got=repr(limit),
+            allowed="a whole number of bytes; 0 keeps nothing",
+            remedy="Correct the variable or remove it.",
+        )
+    return FeatureCache(Path(folder) if folder else user_folder(), int(limit))
+
+
+def user_folder() -> Path:
+    """Return where the system wants a user's caches to be."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir()) / "unitail-cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "unitail"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "unitail"
+    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (told if told.is_absolute() else home / ".cache") / "unitail"

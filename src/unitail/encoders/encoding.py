@@ -1,0 +1,200 @@
+"""Many items to vectors: what was encoded before is looked up, the rest is read and embedded.
+
+Threads read items while the batch before is embedded, and every batch is cached at once, so that a
+run that is broken off keeps what it has done.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.configuration import require
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.content import content_hash
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.errors import Unreadable, UserError
+
+READERS = 8
+"""Threads that read items: decoders let go of Python's lock, and disks answer several at once."""
+WINDOW = 1024
+"""Items that are looked up together."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item that has no vector."""
+
+    place: int
+    """Its place among the items."""
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Encoded:
+    """The vectors of some items."""
+
+    features: NDArray[np.float32]
+    """(n_read, d_T), in the order of the items."""
+    kept: NDArray[np.int64]
+    """The places of the items that these are the vectors of, (n_read,)."""
+    unreadable: tuple[Failure, ...]
+    """The other items, in their order."""
+    num_cached: int
+    """How many of the vectors had been computed before."""
+
+
+def encode_items(
+    encoder: Encoder[Any],
+    items: Sequence[object],
+    *,
+    cache: FeatureCache | None = None,
+    batch_size: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> Encoded:
+    """Return the vectors of all items that can be read, and say why the others cannot.
+
+    Items of equal content are encoded once. A string is a text for encoders of text, the name of a
+    file for others. `on_progress` is told how many items are finished so far, readable or not.
+    What is wrong with the cache is in `cache.trouble`.
+    """
+    size = encoder.batch_size if batch_size is None else batch_size
+    require(size >= 1, "batch_size", got=size, allowed="1 or more")
+    known = _Known(encoder, cache)
+    keys: list[str] = []
+    with ThreadPoolExecutor(READERS) as pool:
+        for start in range(0, len(items), WINDOW):
+            window = [_item(encoder, item) for item in items[start : start + WINDOW]]
+            # An image in memory may be there twice, and is not safe to load in two threads.
+            files = all(isinstance(item, Path) for item in window)
+            each = pool.map if files else map
+            new = list(each(known.key, range(start, start + len(window)), window))
+            keys += new
+            for _ in _find(known, dict(zip(new, window, strict=True)), size, pool):
+                if on_progress is not None:
+                    on_progress(start + sum(key in known for key in new))
+    return known.assemble(keys)
+
+
+def _item(encoder: Encoder[Any], item: object) -> object:
+    is_name = isinstance(item, str) and encoder.modality is not Modality.TEXT
+    return Path(str(item)) if is_name else item
+
+
+def _find(
+    known: "_Known", items: Mapping[str, object], size: int, pool: ThreadPoolExecutor
+) -> Iterator[None]:
+    """Find the vectors of items by content, pausing whenever some more are known."""
+    known.look_up([key for key in items if key not in known])
+    yield
+    missing = [key for key in items if key not in known]
+    batches = [missing[start : start + size] for start in range(0, len(missing), size)]
+    ahead: list[dict[str, Future[Any]]] = []
+    for batch in batches:
+        ahead.append({key: pool.submit(known.read, key, items[key]) for key in batch})
+        if len(ahead) > 1:  # this batch is read while the one before is embedded
+            known.embed(ahead.pop(0))
+            yield
+    for last in ahead:
+        known.embed(last)
+        yield
+
+
+class _Known:
+    """What is known of contents, each called by its hash: a vector, or why there is none."""
+
+    def __init__(self, encoder: Encoder[Any], cache: FeatureCache | None) -> None:
+        self._encoder, self._cache = encoder, cache
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._reasons: dict[str, str] = {}
+        self._cached: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._vectors or key in self._reasons
+
+    def key(self, place: int, item: object) -> str:
+        """Return the hash of an item, or a name for one that has none."""
+        try:
+            return content_hash(item)
+        except Unreadable as error:
+            key = f"item {place}"
+            self._reasons[key] = _reason(error)
+            return key
+
+    def look_up(self, keys: Sequence[str]) -> None:
+        """Take what the cache has."""
+        if self._cache is not None:
+            found = self._cache.get_many(self._encoder.fingerprint, keys)
+            shape = (self._encoder.width,)
+            fitting = {key: row for key, row in found.items() if row.shape == shape}
+            self._vectors.update(fitting)
+            self._cached.update(fitting)
+
+    def read(self, key: str, item: object) -> Any:  # noqa: ANN401 - as the encoder decodes it
+        """Decode an item."""
+        decoded = self._encoder.read(item)
+        # Else the vector of the new content would be cached as that of the old one.
+        if isinstance(item, Path) and content_hash(item) != key:
+            raise Unreadable(
+                f"{item} changed while it was read", got="another content", allowed="a file at rest"
+            )
+        return decoded
+
+    def embed(self, batch: Mapping[str, Future[Any]]) -> None:
+        """Wait until a batch is decoded, embed what could be, and cache it."""
+        decoded = {}
+        for key, future in batch.items():
+            try:
+                decoded[key] = future.result()
+            except Unreadable as error:
+                self._reasons[key] = _reason(error)
+            except OSError as error:
+                self._reasons[key] = f"cannot be read: got {error}"
+        if decoded:
+            self._keep(decoded, self._encoder.embed(list(decoded.values())))
+
+    def _keep(self, keys: Mapping[str, object], rows: NDArray[np.float32]) -> None:
+        """Remember the vectors of one batch; those that no learner would take are none."""
+        _check_shape(self._encoder, rows, len(keys))
+        found = {key: row for key, row in zip(keys, rows, strict=True) if np.isfinite(row).all()}
+        self._vectors.update(found)
+        strange = f"{self._encoder.name} gave values that are not finite"
+        self._reasons.update(dict.fromkeys(keys.keys() - found.keys(), strange))
+        if self._cache is not None:
+            self._cache.put_many(self._encoder.fingerprint, found, name=self._encoder.name)
+
+    def assemble(self, keys: Sequence[str]) -> Encoded:
+        """Put the vectors in the order of the items."""
+        kept = [place for place, key in enumerate(keys) if key in self._vectors]
+        features = np.empty((len(kept), self._encoder.width), np.float32)
+        for row, place in enumerate(kept):
+            features[row] = self._vectors[keys[place]]
+        return Encoded(
+            features=features,
+            kept=np.array(kept, dtype=np.int64),
+            unreadable=tuple(
+                Failure(place, self._reasons[key])
+                for place, key in enumerate(keys)
+                if key not in self._vectors
+            ),
+            num_cached=sum(key in self._cached for key in keys),
+        )
+
+
+def _reason(error: Unreadable) -> str:
+    """Say what is wrong, without what to do."""
+    return f"{error.wrong}: got {error.got}; allowed: {error.allowed}"
+
+
+def _check_shape(encoder: Encoder[Any], rows: NDArray[np.float32], num_items: int) -> None:
+    if np.shape(rows) != (num_items, encoder.width):
+        raise UserError(
+            f"the encoder {encoder.name} gave an array of the wrong shape",
+            got=np.shape(rows),
+            allowed=f"({num_items}, {encoder.width})",
+            remedy="Correct its `embed`.",
+        )

@@ -1,0 +1,170 @@
+"""Images of any kind to upright RGB images, and the limits on what is decoded."""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.errors import Unreadable
+from unitail.extras import optional
+
+MAX_BYTES = 200 * 2**20
+"""Files above this are not opened."""
+MAX_PIXELS = 80_000_000
+"""Images above this are not decoded: a small file can hold a very large image."""
+MAX_RATIO = 100
+"""Long side by short side; models enlarge the short side, so a line of pixels would explode."""
+FORMATS = frozenset(
+    ("AVIF", "BMP", "DIB", "GIF", "HEIF", "ICO", "JPEG", "JPEG2000", "MPO", "PNG", "PPM", "TGA")
+) | {"TIFF", "WEBP"}
+"""What is decoded. Others are refused, because decoders of rare formats start other programs."""
+_DEEPEST = 2**16 - 1
+
+
+def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optional
+    """Return an RGB image, upright as its EXIF says, transparency on white, the first frame.
+
+    An item is a path, the bytes of a file, a PIL image, or an array (H, W), (H, W, 3) or
+    (H, W, 4) of bytes, of 16-bit numbers or of floats from 0 to 1. Raises `Unreadable`, which
+    names the file and the reason.
+    """
+    pil = optional("PIL.Image", extra="encoders")
+    if isinstance(item, pil.Image):
+        with _broken(pil, "the image"):
+            return _rgb(item, "the image")
+    if isinstance(item, np.ndarray):
+        return _rgb(_from_array(item), "the array")
+    if isinstance(item, bytes):
+        return _decode(item, "the image")
+    if isinstance(item, (str, Path)):
+        return _decode(_content(Path(item)), str(item))
+    raise Unreadable(
+        "not an image",
+        got=type(item).__name__,
+        allowed="a path, bytes, a PIL image or an array",
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():  # also what would block: pipes and devices
+            raise _refusal(str(path), "a folder, a pipe or a device", "a file")
+        if size <= MAX_BYTES:
+            return path.read_bytes()
+    except Unreadable:
+        raise
+    except (OSError, ValueError) as error:
+        raise _refusal(str(path), getattr(error, "strerror", None) or str(error)) from error
+    raise _refusal(str(path), f"{size} bytes", f"files up to {MAX_BYTES} bytes")
+
+
+def _decode(content: bytes, name: str) -> Any:  # noqa: ANN401 - a PIL image
+    pil = optional("PIL.Image", extra="encoders")
+    if len(content) > MAX_BYTES:
+        raise _refusal(name, f"{len(content)} bytes", f"files up to {MAX_BYTES} bytes")
+    pil.init()
+    known = [form for form in pil.OPEN if form in FORMATS]
+    with _broken(pil, name), pil.open(io.BytesIO(content), formats=known) as image:
+        return _rgb(image, name)
+
+
+@contextmanager
+def _broken(pil: Any, name: str) -> Iterator[None]:  # noqa: ANN401 - the module PIL.Image
+    """Turn whatever decoders raise on broken files into one sentence, and keep them quiet."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", pil.DecompressionBombWarning)
+            yield
+    except Unreadable:
+        raise
+    except (pil.DecompressionBombWarning, pil.DecompressionBombError) as error:
+        raise _refusal(name, "far more", f"images up to {MAX_PIXELS} pixels") from error
+    except pil.UnidentifiedImageError as error:
+        raise _refusal(name, "no format that is known") from error
+    except Exception as error:
+        raise _refusal(name, str(error) or type(error).__name__) from error
+
+
+def _rgb(image: Any, name: str) -> Any:  # noqa: ANN401 - PIL images
+    """Check the size before any pixel is decoded, then make the image upright, RGB and opaque."""
+    width, height = image.size
+    if min(width, height) < 1:
+        raise _refusal(name, f"{width} x {height} pixels", "images with pixels")
+    if width * height > MAX_PIXELS:
+        raise _refusal(name, f"{width} x {height}", f"images up to {MAX_PIXELS} pixels")
+    if max(width, height) > MAX_RATIO * min(width, height):
+        raise _refusal(name, f"{width} x {height}", f"sides up to {MAX_RATIO} to 1")
+    return _opaque(_upright(_shallow(image)))
+
+
+def _shallow(image: Any) -> Any:  # noqa: ANN401 - PIL images
+    """Return an image of 8 bits; 32-bit ones, whose scale is unknown, from least to greatest."""
+    if not (image.mode.startswith("I") or image.mode == "F"):
+        return image
+    pil = optional("PIL.Image", extra="encoders")
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    low, high = values.min(), values.max()
+    if image.mode != "F" and low >= 0 and high <= _DEEPEST:
+        low, high = 0, _DEEPEST
+    scaled = np.rint((values - low) * (255 / max(high - low, 1e-12)))
+    fresh = pil.fromarray(scaled.astype(np.uint8))
+    fresh.info["exif"] = image.info.get("exif", b"")
+    return fresh
+
+
+def _upright(image: Any) -> Any:  # noqa: ANN401 - PIL images
+    operations = optional("PIL.ImageOps", extra="encoders")
+    try:
+        return operations.exif_transpose(image)
+    except Exception:  # broken EXIF around good pixels: as the file lies
+        return image
+
+
+def _opaque(image: Any) -> Any:  # noqa: ANN401 - PIL images
+    """Return an RGB image, with white where it was transparent."""
+    if image.mode not in {"LA", "La", "PA", "RGBA", "RGBa"} and "transparency" not in image.info:
+        return image.convert("RGB")
+    pil = optional("PIL.Image", extra="encoders")
+    image = image.convert("RGBA")
+    white = pil.new("RGBA", image.size, "white")
+    return pil.alpha_composite(white, image).convert("RGB")
+
+
+def _from_array(array: NDArray[Any]) -> Any:  # noqa: ANN401 - a PIL image
+    pil = optional("PIL.Image", extra="encoders")
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))):
+        raise _refusal("the array", f"shape {array.shape}", "(H, W), (H, W, 3) or (H, W, 4)")
+    if array.size == 0:
+        raise _refusal("the array", f"shape {array.shape}", "images with pixels")
+    return pil.fromarray(np.ascontiguousarray(_to_bytes(array)))
+
+
+def _to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.uint16:
+        array = array / _DEEPEST
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8) * np.uint8(255)
+    inside = np.issubdtype(array.dtype, np.floating) and array.min() >= 0 and array.max() <= 1
+    if not inside:  # a NaN is not inside either
+        raise _refusal(
+            "the array",
+            f"values of {array.dtype}",
+            "uint8, uint16, bool, or floats from 0 to 1",
+        )
+    scaled: NDArray[np.uint8] = np.rint(array * 255).astype(np.uint8)
+    return scaled
+
+
+def _refusal(name: str, got: str, allowed: str = "a whole image in a usual format") -> Unreadable:
+    return Unreadable(f"{name} cannot be read as an image", got=got, allowed=allowed)

@@ -1,0 +1,123 @@
+r"""Log-mel statistics: the audio encoder that needs no weights.
+
+A clip's spectrogram L (frames, bands) holds the logarithm of the power in each of 40 bands of the
+mel scale, every 10 ms. Its vector is made of six parts of 40 numbers each, over the frames with
+sound:
+
+    mean              which bands are loud: timbre, vowels, the kind of source
+    deviation         how much each band changes
+    movement          how much it changes within 50 ms: onsets and rhythm against steady noise
+    three thirds      the mean of each third of the clip less the mean of all: what comes when
+
+Loudness does not matter: the clip's level is subtracted, and both the floor under L and the border
+between sound and silence lie a fixed distance below its loudest moment. Quiet frames, and with them
+silence around a sound, are left out. Complete silence is the vector of zeros.
+
+These are the features of speech recognition before neural networks, averaged. They tell kinds of
+sounds apart, but know no words, speakers or melodies as trained encoders do; see `LogMelEncoder`.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.sounds import read_sound
+
+NAME = "log-mel"
+RATE = 16_000
+"""Samples a second: up to 8 kHz, where speech and most everyday sounds differ."""
+WINDOW, HOP, SPECTRUM = 400, 160, 512
+"""Samples in a frame (25 ms), between frames (10 ms), and in the padded Fourier transform."""
+BANDS, LOWEST, HIGHEST = 40, 50.0, 8_000.0
+"""Number of bands, and the frequencies in Hz that they cover."""
+FLOOR = 6.0
+"""How far below the loudest band of the loudest frame L ends, in powers of ten: 60 dB."""
+SILENCE = 4.0
+"""How far below the loudest frame a frame counts as silent: 40 dB."""
+LAG = 5
+"""Frames over which movement is measured: so far apart, windows do not overlap."""
+PARTS = 6
+VERSION = 1
+"""Changed whenever the vectors change."""
+
+
+class LogMelEncoder(Encoder[NDArray[np.float32]]):
+    """Means, deviations, movement and course of a log-mel spectrogram: 240 numbers.
+
+    How good that is: on spoken digits (140 clips of 8 kHz, the same speakers in support and query),
+    with 5 examples for each class, 100 random splits and 95 % intervals, `TailClassifier` answers
+    84.2 % ± 1.3 right among 5 digits and 78.4 % ± 0.9 among 10; logistic regression 82.3 % ± 1.3
+    and 75.5 % ± 0.9. On 500 clips of the same collection, split alike, the features of Whisper
+    (tiny) give that classifier 98.4 % ± 0.3 and 98.0 % ± 0.3: where words matter, take a
+    trained encoder of speech. Those of YAMNet, which was trained on kinds of sounds and not on
+    words, give 44.8 % ± 1.6 and 32.3 % ± 1.0; on kinds of sounds expect it to be far ahead.
+    """
+
+    modality = Modality.AUDIO
+
+    def __init__(self, device: torch.device) -> None:
+        settings = (VERSION, RATE, WINDOW, HOP, SPECTRUM, BANDS, LOWEST, HIGHEST, FLOOR, SILENCE)
+        fingerprint = hashlib.sha256(repr((NAME, *settings, LAG)).encode()).hexdigest()
+        super().__init__(name=NAME, width=PARTS * BANDS, fingerprint=fingerprint, batch_size=32)
+        self._filters = mel_filters().to(device)
+        self._window = torch.hann_window(WINDOW, device=device)
+
+    def read(self, item: object) -> NDArray[np.float32]:
+        """Decode one sound, see `read_sound`."""
+        return read_sound(item, RATE)
+
+    def embed(self, batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Return one vector for each clip (n, 240); clips are worked on one by one."""
+        vectors = [statistics(self._log_mel(torch.tensor(clip))) for clip in batch]
+        return torch.stack(vectors).cpu().numpy() if vectors else np.zeros((0, self.width), "f4")
+
+    def _log_mel(self, clip: Tensor) -> Tensor:
+        """Return L (frames, bands), in powers of ten below the loudest moment; silence is flat."""
+        clip = clip.to(self._window)
+        # Squares of very quiet samples would vanish in single precision.
+        clip = clip / clip.abs().max().clamp(min=torch.finfo(clip.dtype).tiny)
+        spectrum = torch.stft(
+            clip, SPECTRUM, HOP, WINDOW, self._window, pad_mode="constant", return_complex=True
+        )
+        power = spectrum.abs().square().T @ self._filters  # (frames, bands)
+        loudest = power.max()
+        if loudest == 0:
+            return torch.zeros_like(power)
+        return (power / loudest).clamp(min=10**-FLOOR).log10()
+
+
+def statistics(log_mel: Tensor) -> Tensor:
+    """Return the vector of a spectrogram (frames, bands): its parts one after the other."""
+    levels = (10**log_mel).sum(dim=1).log10()
+    sounding = levels >= levels.max() - SILENCE
+    frames = log_mel[sounding]
+    mean = frames.mean(dim=0)
+    moved = (log_mel[LAG:] - log_mel[:-LAG])[sounding[LAG:] & sounding[:-LAG]]
+    movement = moved.square().sum(dim=0) / max(1, len(moved))
+    parts = [mean - mean.mean(), frames.std(dim=0, correction=0), movement.sqrt()]
+    return torch.cat(parts + [third.mean(dim=0) - mean for third in thirds(frames)])
+
+
+def thirds(frames: Tensor) -> list[Tensor]:
+    """Return three parts of equal length; they overlap where needed, so that none is empty."""
+    count = len(frames)
+    return [frames[part * count // 3 : -(-(part + 1) * count // 3)] for part in range(3)]
+
+
+def mel_filters() -> Tensor:
+    """Return triangles with equal bases on the mel scale, (SPECTRUM / 2 + 1, bands).
+
+    mel(f) = log(1 + f / 700 Hz) up to a factor; each triangle begins and ends at its neighbours'
+    peaks, which are 1.
+    """
+    low, high = np.log1p(LOWEST / 700), np.log1p(HIGHEST / 700)
+    corners = 700 * np.expm1(np.linspace(low, high, BANDS + 2))
+    frequencies = np.arange(SPECTRUM // 2 + 1)[:, None] * RATE / SPECTRUM
+    rising = (frequencies - corners[:-2]) / (corners[1:-1] - corners[:-2])
+    falling = (corners[2:] - frequencies) / (corners[2:] - corners[1:-1])
+    return torch.from_numpy(np.minimum(rising, falling).clip(min=0)).float()

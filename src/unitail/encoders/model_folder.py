@@ -1,0 +1,144 @@
+"""The folder of a pretrained model: found on the disk or downloaded, and checked before it is used.
+
+A folder is trusted with numbers only. Pickled weights are refused, and so is a configuration that
+asks for attention code from the hub, which transformers would fetch and run.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from unitail.errors import UnknownEncoder
+from unitail.extras import optional
+from unitail.files import sha256_of
+
+PROBE_SECONDS = 3.0
+"""How long the hub may take to answer before the network counts as absent."""
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+SHARDS = "model-*-of-*.safetensors"
+SETTINGS = (
+    "config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "modules.json",
+    "sentence_bert_config.json",
+    "1_Pooling/config.json",
+)
+"""All that is read of a model beside its weights; nothing else is downloaded."""
+
+
+def locate(name: str) -> Path:
+    """Return the folder of a model, downloading it only if it is nowhere on this disk.
+
+    What was downloaded before is used as it is, without asking whether the hub has a newer one. A
+    hub id may end in `@REVISION`. Without network a model that is not on the disk fails at once.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or name.startswith("."):
+        raise cannot_load(name, "no such folder")
+    hub = optional("huggingface_hub", extra="encoders")
+    repository, _, revision = name.partition("@")
+    wanted = {"revision": revision or None, "allow_patterns": [*WEIGHTS, *SETTINGS, SHARDS]}
+    try:
+        cached = Path(hub.snapshot_download(repository, local_files_only=True, **wanted))
+    except Exception:  # not there, or not an id at all; the hub's errors have no root of their own
+        cached = None
+    if cached is not None and has_weights(cached):
+        return cached
+    _probe(hub, name)
+    try:
+        return Path(hub.snapshot_download(repository, **wanted))
+    except Exception as error:
+        raise cannot_load(name, first_line(error)) from error
+
+
+def check_folder(folder: Path, name: str) -> None:
+    """Refuse a folder without safetensors, or with a configuration that names code to fetch."""
+    config = read_settings(folder, "config.json")
+    if not isinstance(config, dict):
+        raise cannot_load(name, "no config.json")
+    if not has_weights(folder):
+        others = sorted(
+            path.name for path in folder.iterdir() if path.suffix in {".bin", ".pt", ".pth"}
+        )
+        raise UnknownEncoder(
+            f"model {name!r} has no safetensors weights",
+            got=", ".join(others[:3]) or "no weights",
+            allowed="model.safetensors; pickled weights are never loaded",
+            remedy="Name a copy or a revision (ID@REVISION) of the model that has safetensors.",
+        )
+    if _names_code(config):
+        raise cannot_load(name, "a config.json that asks for attention code from the hub")
+
+
+def has_weights(folder: Path) -> bool:
+    """Tell whether there is a model with weights that may be loaded."""
+    return (folder / "config.json").exists() and any((folder / file).exists() for file in WEIGHTS)
+
+
+def read_settings(folder: Path, file: str) -> Any:  # noqa: ANN401 - JSON
+    """Return what a JSON file of a model's folder holds; None if there is none."""
+    path = folder / file
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise cannot_load(str(folder), f"{file}: {error}") from error
+
+
+def hashes(folder: Path) -> list[str]:
+    """Return the names and hashes of all files that decide what a model answers."""
+    files = [folder / file for file in (*WEIGHTS, *SETTINGS)] + sorted(folder.glob(SHARDS))
+    return [
+        part
+        for path in files
+        if path.is_file()
+        for part in (path.relative_to(folder).as_posix(), sha256_of(path))
+    ]
+
+
+def cannot_load(name: str, got: str) -> UnknownEncoder:
+    """Return the error for a model that is not what it should be."""
+    return UnknownEncoder(
+        f"model {name!r} cannot be loaded",
+        got=got,
+        allowed="the folder or hub id of a transformers model with safetensors and preprocessing",
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the gist of somebody else's error."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _probe(hub: Any, name: str) -> None:  # noqa: ANN401 - the module huggingface_hub
+    """Refuse at once what would be tried again and again without network."""
+    try:
+        hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=PROBE_SECONDS)
+    except Exception as error:  # whatever the hub's HTTP library raises
+        raise UnknownEncoder(
+            f"model {name!r} is neither a folder nor downloaded, and the hub cannot be reached",
+            got=first_line(error),
+            allowed="the folder of a transformers model, one in the hub's cache, or a network",
+        ) from error
+
+
+def _names_code(value: object, *, code: bool = False) -> bool:
+    """Tell whether a key `..._implementation`, at any depth, holds the id of a repository."""
+    if isinstance(value, dict):
+        return any(
+            _names_code(part, code=code or str(key).endswith("_implementation"))
+            for key, part in value.items()
+        )
+    return code and isinstance(value, str) and "/" in value

@@ -1,0 +1,158 @@
+"""All encoders by name: the only file that knows every one of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.hub import choose_device
+from unitail.errors import UnknownEncoder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An encoder with a name of its own."""
+
+    modality: Modality
+    make: Callable[[torch.device], Encoder[Any]]
+
+
+def _efficientnet(device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.efficientnet import EfficientNetLite0
+
+    return EfficientNetLite0(device)
+
+
+def _minilm(device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.text import TextEncoder, minilm_folder
+
+    return TextEncoder(minilm_folder(), device)
+
+
+def _log_mel(device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.log_mel import LogMelEncoder
+
+    return LogMelEncoder(device)
+
+
+def _image(model: str, device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.vision import VisionEncoder
+
+    return VisionEncoder(model, device)
+
+
+def _text(model: str, device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.text import TextEncoder
+
+    return TextEncoder(model, device)
+
+
+def _audio(model: str, device: torch.device) -> Encoder[Any]:
+    from unitail.encoders.speech import SpeechEncoder
+
+    return SpeechEncoder(model, device)
+
+
+ENCODERS: dict[str, Entry] = {
+    "efficientnet-lite0": Entry(Modality.IMAGE, _efficientnet),
+    "openclip-vit-h-14": Entry(
+        Modality.IMAGE, partial(_image, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
+    ),
+    "resnet-18": Entry(Modality.IMAGE, partial(_image, "microsoft/resnet-18")),
+    "minilm": Entry(Modality.TEXT, _minilm),
+    "distilbert": Entry(Modality.TEXT, partial(_text, "distilbert-base-uncased")),
+    "log-mel": Entry(Modality.AUDIO, _log_mel),
+    "wav2vec2": Entry(Modality.AUDIO, partial(_audio, "facebook/wav2vec2-base")),
+}
+"""Encoders with a name of their own; the first of each modality works without network."""
+
+MODELS: dict[Modality, Callable[[str, torch.device], Encoder[Any]]] = {
+    Modality.IMAGE: _image,
+    Modality.TEXT: _text,
+    Modality.AUDIO: _audio,
+}
+"""What makes an encoder of any other transformers model."""
+
+
+def make_encoder(
+    name: str, modality: Modality | None = None, *, device: str = "auto"
+) -> Encoder[Any]:
+    """Make the encoder of that name, or of a transformers model by hub id or folder.
+
+    `modality` is what the items are: an encoder for others is refused, and a model without a name
+    here needs it.
+    """
+    where = choose_device(device)
+    encoder = _named(name, modality, where) if name in ENCODERS else _model(name, modality, where)
+    encoder.name = name
+    return encoder
+
+
+def default_encoder(modality: Modality) -> str:
+    """Return the name of the encoder that needs no network."""
+    names = _names(modality)
+    if not names:
+        raise UnknownEncoder(
+            f"{modality} items have no frozen encoder",
+            got=modality,
+            allowed=", ".join(MODELS),
+            remedy="Tables are encoded by what is fitted on their labelled rows.",
+        )
+    return names[0]
+
+
+def encoder_names() -> dict[str, Modality]:
+    """Return the encoders with a name of their own, and what they take."""
+    return {name: entry.modality for name, entry in ENCODERS.items()}
+
+
+def _named(name: str, modality: Modality | None, device: torch.device) -> Encoder[Any]:
+    entry = ENCODERS[name]
+    if modality not in (None, entry.modality):
+        raise UnknownEncoder(
+            f"encoder {name!r} takes {entry.modality} items",
+            got=f"{modality} items",
+            allowed=", ".join(_names(modality)) or "no frozen encoder for these",
+        )
+    return entry.make(device)
+
+
+def _model(name: str, modality: Modality | None, device: torch.device) -> Encoder[Any]:
+    short = "/" not in name and not Path(name).is_dir()
+    if modality not in MODELS:
+        raise _unknown(name, modality, "no such name") if short else _unsaid(name, modality)
+    try:
+        return MODELS[modality](name, device)
+    except UnknownEncoder as error:
+        if short:  # a slip in a name is likelier than one of the hub's few ids without an owner
+            raise _unknown(name, modality, str(error.got)) from error
+        raise
+
+
+def _unsaid(name: str, modality: Modality | None) -> UnknownEncoder:
+    return UnknownEncoder(
+        f"model {name!r} has no name here, so what it takes must be said",
+        got=f"modality {modality}",
+        allowed=", ".join(MODELS),
+        remedy="Say the modality of the items.",
+    )
+
+
+def _unknown(name: str, modality: Modality | None, reason: str) -> UnknownEncoder:
+    near = get_close_matches(name, ENCODERS, n=3)
+    hint = f"; perhaps {' or '.join(near)} is meant" if near else ""
+    names = _names(modality) or list(ENCODERS)
+    return UnknownEncoder(
+        f"unknown encoder {name!r}{hint}",
+        got=reason,
+        allowed=f"{', '.join(names)}, or the id or folder of a transformers model",
+    )
+
+
+def _names(modality: Modality | None) -> list[str]:
+    return [name for name, entry in ENCODERS.items() if entry.modality == modality]

@@ -1,0 +1,181 @@
+r"""Sounds from files, bytes and arrays: mono, at the rate that an encoder wants.
+
+libsndfile decodes files (wav, flac, ogg, mp3 and more) and soxr changes the rate. What a file says
+about its size is checked before any of it is decoded.
+
+A wav, flac or mp3 file says how long it is, and one that ends too early is refused. Ogg is made for
+streaming and does not say: a part of an ogg file is a shorter sound.
+"""
+
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unitail.errors import Unreadable
+from unitail.extras import optional
+
+LONGEST_SECONDS = 600
+"""Longer sounds are refused: one vector says little about them."""
+LARGEST_BYTES = 2**30
+"""Larger files are refused unread."""
+MOST_SAMPLES = 2**26
+"""Of all channels together; two channels at 48 kHz fit for the longest time."""
+RATES = (1_000, 768_000)
+"""The least and the most samples a second."""
+LOUDEST = 1e9
+"""Full scale is 1; beyond this, squares of samples are no longer safe in single precision."""
+MOST_CHANNELS = 64
+"""Of an array; more are samples along the wrong axis."""
+WHOLE = 0.99
+"""The share of the stated length that must be there; headers of mp3 files are not exact."""
+UNSTATED_BYTES = 2**31 - 2**16
+"""From here on, the length in a wav file's header only says that its writer did not know it."""
+AUDIO = "a sound as wav, flac, ogg or mp3"
+
+
+def read_sound(item: object, rate: int) -> NDArray[np.float32]:
+    """Return the mean over channels at `rate` samples a second, (n,) with n >= 1.
+
+    `item` is a path, the bytes of a file, or a pair: samples (n,) or (n, channels), and their rate.
+    Whole numbers are scaled by the range of their type, as files are; floats are left as they are.
+    """
+    if isinstance(item, str | Path):
+        return _read_file(str(item), item, rate)
+    if isinstance(item, bytes):
+        _check_size("a sound in memory", len(item))
+        return _read_file("a sound in memory", io.BytesIO(item), rate)
+    if isinstance(item, tuple | list) and len(item) == 2:
+        samples, own_rate = item
+        return _from_array(samples, own_rate, rate)
+    raise Unreadable(
+        "this is no sound",
+        got=type(item).__name__,
+        allowed="a path, the bytes of a file, or a pair of samples and their rate",
+    )
+
+
+def _read_file(name: str, source: str | Path | io.BytesIO, rate: int) -> NDArray[np.float32]:
+    soundfile = optional("soundfile", extra="encoders")
+    if not isinstance(source, io.BytesIO):
+        _check_file(Path(source))
+    try:
+        file = soundfile.SoundFile(source)
+    except (soundfile.LibsndfileError, TypeError) as error:  # TypeError: .raw has no header
+        raise Unreadable(
+            f"{name} holds no sound that can be decoded",
+            got="another format, or a damaged or cut off header",
+            allowed=AUDIO,
+        ) from error
+    with file:
+        _check_length(name, file.frames, file.samplerate, file.channels)
+        try:
+            # All at once: soundfile seeks after each read, and in mp3 that is heard.
+            samples = file.read(dtype="float32", always_2d=True)
+        except soundfile.LibsndfileError as error:
+            raise Unreadable(
+                f"{name} is damaged or truncated", got=error.error_string, allowed=f"all of {AUDIO}"
+            ) from error
+        _check_whole(name, file, len(samples))
+        return _resampled(name, samples, file.samplerate, rate)
+
+
+def _check_whole(name: str, file: Any, read: int) -> None:  # noqa: ANN401 - it has no types
+    share = min(_share_of_wav(file.extra_info), read / file.frames if file.frames else 1.0)
+    if share < WHOLE:
+        raise Unreadable(
+            f"{name} is truncated", got=f"{share:.0%} of the length it states", allowed="all of it"
+        )
+
+
+def _share_of_wav(log: str) -> float:
+    """Return how much of a wav file there is: libsndfile mends its length, only its log tells."""
+    sizes = re.search(r"^data : (\d+) \(should be (\d+)\)", log, re.MULTILINE)
+    if not sizes or int(sizes[1]) >= UNSTATED_BYTES:
+        return 1.0
+    return int(sizes[2]) / max(1, int(sizes[1]))
+
+
+def _from_array(samples: ArrayLike, own_rate: object, rate: int) -> NDArray[np.float32]:
+    name = "an array of samples"
+    try:
+        array = np.asarray(samples)
+        array = array[:, None] if array.ndim == 1 else array
+        channels = array.shape[1] if array.ndim == 2 and array.dtype.kind in "iuf" else 0
+    except ValueError:  # rows of several lengths
+        array, channels = np.zeros(0), 0
+    if not 1 <= channels <= MOST_CHANNELS:
+        raise Unreadable(
+            f"{name} has the wrong shape or type",
+            got=f"{array.shape} of {array.dtype}",
+            allowed=f"numbers (n,), or (n, channels) with at most {MOST_CHANNELS} channels",
+        )
+    if not isinstance(own_rate, int | np.integer):
+        raise Unreadable(f"{name} has no rate", got=repr(own_rate), allowed="a whole number of Hz")
+    _check_length(name, len(array), int(own_rate), channels)
+    return _resampled(name, _scaled(array), int(own_rate), rate)
+
+
+def _scaled(array: NDArray[Any]) -> NDArray[Any]:
+    """Map the range of a type of whole numbers to -1 .. 1; silence is its middle."""
+    if array.dtype.kind == "f":
+        return array
+    bounds = np.iinfo(array.dtype)
+    half = (int(bounds.max) - int(bounds.min) + 1) / 2
+    return (array - (bounds.min + half)) / half
+
+
+def _resampled(name: str, samples: NDArray[Any], own_rate: int, rate: int) -> NDArray[np.float32]:
+    resample = optional("soxr", extra="encoders").resample
+    sound: NDArray[np.float32] = resample(_mono(name, samples), own_rate, rate)
+    if not len(sound):
+        raise Unreadable(f"{name} is empty", got="no samples", allowed="at least one sample")
+    return sound
+
+
+def _mono(name: str, samples: NDArray[Any]) -> NDArray[np.float32]:
+    mean = samples.mean(axis=1, dtype=np.float64)
+    if not (np.abs(mean) < LOUDEST).all():  # NaN is not less than anything
+        raise Unreadable(
+            f"{name} has samples that are not finite, or absurdly loud",
+            got=f"{mean[~(np.abs(mean) < LOUDEST)][0]}",
+            allowed=f"numbers within ±{LOUDEST:g}, where 1 is full scale",
+        )
+    mono: NDArray[np.float32] = mean.astype(np.float32)
+    return mono
+
+
+def _check_file(path: Path) -> None:
+    try:
+        if not path.is_file():  # a pipe would make us wait for ever
+            raise FileNotFoundError("there is no such file")
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise Unreadable(f"{path} cannot be opened", got=error, allowed=AUDIO) from error
+    _check_size(str(path), size)
+
+
+def _check_size(name: str, size: int) -> None:
+    if size == 0:
+        raise Unreadable(f"{name} is empty", got="0 bytes", allowed=AUDIO)
+    if size > LARGEST_BYTES:
+        allowed = f"at most {LARGEST_BYTES}"
+        raise Unreadable(f"{name} is too large", got=f"{size} bytes", allowed=allowed)
+
+
+def _check_length(name: str, length: int, rate: int, channels: int) -> None:
+    if not RATES[0] <= rate <= RATES[1]:
+        allowed = f"{RATES[0]} to {RATES[1]} samples a second"
+        raise Unreadable(f"{name} has a strange rate", got=rate, allowed=allowed)
+    if length > LONGEST_SECONDS * rate or length * channels > MOST_SAMPLES:
+        raise Unreadable(
+            f"{name} is too long",
+            got=f"{length / rate:.0f} seconds, {length * channels} samples",
+            allowed=f"at most {LONGEST_SECONDS} seconds and {MOST_SAMPLES} samples",
+            remedy="Cut it into parts.",
+        )

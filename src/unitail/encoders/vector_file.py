@@ -1,0 +1,178 @@
+"""Vectors in one SQLite file, by encoder and content.
+
+Transactions keep the file whole when a process is killed, and let several processes read and write
+at once. SQLite has no checksums, so every vector carries one.
+"""
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATIENCE = 30.0
+"""Seconds to wait for another process that is writing."""
+READ_AT_ONCE = 500
+"""Vectors asked for in one statement; older builds of SQLite take up to 999."""
+EVICTED_AT_ONCE = 32
+NOTED_EVERY = 3600
+"""Seconds in which a vector's use is noted once, so that most reads write nothing."""
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""What SQLite says of a file that is damaged, is none of its own or has other tables."""
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS encoders (id INTEGER PRIMARY KEY, fingerprint TEXT UNIQUE,"
+    " name TEXT)",
+    "CREATE TABLE IF NOT EXISTS vectors (encoder INTEGER, content TEXT, vector BLOB,"
+    " checksum BLOB, used INTEGER, PRIMARY KEY (encoder, content))",
+    "CREATE INDEX IF NOT EXISTS vectors_by_use ON vectors (used)",
+)
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class EncoderCount:
+    """How many vectors there are of one encoder."""
+
+    name: str
+    fingerprint: str
+    entries: int
+
+
+class VectorFile:
+    """A file of vectors; every call opens it anew, so threads and forked processes may share it.
+
+    Raises `sqlite3.Error` and `OSError`. A damaged file is moved aside instead: it reads as empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.broken = path.with_name(f"{path.name}.broken")
+        """Where the last damaged file is."""
+
+    @property
+    def bytes(self) -> int:
+        """Size on the disk; 0 until the tables are there."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def read(self, fingerprint: str, contents: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors that are there and whole."""
+        found: dict[str, Vector] = {}
+        if self.bytes == 0:
+            return found
+        with self._sound(), closing(self._open()) as connection:
+            for start in range(0, len(contents), READ_AT_ONCE):
+                part = contents[start : start + READ_AT_ONCE]
+                found.update(_read(connection, fingerprint, part))
+        return found
+
+    def write(self, fingerprint: str, name: str, vectors: Mapping[str, Vector], limit: int) -> None:
+        """Write all of the vectors or none, then evict those used least recently."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as the XDG standard asks
+        with self._sound(), self._writing() as connection:
+            sql = "INSERT OR IGNORE INTO encoders (fingerprint, name) VALUES (?, ?)"
+            connection.execute(sql, (fingerprint, name))
+            sql = "SELECT id FROM encoders WHERE fingerprint = ?"
+            encoder = _number(connection, sql, fingerprint)
+            rows = [(encoder, *_row(fingerprint, *entry)) for entry in vectors.items()]
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?, ?)", rows)
+            _evict(connection, limit)
+
+    def count(self) -> list[EncoderCount]:
+        """Count the vectors of each encoder."""
+        sql = """SELECT name, fingerprint, count(*) FROM vectors JOIN encoders ON id = encoder
+                 GROUP BY encoder ORDER BY name, fingerprint"""
+        counts: list[EncoderCount] = []
+        if self.bytes > 0:
+            with self._sound(), closing(self._open()) as connection:
+                counts = [EncoderCount(*row) for row in connection.execute(sql)]
+        return counts
+
+    def remove(self, fingerprint: str | None) -> int:
+        """Remove the vectors of one encoder, or all; return how many there were."""
+        removed = 0
+        chosen = "?1 IS NULL OR fingerprint = ?1"
+        which = f"encoder IN (SELECT id FROM encoders WHERE {chosen})"
+        if self.bytes > 0:
+            with self._sound(), self._writing() as connection:
+                found = connection.execute(f"DELETE FROM vectors WHERE {which}", (fingerprint,))
+                removed = found.rowcount
+                connection.execute(f"DELETE FROM encoders WHERE {chosen}", (fingerprint,))
+        self.broken.unlink(missing_ok=True)
+        return removed
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection whose changes are kept together, if nothing goes wrong."""
+        with closing(self._open()) as connection:
+            # The file shrinks as it empties; to be said before there is a table.
+            connection.execute("PRAGMA auto_vacuum = FULL")
+            # A power cut may cost the cache, never give a wrong vector: they have checksums.
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN IMMEDIATE")  # to wait for others here, not in the middle
+            for table in TABLES:
+                connection.execute(table)
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Move a damaged file aside; what was asked of it is left undone."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
+                raise
+            with suppress(FileNotFoundError):  # another process was faster
+                os.replace(self.path, self.broken)
+
+
+def _read(
+    connection: sqlite3.Connection, fingerprint: str, contents: Sequence[str]
+) -> dict[str, Vector]:
+    """Read some vectors, pass over those that were damaged, and note that they were used."""
+    marks = ", ".join("?" * len(contents))
+    sql = f"""SELECT vectors.rowid, content, vector, checksum, used FROM vectors JOIN encoders
+              ON id = encoder WHERE fingerprint = ? AND content IN ({marks})"""
+    now, found, unnoted = int(time.time()), {}, []
+    for row, content, blob, checksum, used in connection.execute(sql, (fingerprint, *contents)):
+        if checksum == _checksum(fingerprint, content, blob):
+            found[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
+            unnoted += [(now, row)] if used < now - NOTED_EVERY else []
+    with suppress(sqlite3.OperationalError):  # a cache that can only be read is still read
+        connection.executemany("UPDATE vectors SET used = ? WHERE rowid = ?", unnoted)
+    return found
+
+
+def _row(fingerprint: str, content: str, vector: Vector) -> tuple[str, bytes, bytes, int]:
+    blob = np.asarray(vector, dtype="<f4").tobytes()
+    return content, blob, _checksum(fingerprint, content, blob), int(time.time())
+
+
+def _checksum(fingerprint: str, content: str, blob: bytes) -> bytes:
+    key = f"{fingerprint}\0{content}\0".encode()
+    return hashlib.blake2b(key + blob, digest_size=8).digest()
+
+
+def _evict(connection: sqlite3.Connection, limit: int) -> None:
+    """Remove the vectors used least recently until the rest fit, within the transaction."""
+    page = _number(connection, "PRAGMA page_size")
+    oldest = f"SELECT rowid FROM vectors ORDER BY used, rowid LIMIT {EVICTED_AT_ONCE}"
+    removed = 1
+    while removed and limit < page * (
+        _number(connection, "PRAGMA page_count") - _number(connection, "PRAGMA freelist_count")
+    ):
+        removed = connection.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})").rowcount
+
+
+def _number(connection: sqlite3.Connection, sql: str, *values: object) -> int:
+    return int(connection.execute(sql, values).fetchone()[0])

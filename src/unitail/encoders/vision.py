@@ -1,0 +1,113 @@
+"""Image encoders of `transformers`: the vision tower of CLIP and its kin, or any vision model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.hub import combine, load_errors, load_pretrained, quiet
+from unitail.encoders.images import read_image
+from unitail.encoders.model_folder import cannot_load, check_folder, locate, read_settings
+from unitail.extras import optional
+
+TOWERS = {
+    "clip": "CLIPVisionModelWithProjection",
+    "siglip": "SiglipVisionModel",
+    "siglip2": "Siglip2VisionModel",
+    "metaclip_2": "MetaClip2VisionModelWithProjection",
+}
+"""Models of texts and images, of which only the images' half is loaded."""
+POOLING = "image_embeds, else pooler_output, else mean of last_hidden_state"
+Inputs = Mapping[str, torch.Tensor]
+"""What the image processor makes of one image, by the names of the model's arguments."""
+
+
+class VisionEncoder(Encoder[Inputs]):
+    """A vision model's image embedding, pooled output, or mean over its tokens or map.
+
+    Resizing, cropping and scaling are the model's own. `model` is a hub id or a folder.
+    """
+
+    modality = Modality.IMAGE
+
+    def __init__(self, model: str, device: torch.device) -> None:
+        folder = locate(model)
+        check_folder(folder, model)
+        model_class, config = _tower(folder, model)
+        loaded = load_pretrained(
+            model,
+            model_class=model_class,
+            processor_class="AutoImageProcessor",
+            device=device,
+            config=config,
+        )
+        self._model, self._processor, self._device = loaded.model, loaded.processor, device
+        self._has_pooler = "pooler" not in loaded.untrained
+        super().__init__(
+            name=model,
+            width=self._try_out(model),
+            fingerprint=combine(loaded.fingerprint, POOLING),
+            batch_size=32,
+        )
+
+    def read(self, item: object) -> Inputs:
+        """Return what the model sees of one image, a batch of one."""
+        inputs: Inputs = dict(self._processor(images=read_image(item), return_tensors="pt"))
+        return inputs
+
+    @torch.inference_mode()
+    def embed(self, batch: Sequence[Inputs]) -> NDArray[np.float32]:
+        """Return the vectors (n, d_T)."""
+        if not batch:
+            return np.empty((0, self.width), np.float32)
+        vectors = torch.cat([self._forward(part) for part in _stacks(batch)])
+        return vectors.float().cpu().numpy()
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        outputs = self._model(**{name: value.to(self._device) for name, value in inputs.items()})
+        embedding: torch.Tensor | None = getattr(outputs, "image_embeds", None)
+        if embedding is None and self._has_pooler:
+            embedding = getattr(outputs, "pooler_output", None)
+        if embedding is not None:
+            return embedding.flatten(1)
+        states: torch.Tensor = outputs.last_hidden_state  # (n, tokens, d) or (n, d, height, width)
+        return states.mean(1) if states.ndim == 3 else states.mean((2, 3))
+
+    def _try_out(self, model: str) -> int:
+        """Return the width, by embedding one image twice; refuse a model that throws dice."""
+        with load_errors(model):
+            grey = self.read(np.full((64, 64, 3), 127, np.uint8))
+            first, second = self.embed([grey, grey])
+        if not np.allclose(first, second, rtol=1e-3, atol=1e-5):
+            raise cannot_load(model, "two vectors for the same image")
+        return len(first)
+
+
+def _tower(folder: Path, name: str) -> tuple[str, object]:
+    """Return the class to load, and the configuration of the tower if the model is a pair."""
+    settings = read_settings(folder, "config.json")
+    kind = settings.get("model_type")
+    if "text_config" not in settings and "vision_config" not in settings:
+        stated = (settings.get("architectures") or [""])[0]
+        return (stated if stated in TOWERS.values() else "AutoModel"), None
+    if kind not in TOWERS:
+        raise cannot_load(name, f"a {kind} model, which is more than an image encoder")
+    transformers = optional("transformers", extra="encoders")
+    with quiet(transformers), load_errors(name):
+        whole = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    tower: Any = whole.vision_config
+    if hasattr(whole, "projection_dim"):  # the tower's own may be a default that is not so
+        tower.projection_dim = whole.projection_dim
+    return TOWERS[kind], tower
+
+
+def _stacks(batch: Sequence[Inputs]) -> list[Inputs]:
+    """Stack the inputs, or leave each alone where a processor keeps the images' own shapes."""
+    shapes = {tuple((name, value.shape) for name, value in inputs.items()) for inputs in batch}
+    if len(shapes) > 1:
+        return list(batch)
+    return [{name: torch.cat([inputs[name] for inputs in batch]) for name in batch[0]}]

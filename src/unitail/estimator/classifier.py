@@ -6,33 +6,33 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from unitail.encoders.encoder import Encoder
+from unitail.estimator import saving
 from unitail.estimator.choices import DEFAULT
 from unitail.estimator.conformal import Conformal
 from unitail.estimator.fitted import FittedSupport
+from unitail.estimator.inputs import Examples, Inputs, choose_inputs, inputs_from_table
 from unitail.estimator.labels import Labels, check_same_kind, encode
 from unitail.estimator.novelty import Novelty
-from unitail.estimator.options import make_reading
-from unitail.estimator.plan import Plan, Sizes, make_plan
+from unitail.estimator.options import draw_seed, make_reading
+from unitail.estimator.plan import USUAL_WIDTH, Plan, Sizes, make_plan
 from unitail.estimator.reduction import Rows
-from unitail.estimator.saving import SavedClassifier, load_classifier, save_classifier
 from unitail.learners.checkpoint import load_model
 from unitail.nn.episode_model import AnyModel
 
 FLOATS = [np.float64, np.float32]
 """Features of these types are taken as they are, others as the first."""
-USUAL_WIDTH = 1024
-"""The width that a plan is made for if none is known."""
 
 
 class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn from a few labelled vectors in one forward pass of a meta-trained model.
+    """Learn from a few labelled examples in one forward pass of a meta-trained model.
 
-    `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from any encoder
+    `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
     and have any width; scale them as you would for nearest neighbours. NaN and infinite values are
-    refused (impute them first); constant columns and equal rows are fine.
+    refused (impute them first); constant columns and equal rows are fine. X may hold files, images,
+    texts, sounds or a table if there is an `encoder`.
 
     Parameters
     ----------
@@ -61,6 +61,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "double", "single", or "auto": double for supports of up to 256 rows. In double precision
         the order of rows, and which are asked together, change nothing; in single precision they
         move probabilities by about 1e-5.
+    encoder
+        What makes vectors of X. None: X holds vectors. "auto": by what X holds in `fit`: paths (or
+        their names) go by suffix, other strings are texts, PIL images and arrays of pixels (uint8,
+        or three-dimensional) images, pairs (samples, rate) sounds, a DataFrame is a table, encoded
+        by the rows of `fit`, other arrays are vectors. Else an encoder's name ("minilm"), a model's
+        hub id or folder, or an `Encoder`. Vectors are cached on disk (`unitail cache`); items that
+        cannot be read raise `Unreadable`.
 
     Attributes
     ----------
@@ -82,6 +89,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chunk_size: int | None = None,
         max_support: int | None = 4000,
         precision: str = "auto",
+        encoder: str | Encoder[Any] | None = None,
     ) -> None:
         self.model = model
         self.visibility = visibility
@@ -91,6 +99,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.chunk_size = chunk_size
         self.max_support = max_support
         self.precision = precision
+        self.encoder = encoder
 
     @classmethod
     def from_checkpoint(cls, folder: Path | str, **params: Any) -> Self:  # noqa: ANN401
@@ -98,45 +107,47 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = load_model(folder)
         return cls(model=str(folder), **{"visibility": str(model.visibility), **params})
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803 - scikit-learn's name
-        """Read the labelled rows X (n, d_T) with labels y (n,)."""
-        features, labels = validate_data(self, X, y, dtype=FLOATS, copy=True)
-        # randint, since a RandomState may be shared with others and must move on
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return self._learn(features, encode(labels), seed)
+    def fit(self, X: Examples, y: ArrayLike) -> Self:  # noqa: N803 - scikit-learn's name
+        """Read the labelled rows X, (n, d_T) or n items, with labels y (n,)."""
+        if self.encoder is not None:  # encoding may take long
+            check_consistent_length(X, y)
+        inputs = choose_inputs(self.encoder, X, self.device)
+        features, labels = validate_data(self, inputs.vectors(X), y, dtype=FLOATS, copy=True)
+        return self._learn(features, encode(labels), draw_seed(self.random_state), inputs)
 
-    def add(self, X: ArrayLike, y: ArrayLike) -> Self:  # noqa: N803
+    def add(self, X: Examples, y: ArrayLike) -> Self:  # noqa: N803
         """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
 
         The rows from before are kept, so they need not be given again. The support is read again
         (and, above `max_support`, reduced again), since what the model makes of a row depends on
-        all others. Draws stay as they were made in `fit`.
+        all others. Draws, and how a table is encoded, stay as they were made in `fit`.
         """
         check_is_fitted(self)
-        features, labels = validate_data(self, X, y, dtype=FLOATS, reset=False)
+        vectors = self._inputs.vectors(X)
+        features, labels = validate_data(self, vectors, y, dtype=FLOATS, reset=False)
         check_same_kind(self.classes_, labels)
         known = self._fitted.rows
         return self._learn(
             np.concatenate([known.features, features]),
             encode(np.concatenate([self.classes_[known.class_indices], labels])),
             self._fitted.reading.seed,
+            self._inputs,
         )
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Examples) -> NDArray[Any]:  # noqa: N803
         """Return the most probable label of each row."""
         places = self._answer(X).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[places]
-        return chosen
+        return np.asarray(self.classes_[places])
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Examples) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability of each class, (m, K), in the order of `classes_`."""
         return np.exp(self._answer(X))
 
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def predict_log_proba(self, X: Examples) -> NDArray[np.float64]:  # noqa: N803
         """Return the logarithm of the probability of each class, (m, K)."""
         return self._answer(X)
 
-    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:  # noqa: N803
+    def predict_set(self, X: Examples, coverage: float = 0.9) -> NDArray[np.bool_]:  # noqa: N803
         """Return for each row the classes that hold the true one with probability `coverage`.
 
         A boolean array (m, K) in the order of `classes_`; `set_labels` turns it into labels. Sets
@@ -158,7 +169,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return [self.classes_[member] for member in sets]
 
-    def novelty(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def novelty(self, X: Examples) -> NDArray[np.float64]:  # noqa: N803
         """Return 0 to 1 for each row: the higher, the less it looks like any of the classes.
 
         It is the quantile of the row's strangeness among the support's own rows, each left out in
@@ -176,63 +187,63 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Without `n_features`, the width is that of the last fit, or 1024.
         """
-        sizes = Sizes(
-            support=n_support,
-            classes=n_classes,
-            queries=n_queries,
-            width=getattr(self, "n_features_in_", USUAL_WIDTH)
-            if n_features is None
-            else n_features,
-        )
+        known = getattr(self, "n_features_in_", USUAL_WIDTH)
+        width = known if n_features is None else n_features
+        sizes = Sizes(support=n_support, classes=n_classes, queries=n_queries, width=width)
         return make_plan(make_reading(self, seed=0), sizes)
 
     def save(self, path: Path | str) -> Path:
         """Write the fitted classifier to a folder, without pickle.
 
         The folder holds all rows, and the model unless it is the shipped one, which is referred to
-        by hash. Labels may be strings, numbers and truth values.
+        by hash, as is the encoder. Labels may be strings, numbers and truth values.
         """
         check_is_fitted(self)
-        params = {name: value for name, value in self.get_params().items() if name != "model"}
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = None  # its draws were made
         names = getattr(self, "feature_names_in_", None)
-        saved = SavedClassifier(
+        saved = saving.SavedClassifier(
             rows=self._fitted.rows,
             classes=self.classes_,
             seed=self._fitted.reading.seed,
-            parameters=params,
+            parameters=saving.plain_parameters(self.get_params()),
             feature_names=None if names is None else list(names),
             model=self._fitted.reading.model,
+            inputs=self._inputs.to_table(),
         )
-        return save_classifier(saved, Path(path))
+        return saving.save_classifier(saved, Path(path))
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str | None = None) -> Self:
-        """Read a classifier that `save` wrote; `device` replaces the one it was fitted on."""
-        saved = load_classifier(Path(path))
-        params = saved.parameters if device is None else {**saved.parameters, "device": device}
-        classifier = cls(DEFAULT if saved.model is None else saved.model, **params)
+    def load(
+        cls, path: Path | str, *, device: str | None = None, encoder: Encoder[Any] | None = None
+    ) -> Self:
+        """Read a classifier that `save` wrote; `device` replaces the one it was fitted on.
+
+        The encoder is made again by its name; an `Encoder` of one's own must be given.
+        """
+        saved = saving.load_classifier(Path(path))
+        params = saved.parameters
+        changes = {"device": device or params["device"], "encoder": encoder or params["encoder"]}
+        classifier = cls(DEFAULT if saved.model is None else saved.model, **{**params, **changes})
+        inputs = inputs_from_table(saved.inputs, encoder, classifier.device)
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         labels = Labels(saved.classes, saved.rows.class_indices)
-        return classifier._learn(saved.rows.features, labels, saved.seed)
+        return classifier._learn(saved.rows.features, labels, saved.seed, inputs)
 
-    def _learn(self, features: NDArray[Any], labels: Labels, seed: int) -> Self:
+    def _learn(self, features: NDArray[Any], labels: Labels, seed: int, inputs: Inputs) -> Self:
         """Read the support; only what succeeds is remembered."""
         rows = Rows(features, labels.indices, len(labels.classes))
         fitted = FittedSupport(rows, make_reading(self, seed))
         fitted.hypothesis  # noqa: B018 - read now, so that what is wrong shows in `fit`
-        self.classes_ = labels.classes
+        self.classes_, self._inputs = labels.classes, inputs
         self._fitted, self._conformal = fitted, Conformal(fitted)
         self._novelty = Novelty(rows, seed)
         return self
 
-    def _answer(self, X: ArrayLike) -> NDArray[np.float64]:  # noqa: N803
+    def _answer(self, X: Examples) -> NDArray[np.float64]:  # noqa: N803
         check_is_fitted(self)
         return self._fitted.log_probabilities(self._validated(X))
 
-    def _validated(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
-        features: NDArray[Any] = validate_data(self, X, dtype=FLOATS, reset=False)
-        return features
+    def _validated(self, X: Examples) -> NDArray[Any]:  # noqa: N803
+        vectors = self._inputs.vectors(X)
+        return np.asarray(validate_data(self, vectors, dtype=FLOATS, reset=False))

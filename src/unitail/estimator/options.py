@@ -3,6 +3,8 @@
 import operator
 from typing import Any, Protocol
 
+from sklearn.utils import check_random_state
+
 from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
 from unitail.estimator.choices import choose_device, choose_model, choose_precision
@@ -44,6 +46,12 @@ def make_reading(options: Options, seed: int) -> Reading:
         chunk_size=chunk_size,
         max_support=_count(options.max_support, "max_support", optional=True),
     )
+
+
+def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes it
+    """Return the seed of one fit."""
+    # randint, since a RandomState may be shared with others and must move on
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _count(value: object, name: str, *, optional: bool) -> int | None:

@@ -12,6 +12,9 @@ from unitail.estimator.reduction import ROUNDS, class_quota, support_limit
 from unitail.estimator.rehearsal import Cost, Speed, rehearse, speed_of
 from unitail.nn.episode_model import AnyModel
 
+USUAL_WIDTH = 1024
+"""The width that a plan is made for if none is known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:

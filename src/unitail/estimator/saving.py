@@ -5,6 +5,7 @@ too; one with the shipped model refers to it by hash.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.reduction import Rows
 from unitail.files import fresh_folder, readable_folder
@@ -23,7 +25,7 @@ from unitail.nn.episode_model import AnyModel
 
 CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
-FORMAT = 1
+FORMAT = 2
 PLAIN = (str, bool, int, float)
 """The labels that JSON carries."""
 
@@ -40,6 +42,18 @@ class SavedClassifier:
     feature_names: list[str] | None
     model: AnyModel | None
     """None is the shipped model."""
+    inputs: dict[str, Any] | None
+    """What makes vectors of X, see `unitail.estimator.inputs`; None if X holds vectors."""
+
+
+def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constructor's parameters but for the model, as JSON holds them."""
+    plain = {name: value for name, value in parameters.items() if name != "model"}
+    if isinstance(plain["random_state"], np.random.RandomState):
+        plain["random_state"] = None  # its draws were made
+    if isinstance(plain["encoder"], Encoder):
+        plain["encoder"] = plain["encoder"].name
+    return plain
 
 
 def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
@@ -57,6 +71,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "seed": saved.seed,
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
+        "inputs": saved.inputs,
         "default_model": fingerprint() if saved.model is None else None,
     }
     with fresh_folder(folder) as fresh:
@@ -83,6 +98,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             seed=int(table["seed"]),
             parameters=dict(table["parameters"]),
             feature_names=table["feature_names"],
+            inputs=table["inputs"],
             model=load_model(folder) if table["default_model"] is None else None,
         )
         shipped, version = table["default_model"], table["format"]

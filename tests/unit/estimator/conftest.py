@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from unitail.encoders.cache import FOLDER_VARIABLE, FeatureCache
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import save_model
 from unitail.relational.config import PRESETS
@@ -34,3 +35,10 @@ def real_weights() -> None:
     """Skip where the package has no weights."""
     if not pretrained.has_default():
         pytest.skip("this tree has no weights in src/unitail/weights/default yet")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FeatureCache:
+    """Return a feature cache of the test's own, which is the default one meanwhile."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    return FeatureCache(tmp_path / "cache")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from known_learners import write_blobs
 from typer.testing import CliRunner, Result
 
-from known_learners import write_blobs
 from unitail.cli import main
 from unitail.errors import UserError
 from unitail.evaluation.candidates import SHIPPED

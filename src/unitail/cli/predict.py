@@ -1,0 +1,235 @@
+"""`unitail predict`: labelled examples and files in, answers out."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unitail.tasks.sources import Items, LabelledItems
+    from unitail.workflows.answers import Answers
+
+Done = TypeVar("Done")
+SHOWN = 30
+"""Answers on the screen."""
+TOLD = 10
+"""Unreadable files on the screen."""
+UNSURE = 0.5
+"""Answers of a lower probability are marked."""
+WORTH_NAMING = 0.005
+"""Less probable classes are not named."""
+NAMED = 8
+"""Classes named on the screen."""
+MODALITIES = ("image", "text", "audio", "table")
+PAGES = (".html", ".htm")
+
+
+def predict(
+    support: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SUPPORT",
+            help="A folder with a subfolder for each class, or a table with labels.",
+        ),
+    ],
+    queries: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="QUERIES",
+            help="Folders, files, tables, or - for lines of text from standard input.",
+        ),
+    ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Name of an encoder, or a transformers model; else the offline default."),
+    ] = None,
+    modality: Annotated[
+        str | None, typer.Option(help=f"Where files leave a doubt: {', '.join(MODALITIES)}.")
+    ] = None,
+    label_column: Annotated[str, typer.Option(help="The column of labels in a table.")] = "label",
+    content_column: Annotated[
+        str | None, typer.Option(help="The column of texts or paths in a table.")
+    ] = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Answer all queries together: they inform each other.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
+    coverage: Annotated[
+        float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
+    ] = 0.9,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all answers to this .csv or .json file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page to look at to this .html file.")
+    ] = None,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Neither use nor fill the feature cache.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Say which class each item belongs to, from a few labelled examples.
+
+    Tables are CSV, TSV, Parquet or JSON lines, with a column of labels, and
+    a column of paths or of texts, or columns of features.
+
+    Exit codes: 0, all was answered; 1, some files could not be read, and the
+    rest was answered; 2, the call is wrong and nothing was answered.
+    """
+    from rich.console import Console
+
+    from unitail.configuration import choice
+    from unitail.encoders.cache import default_cache
+    from unitail.encoders.encoder import Modality
+    from unitail.tasks.sources import read_labelled, read_unlabelled
+    from unitail.workflows.answers import SUFFIXES, check_target, write_answers
+    from unitail.workflows.html_report import MOST_CARDS, write_report
+    from unitail.workflows.predict import predict_files
+
+    for path, suffixes in ((out, SUFFIXES), (report, PAGES)):
+        if path is not None:
+            check_target(path, *suffixes)
+    console = Console()
+    columns: dict[str, Any] = {"label_column": label_column, "content_column": content_column}
+    kind = None if modality is None else choice(Modality, modality, "modality")
+    examples = read_labelled(support, modality=kind, **columns)
+    items = read_unlabelled(queries, modality=kind, like=examples, **columns)
+    _tell_sources(console, examples, items)
+    cache = None if no_cache else default_cache()
+    answer = partial(
+        predict_files,
+        examples,
+        items,
+        encoder=encoder,
+        joint=joint,
+        coverage=coverage,
+        top=top,
+        cache=cache,
+        device=device,
+    )
+    found = _with_bar("encoding", len(examples) + len(items), answer)
+    _tell_answers(console, found)
+    if out is not None:
+        write_answers(found, out)
+        console.print(f"All answers are in {out}.", markup=False, highlight=False)
+    if report is not None:
+        draw = partial(write_report, found, items, report, title=f"Answers from {support.name}")
+        _with_bar("drawing", min(len(found.answers), MOST_CARDS), draw)
+        console.print(f"Look at {report}.", markup=False, highlight=False)
+    if cache is not None and cache.trouble:
+        typer.echo(f"unitail: {cache.trouble}", err=True)
+    _tell_unreadable(found)
+    if found.unreadable:
+        raise typer.Exit(1)
+
+
+def _tell_sources(console: "Console", examples: "LabelledItems", items: "Items") -> None:
+    """Say what was recognised, and what was passed over."""
+    classes = examples.classes
+    named = ", ".join(classes[:NAMED]) + (", …" if len(classes) > NAMED else "")
+    lines = [
+        f"{examples.modality}: {len(examples):,} examples of {len(classes)} classes ({named}),"
+        f" {len(items):,} to answer."
+    ]
+    if examples.content_column is not None:
+        lines.append(f"Content is in the column {examples.content_column!r}.")
+    lines += [f"Passed over among the examples: {note}." for note in examples.ignored]
+    lines += [f"Passed over among the queries: {note}." for note in items.ignored]
+    console.print("\n".join(lines), markup=False, highlight=False)
+
+
+def _with_bar(what: str, total: int, work: Callable[..., Done]) -> Done:
+    """Do some work that tells its progress, under a bar."""
+    from rich.console import Console
+
+    from unitail.cli.progress import progress_bar
+
+    with progress_bar(Console(stderr=True)) as progress:
+        bar = progress.add_task(what, total=total)
+
+        def show(done: int) -> None:
+            progress.update(bar, completed=done)
+
+        return work(on_progress=show)
+
+
+def _tell_answers(console: "Console", found: "Answers") -> None:
+    """Print the least sure answers, and how many there are."""
+    cached = f"; {found.num_cached:,} were encoded before" if found.num_cached else ""
+    console.print(f"Encoder: {found.encoder}{cached}.", markup=False, highlight=False)
+    for note in found.notes:
+        console.print(f"{note}.", markup=False, highlight=False)
+    if found.repeated:
+        line = f"{len(found.repeated):,} of the queries equal an example ({found.repeated[0]})."
+        console.print(line, markup=False, highlight=False)
+    if found.answers:
+        console.print(_table(found, room=console.width // 4))
+
+
+def _table(found: "Answers", room: int) -> "Table":
+    """Show the least sure answers; names are never read as markup."""
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    from unitail.tasks.source_items import numbered
+    from unitail.workflows.answers import STRANGE
+
+    table = Table(
+        Column("item", no_wrap=True),
+        Column("answer", no_wrap=True),
+        Column("prob.", justify="right", no_wrap=True),
+        Column("next"),
+        Column("set", justify="right", no_wrap=True),
+        Column("novelty", justify="right", no_wrap=True),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        caption_justify="left",
+    )
+    for answer in found.by_uncertainty()[:SHOWN]:
+        others = [f"{label} ({p:.0%})" for label, p in answer.top[1:] if p >= WORTH_NAMING]
+        unsure = answer.probability < UNSURE
+        table.add_row(
+            Text(_cut(answer.name, room)),
+            Text(_cut(answer.label, room), style="bold"),
+            Text(f"{'? ' if unsure else ''}{answer.probability:.0%}", _style(unsure)),
+            Text(", ".join(others), style="dim", no_wrap=True, overflow="ellipsis"),
+            Text(str(len(answer.members))),
+            Text(f"{answer.novelty:.2f}", _style(answer.novelty >= STRANGE)),
+        )
+    hidden = len(found.answers) - SHOWN
+    more = f" {hidden:,} surer ones are not shown." if hidden > 0 else ""
+    table.caption = Text(
+        f"{numbered(len(found.answers), 'answer')}, the least sure first.{more}"
+        f" ?: below {UNSURE:.0%}."
+        f" set: how many classes hold the true one in {found.coverage:.0%} of cases."
+        f" novelty: from {STRANGE} on, maybe none of the classes."
+    )
+    return table
+
+
+def _cut(text: str, room: int) -> str:
+    """Leave out the middle of a long text: paths differ at their ends, sentences at both."""
+    half = (room - 1) // 2
+    return text if len(text) <= room else f"{text[: room - 1 - half]}…{text[-half:]}"
+
+
+def _style(marked: bool) -> str:
+    return "yellow" if marked else ""
+
+
+def _tell_unreadable(found: "Answers") -> None:
+    """List what could not be read, on the error stream."""
+    if not found.unreadable:
+        return
+    typer.echo(f"unitail: {len(found.unreadable):,} could not be read and were skipped:", err=True)
+    for item in found.unreadable[:TOLD]:
+        typer.echo(f"  {item.name} ({item.source}): {item.reason}", err=True)
+    if len(found.unreadable) > TOLD:
+        where = "--out FILE.json or --report lists all"
+        typer.echo(f"  and {len(found.unreadable) - TOLD:,} more; {where}.", err=True)

@@ -1,0 +1,179 @@
+"""Labelled files to a feature bank, in one process or several.
+
+Every process encodes its part of the items into the feature cache, which they share; then the
+first one writes the bank from it. A run that is broken off finds in the cache what it had encoded,
+and in the unfinished bank the rows that it had written.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.content import content_hash
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.encoding import Encoded, Failure, encode_items
+from unitail.errors import InvalidSource
+from unitail.tasks.bank_manifest import BankManifest, FeatureType, check_same, describe
+from unitail.tasks.bank_writer import BankWriter
+from unitail.tasks.feature_bank import FeatureBank
+from unitail.tasks.sources import LabelledItems
+from unitail.workflows.team import Team
+
+CHUNK = 1024
+"""Items that are encoded, and then written, at a time."""
+
+OnProgress = Callable[[int, int], None]
+"""Told how many of its items this process has encoded."""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeBank:
+    """The bank and what is not in it."""
+
+    bank: FeatureBank
+    unreadable: tuple[Failure, ...]
+    """Places among the items, and why they could not be read."""
+
+
+def encode_bank(
+    examples: LabelledItems,
+    encoder: Encoder[Any],
+    folder: Path,
+    *,
+    name: str,
+    cache: FeatureCache,
+    team: Team,
+    licence: str = "",
+    dtype: FeatureType = FeatureType.FLOAT16,
+    on_progress: OnProgress | None = None,
+) -> MadeBank | None:
+    """Make the bank `folder`; None in all processes but the first.
+
+    The same call goes on with what an earlier one left, and only opens a bank that is complete and
+    was made from the same items by the same encoder. Items that cannot be read are left out.
+    """
+    check_items(examples)
+    mine = _encoded(encoder, examples.items[team.index :: team.count], cache, on_progress)
+    kept, unreadable = _readable(mine)
+    team.wait()
+    if team.index:
+        return None
+    if team.count > 1:  # all is in the cache by now, but for what cannot be read
+        kept, unreadable = _readable(_encoded(encoder, examples.items, cache))
+    _check_some(kept, unreadable)
+    plan = _Plan.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)
+    return MadeBank(plan.write(encoder, cache, folder), unreadable)
+
+
+def _encoded(
+    encoder: Encoder[Any],
+    items: Sequence[Any],
+    cache: FeatureCache,
+    on_progress: OnProgress | None = None,
+) -> Iterator[tuple[int, Encoded]]:
+    """Encode chunk by chunk, giving the place of each chunk's first item."""
+    for start in range(0, len(items), CHUNK):
+
+        def show(done: int, start: int = start) -> None:
+            if on_progress is not None:
+                on_progress(start + done, len(items))
+
+        chunk = items[start : start + CHUNK]
+        yield start, encode_items(encoder, chunk, cache=cache, on_progress=show)
+
+
+def _readable(
+    chunks: Iterator[tuple[int, Encoded]],
+) -> tuple[NDArray[np.int64], tuple[Failure, ...]]:
+    """Return the places of the items that have vectors, and the other items."""
+    kept, unreadable = [np.empty(0, np.int64)], []
+    for start, found in chunks:
+        kept.append(start + found.kept)
+        unreadable += [Failure(start + each.place, each.reason) for each in found.unreadable]
+    return np.concatenate(kept), tuple(unreadable)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What the bank will hold."""
+
+    items: Sequence[Any]
+    class_indices: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    manifest: BankManifest
+
+    @classmethod
+    def of(
+        cls,
+        examples: LabelledItems,
+        encoder: Encoder[Any],
+        kept: NDArray[np.int64],
+        **facts: Any,  # noqa: ANN401 - further fields of the manifest
+    ) -> "_Plan":
+        items = [examples.items[place] for place in kept]
+        labels = np.array([examples.labels[place] for place in kept], dtype=object)
+        names, indices = np.unique(labels, return_inverse=True)
+        manifest = BankManifest(
+            encoder=encoder.name,
+            encoder_revision=encoder.fingerprint,
+            source=f"{len(items)} {encoder.modality} items, sha256 {_digest(items, labels)}",
+            rows=len(items),
+            feature_dim=encoder.width,
+            **facts,
+        )
+        return cls(items, indices.astype(np.int64), tuple(map(str, names)), manifest)
+
+    def write(self, encoder: Encoder[Any], cache: FeatureCache, folder: Path) -> FeatureBank:
+        if folder.is_dir() and any(folder.iterdir()):
+            return self._open_same(folder)
+        with BankWriter(folder, self.manifest, self.class_names) as writer:
+            begun = writer.rows_written
+            for start, found in _encoded(encoder, self.items[begun:], cache):
+                _check_some(found.kept, found.unreadable, whole=True)
+                rows = slice(begun + start, begun + start + len(found.kept))
+                writer.append(found.features, self.class_indices[rows])
+        return FeatureBank.open(folder)
+
+    def _open_same(self, folder: Path) -> FeatureBank:
+        bank = FeatureBank.open(folder)
+        found = describe(bank.manifest, bank.class_names)
+        remedy = "Delete it to encode again, or name another folder."
+        check_same(found, describe(self.manifest, self.class_names), f"the bank {folder}", remedy)
+        return bank
+
+
+def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
+    """Hash contents and labels, so that a bank of other ones is never taken for this."""
+    found = hashlib.sha256()
+    for item, label in zip(items, labels, strict=True):
+        found.update(f"{content_hash(item)} {label}\n".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def check_items(examples: LabelledItems) -> None:
+    """Refuse rows of tables, which are encoded by what is learned from each support."""
+    if examples.modality is Modality.TABLE:
+        raise InvalidSource(
+            "tables have no frozen encoder to make a bank with",
+            got="columns of features",
+            allowed="images, texts or sounds",
+            remedy="Standardise the columns yourself and write them with `BankWriter`.",
+        )
+
+
+def _check_some(
+    kept: NDArray[np.int64], unreadable: Sequence[Failure], *, whole: bool = False
+) -> None:
+    if not len(kept) or (whole and unreadable):
+        raise InvalidSource(
+            "items became unreadable while the bank was written" if whole else "nothing to encode",
+            got=unreadable[0].reason,
+            allowed="items that can be read",
+            remedy="Mend them and run again; it goes on where it stopped.",
+        )

@@ -1,0 +1,225 @@
+"""Answers as one HTML file that shows the items, the least sure answers first.
+
+The file needs nothing else: images and sounds are inside, as far as there is room, and a content
+security policy keeps browsers from asking the network. Everything that comes from users is escaped.
+"""
+
+import hashlib
+import re
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from html import escape
+from pathlib import Path
+
+import unitail
+from unitail.encoders.encoder import Modality
+from unitail.files import disk_errors, write_text
+from unitail.tasks.source_items import numbered
+from unitail.tasks.sources import Items
+from unitail.workflows.answers import STRANGE, Answer, Answers
+from unitail.workflows.html_items import Room, item_as_html, link
+
+PAGE = Path(__file__).with_name("report_page")
+MOST_CARDS = 2000
+"""Only so many answers are shown, the least sure ones."""
+MOST_MEMBERS = 8
+"""Only so many classes of a set are named."""
+MOST_LINES = 200
+"""Only so many unreadable files are listed."""
+MEDIA_BYTES = 32 * 1024**2
+"""Room for images and sounds inside the file, before they are written as letters."""
+THREADS = 8
+NOUNS = {
+    Modality.IMAGE: "image",
+    Modality.AUDIO: "sound",
+    Modality.TEXT: "text",
+    Modality.TABLE: "row",
+}
+
+
+def write_report(
+    found: Answers,
+    queries: Items,
+    path: Path,
+    *,
+    title: str = "Answers",
+    on_progress: Callable[[int], None] | None = None,
+) -> None:
+    """Write the page; it is whole or not there. `on_progress` is told how many items are drawn."""
+    shown = found.by_uncertainty()[:MOST_CARDS]
+    cards = _cards(shown, len(found.examples), queries, path.parent, on_progress)
+    style, script = (_part(name) for name in ("style.css", "script.js"))
+    text = _filled(
+        _part("page.html"),
+        {
+            "title": escape(title),
+            "style": style,
+            "style_hash": _hash(style),
+            "script": script,
+            "script_hash": _hash(script),
+            "summary": _summary(found),
+            "tiles": _tiles(found),
+            "coverage": _percent(found.coverage),
+            "strange": _percent(STRANGE),
+            "num_classes": str(len(found.examples)),
+            "classes": _classes(found),
+            "notes": _notes(found),
+            "options": _options(shown),
+            "cards": "\n".join(cards),
+            "version": escape(unitail.__version__),
+        },
+    )
+    with disk_errors(path):
+        write_text(path, text)
+
+
+def _cards(
+    answers: Sequence[Answer],
+    num_classes: int,
+    queries: Items,
+    folder: Path,
+    on_progress: Callable[[int], None] | None,
+) -> list[str]:
+    """Draw all cards; images are decoded in threads."""
+    room = Room(MEDIA_BYTES)
+
+    def draw(answer: Answer) -> str:
+        item = _item(queries, answer.place)
+        shown = item_as_html(item, queries.modality, room)
+        return _card(answer, shown, _name(answer, item, folder), num_classes)
+
+    cards = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        for number, card in enumerate(pool.map(draw, answers), start=1):
+            cards.append(card)
+            if on_progress is not None:
+                on_progress(number)
+    return cards
+
+
+def _item(queries: Items, place: int) -> object:
+    if queries.modality is Modality.TABLE:
+        return queries.items.iloc[place].to_dict()  # type: ignore[attr-defined]
+    return queries.items[place]
+
+
+def _name(answer: Answer, item: object, folder: Path) -> str:
+    """Name an item, unless it is a text that is shown anyway."""
+    return f"text {answer.place + 1}" if isinstance(item, str) else link(item, answer.name, folder)
+
+
+def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
+    bars = "".join(
+        f"<li><span>{escape(label)}</span><b>{_percent(p)}</b>"
+        f'<progress max="1" value="{p:.4f}"></progress></li>'
+        for label, p in answer.top
+    )
+    mark = ' <span class="mark">looks new</span>' if answer.novelty >= STRANGE else ""
+    return (
+        f'<article class="card" data-p="{answer.probability:.6f}"'
+        f' data-novelty="{answer.novelty:.6f}" data-place="{answer.place}"'
+        f' data-label="{escape(answer.label)}">{item}'
+        f'<div class="answer"><ul class="bars">{bars}</ul>'
+        f'<p class="facts">Could be: {_members(answer, num_classes)}</p>'
+        f'<p class="facts">Novelty: {_percent(answer.novelty)}{mark}</p>'
+        f'<p class="name">{name}</p></div></article>'
+    )
+
+
+def _members(answer: Answer, num_classes: int) -> str:
+    if len(answer.members) == num_classes > 2:
+        return f"any of the {num_classes} classes"
+    names = ", ".join(escape(label) for label in answer.members[:MOST_MEMBERS])
+    more = len(answer.members) - MOST_MEMBERS
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _summary(found: Answers) -> str:
+    noun = NOUNS[found.modality]
+    words = [
+        f"{numbered(len(found.answers), noun)} answered",
+        f"{numbered(sum(found.examples.values()), 'example')} of {len(found.examples)} classes",
+        f"encoder {found.encoder}",
+    ]
+    words += ["answered together (joint)"] if found.joint else []
+    return " · ".join(map(escape, words))
+
+
+def _tiles(found: Answers) -> str:
+    """Count what deserves a look."""
+    answers = found.answers
+    several = sum(len(answer.members) > 1 for answer in answers)
+    strange = sum(answer.novelty >= STRANGE for answer in answers)
+    plain, warning = "<li>", '<li class="warn">'
+    tiles = [
+        (plain, len(answers) - several, "clear: one class possible"),
+        (plain, several, "several classes possible"),
+        (warning if strange else plain, strange, "look new"),
+        (warning if found.unreadable else plain, len(found.unreadable), "could not be read"),
+    ]
+    return "".join(f"{start}<b>{number:,}</b>{what}</li>" for start, number, what in tiles)
+
+
+def _classes(found: Answers) -> str:
+    given = Counter(answer.label for answer in found.answers)
+    return "".join(
+        f"<tr><td>{escape(label)}</td><td>{number:,}</td><td>{given[label]:,}</td></tr>"
+        for label, number in found.examples.items()
+    )
+
+
+def _options(shown: Sequence[Answer]) -> str:
+    counts = Counter(answer.label for answer in shown)
+    return "".join(
+        f'<option value="{escape(label)}">{escape(label)} ({number})</option>'
+        for label, number in sorted(counts.items())
+    )
+
+
+def _notes(found: Answers) -> str:
+    """Tell what is not on the page, and what a reader might take too well."""
+    notes = [f'<p class="panel">{escape(note)}.</p>' for note in found.notes]
+    if found.unreadable:
+        lines = [
+            f"<li>{escape(item.name)} ({item.source}): {escape(item.reason)}</li>"
+            for item in found.unreadable[:MOST_LINES]
+        ]
+        notes.append(_panel(f"Could not be read ({len(found.unreadable):,})", lines))
+    if found.repeated:
+        lines = [f"<li>{escape(name)}</li>" for name in found.repeated[:MOST_LINES]]
+        notes.append(_panel(f"Equal to one of the examples ({len(found.repeated):,})", lines))
+    if len(found.answers) > MOST_CARDS:
+        notes.append(
+            f'<p class="panel">The {MOST_CARDS:,} least sure of {len(found.answers):,} answers are'
+            " shown; a file of answers (--out) has all.</p>"
+        )
+    return "".join(notes)
+
+
+def _panel(summary: str, lines: Sequence[str]) -> str:
+    listed = "".join(lines)
+    return f'<details class="panel warn"><summary>{summary}</summary><ul>{listed}</ul></details>'
+
+
+def _percent(share: float) -> str:
+    """Write a share; never 100 % unless it is."""
+    hundred = 100 * share
+    if 99 < hundred < 100 or 0 < hundred < 1:
+        return "&gt;&nbsp;99&nbsp;%" if hundred > 50 else "&lt;&nbsp;1&nbsp;%"
+    return f"{hundred:.0f}&nbsp;%"
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Put values in their places, once: what a value holds is no place."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
+
+
+def _part(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")
+
+
+def _hash(code: str) -> str:
+    """Return what a content security policy knows a style or script by."""
+    return f"sha256-{b64encode(hashlib.sha256(code.encode()).digest()).decode()}"

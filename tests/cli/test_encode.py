@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+import typer
+from sounds import write_sounds
+from typer.testing import CliRunner
+
+from unitail.cli.encode import encode
+from unitail.errors import InvalidConfig, InvalidSource
+from unitail.tasks.feature_bank import FeatureBank
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(encode)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_folder_becomes_a_bank(tmp_path: Path) -> None:
+    folder, out = write_sounds(tmp_path / "sounds"), tmp_path / "banks" / "toy sounds"
+    command = [str(folder), "-o", str(out), "--licence", "CC0", "--dtype", "float32"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    assert "audio: 12 items of 3 classes." in found.stdout
+    assert f"{out}: 12 rows of 3 classes, 240 numbers each, by log-mel." in found.stdout
+    manifest = FeatureBank.open(out).manifest
+    assert (manifest.name, manifest.licence, manifest.dtype) == ("toy sounds", "CC0", "float32")
+    assert CliRunner().invoke(app, command).exit_code == 0  # it is there already
+
+
+def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path) -> None:
+    folder = write_sounds(tmp_path / "sounds")
+    for number in range(12):
+        (folder / "hum" / f"broken{number:02}.wav").write_bytes(b"RIFF")
+    found = CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "bank")])
+    assert found.exit_code == 1
+    assert "12 could not be read and are not in the bank:\n  hum/broken00.wav: " in found.stderr
+    assert "and 2 more." in found.stderr
+    assert FeatureBank.open(tmp_path / "bank").num_rows == 12
+
+
+def test_tables_and_odd_types_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y,label\n1,2,a\n2,3,b\n")
+    command = [str(tmp_path / "t.csv"), "-o", str(tmp_path / "bank")]
+    with pytest.raises(InvalidSource, match="tables have no frozen encoder"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    with pytest.raises(InvalidConfig, match="int4"):
+        CliRunner().invoke(app, [*command, "--dtype", "int4"], catch_exceptions=False)

@@ -1,0 +1,94 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from sounds import write_sounds
+from typer.testing import CliRunner
+
+from unitail.cli.evaluate import evaluate
+from unitail.errors import InvalidConfig, InvalidSource
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(evaluate)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three kinds of flowers, six rows each."""
+    generator = np.random.default_rng(0)
+    kinds = np.repeat(["daisy", "rose", "tulip [red]"], 6)
+    means = np.repeat([[0, 0], [3, 0], [0, 3]], 6, axis=0)
+    rows = pd.DataFrame(means + generator.normal(size=means.shape), columns=["height", "width"])
+    rows["colour"] = ["white", "red"] * 9
+    rows["kind"] = kinds
+    rows.to_csv(tmp_path / "flowers.csv", index=False)
+    return tmp_path / "flowers.csv"
+
+
+def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:
+    options = ["--label-column", "kind", "--splits", "10", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, [str(table), *options])
+    assert found.exit_code == 0, found.output
+    words = " ".join(found.stdout.split())
+    for part in (
+        "table: 18 examples of 3 classes.",
+        "prototypes",
+        "leave-one-out",
+        "about 10 forecast",
+        "With 5 examples a class you get about",
+        "would give about",
+    ):
+        assert part in words
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "curve.csv",
+        "curve.json",
+        "curve.png",
+    ]
+    whole = json.loads((tmp_path / "out" / "curve.json").read_text())
+    best = [line["accuracy"] for line in whole["curve"] if line["learner"] == "unitail"]
+    assert best[-2] > 0.6
+
+
+def test_the_seed_decides_the_numbers(table: Path, tmp_path: Path) -> None:
+    outputs = []
+    for seed in ("1", "1", "2"):
+        options = ["--label-column", "kind", "--splits", "5", "--seed", seed, "--joint"]
+        outputs.append(CliRunner().invoke(app, [str(table), *options]).stdout)
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path, own_cache: Path) -> None:
+    folder = write_sounds(tmp_path / "my sounds")
+    (folder / "hum" / "broken.wav").write_bytes(b"RIFF")
+    command = [str(folder), "--splits", "3", "--no-cache"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 1
+    assert "Encoder: log-mel." in found.stdout
+    assert "1 could not be read and were skipped:\n  hum/broken.wav: " in found.stderr
+    assert not own_cache.exists()
+    CliRunner().invoke(app, command[:-1])
+    assert own_cache.exists()
+
+
+def test_a_folder_without_classes_and_an_unknown_modality_are_refused(
+    tmp_path: Path, table: Path
+) -> None:
+    with pytest.raises(InvalidSource, match="does not hold labelled examples"):
+        CliRunner().invoke(app, [str(tmp_path / "none")], catch_exceptions=False)
+    with pytest.raises(InvalidConfig, match="smell"):
+        CliRunner().invoke(app, [str(table), "--modality", "smell"], catch_exceptions=False)
+
+
+def test_too_few_examples_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "few.csv").write_text("x,y,label\n1,2,a\n2,3,b\n3,3,c\n4,4,d\n")
+    with pytest.raises(InvalidSource, match="too few labelled examples"):
+        CliRunner().invoke(app, [str(tmp_path / "few.csv")], catch_exceptions=False)

@@ -1,0 +1,174 @@
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from unitail.cli.predict import predict
+from unitail.encoders import cache
+from unitail.errors import UserError
+from unitail.workflows import predict as workflow
+
+app = typer.Typer()
+app.command()(predict)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[Path, Path]:
+    """Write a labelled table of two classes and one to answer."""
+    generator = np.random.default_rng(0)
+    for name, number in (("support", 12), ("queries", 40)):
+        lines = ["size,label"]
+        for place in range(number):
+            lines.append(f"{generator.normal(4 * (place % 2)):.4f},{'ab'[place % 2]}")
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    return tmp_path / "support.csv", tmp_path / "queries.csv"
+
+
+def _run(*arguments: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments], input=text)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _error(*arguments: object) -> str:
+    found = _run(*arguments)
+    assert isinstance(found.exception, UserError), found.output
+    return str(found.exception)
+
+
+def test_a_table_is_answered_on_screen_and_in_files(
+    tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out, report = tmp_path / "answers.csv", tmp_path / "report.html"
+    found = _run(*tables, "--top=2", "--out", out, "--report", report)
+    assert found.exit_code == 0, found.output
+    words = " ".join(found.output.split())
+    assert "table: 12 examples of 2 classes (a, b), 40 to answer." in words
+    assert "Encoder: columns." in words
+    assert "40 answers, the least sure first. 10 surer ones are not shown." in words
+    assert found.output.count("row ") == 30
+    rows = _rows(out)
+    assert len(rows) == 40
+    assert sum(row["label"] == "ab"[place % 2] for place, row in enumerate(rows)) >= 36
+    assert list(rows[0])[-1] == "probability_2"
+    assert report.read_text().count("<article") == 40
+
+
+def test_json_and_joint(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "answers.json"
+    found = _run(*tables, "--joint", "--coverage=0.8", "--out", out)
+    assert found.exit_code == 0, found.output
+    table = json.loads(out.read_text())
+    assert (table["joint"], table["coverage"], len(table["answers"])) == (True, 0.8, 40)
+
+
+def _draw(folder: Path, colour: tuple[int, int, int], number: int) -> None:
+    folder.mkdir(parents=True)
+    for each in range(number):
+        Image.new("RGB", (8, 8), tuple(value + each for value in colour)).save(
+            folder / f"{each}.png"
+        )
+
+
+def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    from unitail.encoders.encoder import Encoder, Modality
+    from unitail.encoders.images import read_image
+
+    class MeanColour(Encoder):  # type: ignore[type-arg]
+        modality = Modality.IMAGE
+        read = staticmethod(read_image)
+
+        def embed(self, batch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            return np.stack([np.asarray(image).mean(axis=(0, 1)) for image in batch]).astype("f4")
+
+    made = MeanColour(name="colour", width=3, fingerprint="colour", batch_size=8)
+    monkeypatch.setattr(workflow, "make_encoder", lambda *_, **__: made)
+
+
+def test_unreadable_files_are_listed_and_the_exit_code_is_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_encoder(monkeypatch)
+    for name, colour in (("red", (200, 0, 0)), ("b[bold]lue", (0, 0, 200))):
+        _draw(tmp_path / "support" / name, colour, 3)
+        _draw(tmp_path / "queries" / name, colour, 2)
+    bad = tmp_path / "queries" / "<script>.png"
+    bad.write_bytes(b"")
+    (tmp_path / "support" / "notes.pdf").write_bytes(b"")
+    out = tmp_path / "out.csv"
+    arguments = (tmp_path / "support", tmp_path / "queries", "--out", out)
+    found = _run(*arguments)
+    assert found.exit_code == 1, found.output
+    assert "Passed over among the examples: 1 file outside the class folders" in found.output
+    assert "1 could not be read and were skipped:" in found.stderr
+    assert "<script>.png (queries): " in found.stderr
+    assert ["b[bold]lue/0.png", "b[bold]lue"] in [
+        line.split()[:2] for line in found.output.splitlines()
+    ]
+    assert len(_rows(out)) == 4
+    again = _run(*arguments)
+    assert "10 were encoded before" in again.output
+    without = _run(*arguments, "--no-cache")
+    assert "encoded before" not in without.output
+
+
+def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from unitail.encoders.encoder import Encoder, Modality
+
+    class Letters(Encoder):  # type: ignore[type-arg]
+        modality = Modality.TEXT
+
+        def read(self, item: object) -> str:
+            return str(item)
+
+        def embed(self, batch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            return np.array([[text.count(letter) for letter in "abc"] for text in batch], "f4")
+
+    made = Letters(name="letters", width=3, fingerprint="letters", batch_size=8)
+    monkeypatch.setattr(workflow, "make_encoder", lambda *_, **__: made)
+    support = tmp_path / "support.csv"
+    support.write_text("text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n")
+    found = _run(support, "-", text="aaaa\n\nbbbb\n")
+    assert found.exit_code == 0, found.output
+    assert "Content is in the column 'text'." in found.output
+    assert "Passed over among the queries: 1 empty line." in found.output
+    lines = [line.split()[:2] for line in found.output.splitlines()]
+    assert ["aaaa", "A"] in lines
+    assert ["bbbb", "B"] in lines
+
+
+def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    assert "ends in .csv or .json" in _error(*tables, "--out", tmp_path / "x.txt")
+    assert "ends in .html or .htm" in _error(*tables, "--report", tmp_path / "x.pdf")
+    assert "modality" in _error(*tables, "--modality", "video")
+    assert "coverage" in _error(*tables, "--coverage", "1")
+    assert "no such file or folder" in _error(tmp_path / "none", tables[1])
+    assert "no column of labels named 'class': got 'size', 'label'" in _error(
+        *tables, "--label-column", "class"
+    )
+    assert _run(*tables, "--top=0").exit_code == 2
+
+
+def test_help_is_quick_and_documents_exit_codes() -> None:
+    code = (
+        "import sys; from unitail.cli.predict import predict; "
+        "assert not {'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    words = " ".join(_run("--help").output.replace("│", " ").split())
+    assert "0, all was answered; 1, some files could not be read" in words

@@ -1,0 +1,199 @@
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.images import read_image
+from unitail.errors import InvalidConfig, InvalidSource, UnknownEncoder
+from unitail.tasks.sources import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.workflows import predict
+from unitail.workflows.predict import predict_files
+
+COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
+
+
+class MeanColour(Encoder[Any]):
+    """The mean of each channel: enough to tell colours apart, in no time."""
+
+    modality = Modality.IMAGE
+
+    def __init__(self) -> None:
+        super().__init__(name="colour", width=3, fingerprint="mean colour", batch_size=4)
+
+    def read(self, item: object) -> Any:  # noqa: ANN401
+        return read_image(item)
+
+    def embed(self, batch: Sequence[Any]) -> NDArray[np.float32]:
+        return np.stack([np.asarray(image).mean(axis=(0, 1)) for image in batch]).astype("f4")
+
+
+@pytest.fixture(autouse=True)
+def colour_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predict, "make_encoder", lambda *_, **__: MeanColour())
+
+
+def _draw(folder: Path, number: int, seed: int) -> Path:
+    """Write some images of each colour, with noise."""
+    generator = np.random.default_rng(seed)
+    for name, colour in COLOURS.items():
+        (folder / name).mkdir(parents=True)
+        for each in range(number):
+            noise = generator.integers(-20, 20, size=(8, 8, 3))
+            pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{each}.png")
+    return folder
+
+
+@pytest.fixture
+def support(tmp_path: Path) -> Path:
+    return _draw(tmp_path / "support", 4, seed=0)
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    return _draw(tmp_path / "queries", 2, seed=1)
+
+
+def _read(support: Path, queries: Path) -> tuple[LabelledItems, Items]:
+    examples = read_labelled(support)
+    return examples, read_unlabelled([queries], like=examples)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
+    done: list[int] = []
+    found = predict_files(*_read(support, queries), joint=joint, top=2, on_progress=done.append)
+    assert [answer.label for answer in found.answers] == [
+        answer.name.split("/")[0] for answer in found.answers
+    ]
+    assert [answer.place for answer in found.answers] == list(range(6))
+    assert found.examples == {"blue": 4, "green": 4, "red": 4}
+    assert (found.encoder, found.joint, found.num_cached) == ("colour", joint, 0)
+    assert (found.unreadable, found.repeated, done[-1]) == ((), (), 18)
+    for answer in found.answers:
+        assert len(answer.top) == 2
+        assert answer.top[0] == (answer.label, answer.probability)
+        assert answer.probability >= answer.top[1][1]
+        assert answer.label in answer.members
+        assert 0 <= answer.novelty <= 1
+
+
+def test_joint_answers_are_others(support: Path, queries: Path) -> None:
+    joint, isolated = (
+        [
+            answer.probability
+            for answer in predict_files(*_read(support, queries), joint=each).answers
+        ]
+        for each in (True, False)
+    )
+    assert not np.allclose(joint, isolated, rtol=0, atol=1e-9)
+
+
+def test_members_come_in_the_order_of_probability(support: Path, queries: Path) -> None:
+    found = predict_files(*_read(support, queries), coverage=0.99)  # more than 12 examples promise
+    for answer in found.answers:
+        assert answer.members == tuple(label for label, _ in answer.top)
+
+
+def test_a_joint_answer_is_in_its_set(
+    support: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        predict.TailClassifier,
+        "predict_set",
+        lambda self, rows, coverage: np.zeros((len(rows), 3), dtype=bool),
+    )
+    found = predict_files(*_read(support, queries), joint=True)
+    assert all(answer.members == (answer.label,) for answer in found.answers)
+
+
+def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> None:
+    (support / "red" / "0.png").write_bytes(b"")
+    (queries / "blue" / "1.png").write_text("no image")
+    found = predict_files(*_read(support, queries))
+    assert [(item.source, item.name) for item in found.unreadable] == [
+        ("support", "red/0.png"),
+        ("queries", "blue/1.png"),
+    ]
+    assert "no format that is known" in found.unreadable[1].reason
+    assert found.examples["red"] == 3
+    assert [answer.place for answer in found.answers] == [0, 2, 3, 4, 5]
+    assert [answer.label for answer in found.answers][-1] == "red"
+
+
+def test_a_class_without_a_readable_example_is_refused(support: Path, queries: Path) -> None:
+    for path in (support / "red").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(InvalidSource, match=r"no example of a class can be read: got 'red'"):
+        predict_files(*_read(support, queries))
+
+
+def test_queries_of_which_none_can_be_read_have_no_answers(support: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"")
+    examples = read_labelled(support)
+    found = predict_files(examples, read_unlabelled([tmp_path / "bad.png"]))
+    assert found.answers == ()
+    assert len(found.unreadable) == 1
+
+
+def test_queries_that_equal_an_example_are_told(support: Path, queries: Path) -> None:
+    (queries / "red" / "1.png").write_bytes((support / "red" / "3.png").read_bytes())
+    assert predict_files(*_read(support, queries)).repeated == ("red/1.png",)
+
+
+def test_a_second_run_encodes_nothing(support: Path, queries: Path, tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path / "cache", 2**20)
+    first = predict_files(*_read(support, queries), cache=cache)
+    second = predict_files(*_read(support, queries), cache=cache)
+    assert (first.num_cached, second.num_cached) == (0, 18)
+    assert first.answers == second.answers
+
+
+def _table(path: Path, number: int, seed: int) -> Path:
+    generator = np.random.default_rng(seed)
+    lines = ["id,size,shape,label"]
+    for place in range(number):
+        label, shape = (("a", "round"), ("b", "long"))[place % 2]
+        size = "" if place == 5 else f"{generator.normal(5 * (place % 2)):.3f}"
+        lines.append(f"x{place},{size},{shape},{label}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_tables_are_answered(tmp_path: Path) -> None:
+    examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
+    items = read_unlabelled([_table(tmp_path / "q.csv", 10, 1)], like=examples)
+    done: list[int] = []
+    found = predict_files(examples, items, on_progress=done.append)
+    assert done == [30]
+    assert [answer.label for answer in found.answers] == ["a", "b"] * 5
+    assert found.answers[0].name == "row 1"
+    assert (found.modality, found.encoder) == (Modality.TABLE, "columns")
+    assert found.notes == ("Column 'id' is not used: nearly as many values as rows",)
+    with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
+        predict_files(examples, items, encoder="minilm")
+
+
+def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
+    examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
+    (tmp_path / "q.csv").write_text("shape\nround\n")
+    items = read_unlabelled([tmp_path / "q.csv"], like=examples, modality=Modality.TABLE)
+    with pytest.raises(InvalidSource, match="lacks columns that the support has: got no 'size'"):
+        predict_files(examples, items)
+
+
+def test_calls_that_are_wrong(support: Path, queries: Path) -> None:
+    examples, items = _read(support, queries)
+    with pytest.raises(InvalidConfig, match="coverage"):
+        predict_files(examples, items, coverage=1.0)
+    with pytest.raises(InvalidConfig, match="top"):
+        predict_files(examples, items, top=0)
+    texts = Items(items=("x",), names=("x",), modality=Modality.TEXT)
+    with pytest.raises(InvalidSource, match="another kind than the examples: got text"):
+        predict_files(examples, texts)

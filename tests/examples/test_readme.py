@@ -4,11 +4,20 @@ import re
 from pathlib import Path
 
 import pytest
-
 from known_learners import write_blobs
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-FIVE_LINES, VALIDITY, EVALUATION = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+TEXTS, FIVE_LINES, VALIDITY, EVALUATION = re.findall(
+    r"```python\n(.*?)```", README, flags=re.DOTALL
+)
+
+
+def test_texts_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path))
+    exec(TEXTS, {})
+    assert capsys.readouterr().out == "['card' 'weather']\n"
 
 
 def test_the_five_lines_run(capsys: pytest.CaptureFixture[str]) -> None:

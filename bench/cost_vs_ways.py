@@ -12,6 +12,7 @@ import argparse
 import gc
 import json
 import shlex
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -57,24 +58,25 @@ def episode_of(ways: int, device: torch.device) -> Episode:
 
 def measure(work: Callable[[], object], device: torch.device, repeats: int) -> dict[str, Any]:
     """Time `work` after a warm-up, and note the peak of memory; failures are results."""
-    cuda = device.type == "cuda"
     _clean(device)
     try:
-        work()
-        if cuda:
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(repeats):
-            work()
-        if cuda:
-            torch.cuda.synchronize()
-        seconds = (time.perf_counter() - start) / repeats
+        _seconds(work, device)  # the first call prepares kernels and takes memory from the device
+        seconds = statistics.median(_seconds(work, device) for _ in range(repeats))
     except torch.OutOfMemoryError:
         return {"failed": NO_RESULT}
     except CannotSolve as error:
         return {"failed": f"cannot: {error.wrong}"}
-    peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else None
+    peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
     return {"milliseconds": 1e3 * seconds, "gibibytes": peak}
+
+
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
+    """Time one call, until the device is done."""
+    start = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def _clean(device: torch.device) -> None:
@@ -144,7 +146,7 @@ def table(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) ->
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:
-    """Draw time and memory against the number of classes."""
+    """Draw time and memory against the number of classes; crosses where memory ran out."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
@@ -157,18 +159,25 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
     names = list(dict.fromkeys(row["learner"] for row in found))
     ways = sorted({row["ways"] for row in found})
     for axis, (what, unit, title) in zip(axes, panels, strict=True):
+        height = 0.97  # of the crosses; learners that fail together stay apart
         for number, name in enumerate(names):
-            points = [
-                (row["ways"], row[unit])
-                for row in found
-                if (row["learner"], row["what"]) == (name, what) and row.get(unit) is not None
-            ]
+            own = [row for row in found if (row["learner"], row["what"]) == (name, what)]
+            points = [(row["ways"], row[unit]) for row in own if row.get(unit) is not None]
             if points:
-                axis.loglog(*zip(*points, strict=True), "o-", color=f"C{number}", label=name)
+                line = "s--" if name in explicit_learners() else "o-"
+                axis.loglog(*zip(*points, strict=True), line, ms=4, color=f"C{number}", label=name)
+            lost = [row["ways"] for row in own if "failed" in row]
+            top = axis.get_xaxis_transform()
+            axis.plot(lost, [height] * len(lost), "x", color=f"C{number}", transform=top)
+            height -= 0.04 if lost else 0
         axis.set(title=title, xlabel="classes K", xticks=ways, xticklabels=ways)
         axis.minorticks_off()
+        axis.margins(y=0.15)
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    handles = axes[0].get_legend_handles_labels()[0]
+    if any("failed" in row for row in found):
+        handles += axes[0].plot([], [], "kx", label=NO_RESULT)
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=130)
 
 
@@ -177,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--ways", type=int, nargs="+", default=list(WAYS))
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="tiny transformers, to try the script")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
@@ -194,7 +203,7 @@ def main() -> None:
     lines = ["# Cost against the number of classes", ""]
     lines.append(
         f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time; {where}, torch"
-        f" {torch.__version__}, networks under bfloat16 autocast; mean of {args.repeats} calls."
+        f" {torch.__version__}, networks under bfloat16 autocast; median of {args.repeats} calls."
         f" Weights in millions: {weights}."
     )
     lines += ["Written by", "", "    python " + shlex.join(sys.argv), ""]

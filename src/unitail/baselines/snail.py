@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.configuration import choice, require
 from unitail.nn.normalisation import Normalisation
@@ -25,6 +26,9 @@ from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""All but cuDNN's, whose backward pass failed in this network (torch 2.11, bfloat16, H200)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,8 @@ class CausalAttention(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Look up what earlier positions hold: (S, T, width) -> (S, T, width + value_dim)."""
         q, k, v = self.qkv(states).unsqueeze(1).split(self.parts, dim=-1)  # (S, 1, T, part) each
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        with sdpa_kernel(KERNELS):
+            seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return torch.cat([states, seen.squeeze(1)], dim=-1)
 
 

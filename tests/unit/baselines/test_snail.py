@@ -214,3 +214,15 @@ def test_sizes_out_of_range_are_refused() -> None:
         SnailConfig(key_dims=(), value_dims=())
     with pytest.raises(InvalidConfig, match=r"value_dims .* got \(1, 2\); allowed: 3 widths, as k"):
         SnailConfig(value_dims=(1, 2))
+
+
+def test_no_kernel_of_cudnn_whose_backward_pass_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    attend, allowed = F.scaled_dot_product_attention, []
+
+    def watched(*args: Any, **options: Any) -> Tensor:  # noqa: ANN401
+        allowed.append(torch.backends.cuda.cudnn_sdp_enabled())
+        return attend(*args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    attention()(states(4))
+    assert allowed == [False]

@@ -1,0 +1,243 @@
+"""What TailClassifier promises beside answers: coverage of its sets, and telling what is novel.
+
+    python bench/coverage.py --banks BANKS --out results/coverage.md
+
+Sets: 5-way episodes; the share of queries whose true class is in the set, beside what was asked
+for, and the mean size of a set. Novelty: 5 classes are shown, queries are of these and of 5 others
+(of what there is, in data sets of fewer than ten classes); the area under the ROC curve in each
+episode, with the highest probability as the plain way to tell.
+"""
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.evaluation.benchmarks import BenchTable, open_suite
+from unitail.evaluation.episodes import FixedEpisodes, class_sizes
+from unitail.evaluation.markdown import table
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.framework.statistics import MeanInterval
+
+COVERAGES = (0.8, 0.9, 0.95)
+SET_SHOTS, NOVELTY_SHOTS = (2, 5, 10), (1, 5)
+WAYS, QUERIES = 5, 10
+TELLERS = ("novelty", "highest probability")
+ALL = "all data sets"
+Array = NDArray[np.float64]
+Found = dict[BenchTable, dict[str, Array]]
+"""For each data set and each number that is measured, its value in each episode."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The examples of one episode; classes from `known` on are not shown."""
+
+    features: NDArray[np.float32]
+    classes: NDArray[np.int64]
+    queries: NDArray[np.float32]
+    truth: NDArray[np.int64]
+    known: int
+
+    def fitted(self) -> TailClassifier:
+        """Fit the classes that are shown."""
+        shown = self.classes < self.known
+        classifier = TailClassifier(device="cpu", random_state=0)
+        return classifier.fit(self.features[shown], self.classes[shown])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of measurement."""
+
+    name: str
+    shots: int
+    ways: int
+    """The classes of an episode, shown and others, if there are so many."""
+    measure: Callable[[Rows], Mapping[str, float]]
+
+    def known(self, ways: int) -> int:
+        """How many of an episode's classes are shown: one at least is kept for novelty."""
+        return ways if self.ways == WAYS else min(WAYS, ways - 1)
+
+    def episodes(self, of: BenchTable, count: int) -> FixedEpisodes | None:
+        """Return the episodes of a data set; None if it has too few classes or rows."""
+        protocol = EvaluationProtocol(
+            ways=self.ways, shots=self.shots, queries=QUERIES, episodes=count
+        )
+        if not protocol.allowed_by(class_sizes(of.table)):
+            return None
+        found = FixedEpisodes.of(of.table, protocol)
+        return found if self.known(found.protocol.ways) >= 2 else None
+
+
+def set_measures(rows: Rows) -> dict[str, float]:
+    """Measure the prediction sets of one episode."""
+    classifier = rows.fitted()
+    found = {}
+    for asked in COVERAGES:
+        sets = classifier.predict_set(rows.queries, coverage=asked)
+        found[f"covered {asked}"] = 100 * float(sets[np.arange(len(sets)), rows.truth].mean())
+        found[f"size {asked}"] = float(sets.sum(axis=1).mean())
+    return found
+
+
+def novelty_measures(rows: Rows) -> dict[str, float]:
+    """Measure how well novel queries of one episode are told."""
+    classifier, novel = rows.fitted(), rows.truth >= rows.known
+    doubt = -classifier.predict_proba(rows.queries).max(axis=1)
+    return {
+        TELLERS[0]: float(roc_auc_score(novel, classifier.novelty(rows.queries))),
+        TELLERS[1]: float(roc_auc_score(novel, doubt)),
+    }
+
+
+SETS = [Kind("sets", shots, WAYS, set_measures) for shots in SET_SHOTS]
+NOVELTY = [Kind("novelty", shots, 2 * WAYS, novelty_measures) for shots in NOVELTY_SHOTS]
+
+
+def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
+    """Take batches of episodes apart."""
+    known = kind.known(episodes.protocol.ways)
+    for batch in episodes.batches():
+        support, query = batch.episode.support, batch.episode.query
+        assert query.class_indices is not None, "test episodes have labelled queries"
+        parts = (support.features, support.class_indices, query.features, query.class_indices)
+        for shown, classes, asked, truth in zip(*(part.numpy() for part in parts), strict=True):
+            yield Rows(shown, classes, asked, truth, known)
+
+
+def measure(kind: Kind, tables: Sequence[BenchTable], count: int) -> Found:
+    """Measure all data sets that have enough classes and rows."""
+    found: Found = {}
+    for place, each in enumerate(tables):
+        episodes = kind.episodes(each, count)
+        if episodes is None:
+            continue
+        start = time.process_time()
+        values = [kind.measure(rows) for rows in each_episode(kind, episodes)]
+        found[each] = {name: np.array([value[name] for value in values]) for name in values[0]}
+        spent = (time.process_time() - start) / len(values)
+        what = f"{kind.name}, {kind.shots}-shot, {each.name}"
+        print(f"{place + 1}/{len(tables)} {what}: {1000 * spent:.0f} ms an episode", flush=True)
+    return found
+
+
+def mean(found: Found, name: str, group: str, digits: int) -> str:
+    """Average over the data sets of a group, which weigh the same; the interval is about episodes.
+
+    Its half width is that of a mean of independent means, the root of the sum of the squares.
+    """
+    own = [MeanInterval.of(each[name]) for which, each in found.items() if _in(which, group)]
+    if not own:
+        return "none"
+    spread = np.sqrt(sum(each.half_width**2 for each in own)) / len(own)
+    return f"{np.mean([each.mean for each in own]):.{digits}f} ± {spread:.{digits}f}"
+
+
+def names_of(measured: Mapping[int, Found]) -> tuple[list[str], list[BenchTable]]:
+    """List the groups, all data sets together first, and the data sets."""
+    tables = dict.fromkeys(each for found in measured.values() for each in found)
+    return [ALL, *dict.fromkeys(each.group for each in tables)], list(tables)
+
+
+def set_tables(measured: Mapping[int, Found]) -> list[str]:
+    """Write what came of the sets: groups, then data sets."""
+    groups, tables = names_of(measured)
+    shapes = [(shots, asked) for shots in measured for asked in COVERAGES]
+    rows = [
+        [f"{shots}, {asked:.0%}", *(set_cell(measured[shots], asked, group) for group in groups)]
+        for shots, asked in shapes
+    ]
+    own = [
+        [each.name, *(_own_cell(measured[shots], each, asked) for shots, asked in shapes)]
+        for each in tables
+    ]
+    return [
+        "## Sets",
+        "Covered in %; size of a set.",
+        table(["shots, asked for", *groups], rows),
+        "The same for each data set:",
+        table(["data set", *(f"{shots}-shot {asked:.0%}" for shots, asked in shapes)], own),
+    ]
+
+
+def set_cell(found: Found, asked: float, group: str) -> str:
+    """Write the coverage and size of sets in a group."""
+    return f"{mean(found, f'covered {asked}', group, 1)}; {mean(found, f'size {asked}', group, 2)}"
+
+
+def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
+    """Write what came of novelty: groups, then data sets."""
+    groups, tables = names_of(measured)
+    rows = [
+        [f"{shots}-shot, {name}", *(mean(found, name, group, 3) for group in groups)]
+        for shots, found in measured.items()
+        for name in TELLERS
+    ]
+    own = [
+        [each.name, *(mean(_only(found, each), TELLERS[0], ALL, 3) for found in measured.values())]
+        for each in tables
+    ]
+    return [
+        "## Novelty: area under the ROC curve",
+        table(["", *groups], rows),
+        table([TELLERS[0], *(f"{shots}-shot" for shots in measured)], own),
+    ]
+
+
+def _only(found: Found, which: BenchTable) -> Found:
+    return {each: values for each, values in found.items() if each is which}
+
+
+def _own_cell(found: Found, each: BenchTable, asked: float) -> str:
+    if each not in found:
+        return "none"
+    own = found[each]
+    return f"{own[f'covered {asked}'].mean():.1f}; {own[f'size {asked}'].mean():.2f}"
+
+
+def _in(each: BenchTable, group: str) -> bool:
+    return group in (ALL, each.group)
+
+
+def main() -> None:
+    """Measure and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--episodes", type=int, default=200)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # the matrices are small
+    tables = [
+        each
+        for each in open_suite("banks", args.banks).tables
+        if any(fnmatch(each.name, pattern) for pattern in args.only)
+    ]
+    if not tables:
+        parser.error(f"no bank of the suite matches {' '.join(args.only)}")
+    sets = {kind.shots: measure(kind, tables, args.episodes) for kind in SETS}
+    novelty = {kind.shots: measure(kind, tables, args.episodes) for kind in NOVELTY}
+    about = (
+        f"{args.episodes} episodes of each of {len(tables)} data sets, {QUERIES} queries of a"
+        " class; mean ± half width of the 95 % interval, which is about episodes. All data sets"
+        " of a group weigh the same. Written by"
+    )
+    command = "    python " + shlex.join(sys.argv)
+    text = ["# Coverage and novelty", about, command, *set_tables(sets), *novelty_tables(novelty)]
+    args.out.write_text("\n\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""easyfsl's transductive methods and ours, queries answered together, on the same episodes.
+
+    python3 -m venv PEERS
+    PEERS/bin/pip install -c constraints.txt -e '.[report]' easyfsl
+    PEERS/bin/python bench/peers.py --banks BANKS --out results/peers
+
+An environment of its own, since easyfsl brings torchvision: its import fails beside a torch for
+CPUs without a shim, and it breaks transformers.
+
+Features are prepared for each peer in the way that suits it best: the preparation, for those called
+tuned also the options, is chosen for each protocol on classes that recipes train on, never on what
+is tested, and kept in OUT/settings.json (delete it to choose again). What is measured is kept too:
+the same command again goes on where it was. Several processes can share the work: after one with
+--choose, each takes some banks with --only, and one more without it writes the whole report.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatch
+from pathlib import Path
+
+import torch
+from easyfsl_methods import GRID, VERSION, Peer
+
+from unitail.evaluation.bench_run import BenchRun, Part
+from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED, BenchTable, open_suite
+from unitail.evaluation.candidates import Candidate, find_candidates
+from unitail.evaluation.comparison import compare_groups, read_rows
+from unitail.evaluation.episodes import FixedEpisodes, class_sizes
+from unitail.evaluation.markdown import accuracy_cell, learner_table, table
+from unitail.evaluation.metrics import accuracy
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.report import README_FILE, write_report
+from unitail.evaluation.summary import group_frame, summary_frame
+from unitail.framework.episode import Episode
+from unitail.tasks.batching import QueryShares
+from unitail.tasks.feature_bank import FeatureBank
+from unitail.tasks.splits import FeatureTable, split_classes
+
+OURS = ("unitail_joint", "unitail", "linear_probe_tuned")
+ALL = "all data sets"
+CHOSEN_ON = [
+    f"{encoder}/{name}"
+    for encoder in ("efflite0", "sscd_distilled")
+    for name in ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
+]
+"""Of tiny_imagenet, the classes that recipes train on."""
+TIMED = 8
+"""The runs that the duration is estimated from."""
+Chosen = dict[str, dict[str, Peer]]
+"""By protocol and name."""
+
+
+def protocols(episodes: int) -> list[EvaluationProtocol]:
+    """Return the shapes that are tested."""
+    return [
+        EvaluationProtocol(shots=shots, queries=10, query_shares=shares, episodes=episodes)
+        for shares in (QueryShares.BALANCED, QueryShares.RANDOM)
+        for shots in (1, 5)
+    ]
+
+
+def training_table(folder: Path) -> FeatureTable:
+    """Open a bank, of tiny_imagenet the classes that recipes train on."""
+    bank = FeatureBank.open(folder)
+    return split_classes(bank, HELD_OUT, SPLIT_SEED)[0] if bank.name == "tiny_imagenet" else bank
+
+
+def choose(banks: Path, episodes: int) -> Chosen:
+    """Choose for each protocol the best setting of each peer, by mean accuracy."""
+    chosen: Chosen = {}
+    for protocol in protocols(episodes):
+        sources = [training_table(banks / name) for name in CHOSEN_ON]
+        batches = [
+            batch.episode
+            for source in sources
+            for batch in FixedEpisodes.of(source, protocol).batches()
+        ]
+        chosen[protocol.name] = {name: best(peers, batches) for name, peers in GRID.items()}
+        for name, peer in chosen[protocol.name].items():
+            print(f"{protocol.name}, {name}: {peer}", flush=True)
+    return chosen
+
+
+def best(peers: Sequence[Peer], batches: Sequence[Episode]) -> Peer:
+    """Return the peer of the highest accuracy."""
+
+    def total(peer: Peer) -> float:
+        return sum(score(peer, episode) for episode in batches)
+
+    return max(peers, key=total)
+
+
+def score(peer: Peer, episode: Episode) -> float:
+    """Return the sum of the accuracies on the episodes of a batch."""
+    truth = episode.query.class_indices
+    assert truth is not None, "test episodes have labelled queries"
+    return float(accuracy(peer.infer(episode.support, episode.query.features), truth).sum())
+
+
+def settings(banks: Path, out: Path, episodes: int) -> Chosen:
+    """Read the settings, or choose and write them."""
+    path = out / "settings.json"
+    if not path.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        chosen = choose(banks, episodes)
+        text = {
+            name: {key: asdict(peer) for key, peer in own.items()} for name, own in chosen.items()
+        }
+        path.write_text(json.dumps(text, indent=1) + "\n")
+    read = json.loads(path.read_text())
+    return {
+        name: {
+            key: Peer(peer["method"], peer["preparation"], tuple(map(tuple, peer["options"])))
+            for key, peer in own.items()
+        }
+        for name, own in read.items()
+    }
+
+
+def all_runs(
+    tables: Sequence[BenchTable], chosen: Chosen, args: argparse.Namespace
+) -> list[BenchRun]:
+    """Prepare a run for each data set and protocol; the folders differ, so they may run at once."""
+    ours = find_candidates(args.out / "no runs", OURS)
+    return [
+        BenchRun(
+            candidates=[*ours, *candidates(chosen[protocol.name])],
+            tables=[each],
+            protocols=[protocol],
+            folder=args.out / "work" / each.table.encoder / each.table.name,
+            device=torch.device("cpu"),
+        )
+        for each in tables
+        for protocol in protocols(args.episodes)
+        if protocol.allowed_by(class_sizes(each.table))
+    ]
+
+
+def candidates(peers: Mapping[str, Peer]) -> list[Candidate]:
+    """Let peers take part; results are void if easyfsl or their settings change."""
+    return [Candidate(name, peer, f"easyfsl {VERSION} {peer!r}") for name, peer in peers.items()]
+
+
+def announce(runs: Sequence[BenchRun]) -> None:
+    """Say how long it will take, from a few episodes of some data sets."""
+    some = runs[:: max(1, len(runs) // TIMED)]
+    spent = sum(map(seconds, some)) / len(some)
+    missing = sum(run.pending() / len(run.candidates) for run in runs)
+    print(f"{1000 * spent:.0f} ms for an episode, {missing:,.0f} episodes:", end=" ")
+    print(f"at most {spent * missing / 60:.0f} minutes of one core", flush=True)
+
+
+def seconds(run: BenchRun, count: int = 2) -> float:
+    """Return the time of all learners for an episode."""
+    episodes = FixedEpisodes.of(run.tables[0].table, run.protocols[0])
+    episode = episodes.batch(episodes.protocol.episodes - count).episode
+    start = time.process_time()
+    for candidate in run.candidates:
+        candidate.learner.infer(episode.support, episode.query.features)
+    return (time.process_time() - start) / count
+
+
+def measure(runs: Sequence[BenchRun]) -> list[Part]:
+    """Run all, and tell of each."""
+    parts = []
+    for place, run in enumerate(runs):
+        start = time.process_time()
+        [part] = run.run()
+        means = [
+            f"{name} {100 * each.accuracy.mean:.1f}" for name, each in part.evaluations.items()
+        ]
+        spent = f"{time.process_time() - start:.0f} s"
+        what = f"{place + 1}/{len(runs)} {part.table.name}, {part.protocol.name}"
+        print(f"{what} ({spent}): {', '.join(means)}", flush=True)
+        parts.append(part)
+    return parts
+
+
+def report(out: Path, parts: Sequence[Part], chosen: Chosen) -> str:
+    """Write the means over all data sets, what ours are above the best peer, and the settings."""
+    summary = group_frame(summary_frame(parts).assign(group=ALL))
+    rows = read_rows(out)
+    lines = []
+    for protocol, own in summary.groupby("protocol", sort=False):
+        theirs = own[~own["learner"].isin(OURS)]
+        peer = theirs.loc[theirs["accuracy"].idxmax(), "learner"]
+        asked = rows[rows["protocol"] == protocol]
+        for what, found in compare_groups(asked, OURS[0], peer).items():
+            numbers = [100 * value for value in (found.difference, found.low, found.high)]
+            cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
+            lines.append([what, str(peer), *cells, str(len(found.data_sets))])
+    header = ["", "best peer", f"{OURS[0]} minus it, 95 % interval", "pairs", "data sets"]
+    kept = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
+    return "\n\n".join([
+        "## All data sets",
+        learner_table(summary, "protocol", accuracy_cell, bold=True),
+        "The best peer is the one with the highest of these means; pairs of episodes, bootstrap:",
+        table(header, lines, rule="---"),
+        "## Settings of the peers",
+        f"easyfsl {VERSION}. Chosen on classes that recipes train on, of {', '.join(CHOSEN_ON)}.",
+        table(["peer", *chosen], kept, rule="---"),
+    ])  # fmt: skip
+
+
+def main() -> None:
+    """Choose, measure and write the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--episodes", type=int, default=600, help="of each bank and protocol")
+    parser.add_argument("--choose-episodes", type=int, default=20, help="to choose settings from")
+    parser.add_argument("--choose", action="store_true", help="choose the settings only")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # the matrices are small
+    chosen = settings(args.banks, args.out, args.choose_episodes)
+    if args.choose:
+        return
+    tables = [
+        each
+        for each in open_suite("banks", args.banks).tables
+        if any(fnmatch(each.name, pattern) for pattern in args.only)
+    ]
+    if not tables:
+        parser.error(f"no bank of the suite matches {' '.join(args.only)}")
+    runs = all_runs(tables, chosen, args)
+    announce(runs)
+    parts = measure(runs)
+    command = "python " + shlex.join(sys.argv)
+    notes = ["All but unitail and linear_probe_tuned are transductive: queries see each other."]
+    write_report(args.out, parts, title="Transductive peers", command=command, notes=notes)
+    path = args.out / README_FILE
+    first, mark, rest = path.read_text().partition("## Groups")
+    path.write_text(first + report(args.out, parts, chosen) + "\n\n" + mark + rest)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,12 +13,19 @@ from unitail.files import readable_folder, sha256_of
 from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.known_shares import KnownShares
 from unitail.learners.pretrained import FOLDER, fingerprint, load_default
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
 
-SHIPPED = {"unitail": Visibility.ISOLATED, "unitail_joint": Visibility.JOINT}
+SHIPPED = {
+    "unitail": Visibility.ISOLATED,
+    "unitail_joint": Visibility.JOINT,
+    "unitail_joint_balanced": Visibility.JOINT,
+}
 """The model that comes with the package, by the names that results use."""
+TOLD = ("unitail_joint_balanced",)
+"""Those that are told that all classes occur equally often, be it true or not."""
 MODEL_FOLDER = "model"
 """Where a run folder has its model."""
 
@@ -39,7 +46,7 @@ class Candidate:
         """Whether an answer depends on what else is asked."""
         learner = self.learner
         if not isinstance(learner, InContextLearner):
-            return False
+            return isinstance(learner, KnownShares)
         return not (learner.visibility or learner.model.visibility).isolates_queries
 
 
@@ -67,9 +74,15 @@ def _candidate(
     if name in folders:
         return _trained(folders[name], draws, device)
     if name in SHIPPED:
-        learner = InContextLearner(load_default(device), visibility=SHIPPED[name])
-        return Candidate(name, learner, f"{fingerprint()} {SHIPPED[name]}", FOLDER)
+        return _shipped(name, device)
     return _explicit(name, explicit)
+
+
+def _shipped(name: str, device: torch.device | str) -> Candidate:
+    visibility, told = SHIPPED[name], name in TOLD
+    alone = InContextLearner(load_default(device), visibility=visibility)
+    identity = f"{fingerprint()} {visibility}{' balanced' if told else ''}"
+    return Candidate(name, KnownShares(alone) if told else alone, identity, FOLDER)
 
 
 def explicit_fingerprint(learner: Inference) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from known_learners import Cannot, SureOfFirst, write_blobs
 from torch import Tensor
 
-from known_learners import Cannot, SureOfFirst, write_blobs
 from unitail.errors import CannotWrite, Leakage, UserError
 from unitail.evaluation import parts
 from unitail.evaluation.bench_run import BenchRun

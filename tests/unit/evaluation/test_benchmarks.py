@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-
 from known_learners import write_blobs
+
 from unitail.errors import InvalidBank, UserError
 from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED, open_suite
 from unitail.tasks.splits import split_classes

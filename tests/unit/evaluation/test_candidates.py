@@ -3,8 +3,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from known_learners import SureOfFirst
+
 from unitail.errors import UserError
 from unitail.evaluation.candidates import SHIPPED, explicit_fingerprint, find_candidates
 from unitail.learners.checkpoint import save_model
@@ -39,6 +39,7 @@ def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
     config.write_text(config.read_text().replace("isolated", "joint"))
     assert [each.name for each in find_candidates(runs) if each.transductive] == [
         "unitail_joint",
+        "unitail_joint_balanced",
         "second",
     ]
 

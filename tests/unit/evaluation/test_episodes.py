@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
 from known_learners import write_blobs
+
 from tables import numbered_table
 from unitail.errors import UserError
 from unitail.evaluation.episodes import EPISODES_AT_ONCE, TOKENS_AT_ONCE, FixedEpisodes

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from known_learners import Cannot, SureOfFirst, write_blobs
 from torch import Tensor
 
-from known_learners import Cannot, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
 from unitail.evaluation.episodes import FixedEpisodes

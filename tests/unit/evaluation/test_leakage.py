@@ -2,9 +2,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_learners import write_blobs
 from short_runs import short_recipe
 
-from known_learners import write_blobs
 from unitail.errors import InvalidCheckpoint, Leakage
 from unitail.evaluation.benchmarks import BenchTable
 from unitail.evaluation.leakage import check_not_trained_on

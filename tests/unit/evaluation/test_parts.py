@@ -3,8 +3,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from known_learners import Cannot, SureOfFirst, write_blobs
+
 from unitail.evaluation.benchmarks import BenchTable
 from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.parts import Stored, identity, part_path, read_part, write_part

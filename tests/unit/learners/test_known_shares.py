@@ -1,0 +1,53 @@
+import torch
+from builders import random_episode, small_model
+from torch import Tensor
+
+from unitail.baselines.proto_head import ProtoHead
+from unitail.framework.learner import Paradigm
+from unitail.learners.in_context import InContextLearner
+from unitail.learners.known_shares import KnownShares, impose_shares
+from unitail.randomness import stream
+
+
+def answers(episodes: int = 2, queries: int = 30, ways: int = 4) -> Tensor:
+    scores = torch.randn(episodes, queries, ways, generator=stream(0), dtype=torch.float64)
+    return (3 * scores).log_softmax(dim=-1)
+
+
+def test_expected_counts_are_as_told() -> None:
+    shares = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
+    found = impose_shares(answers(), shares).exp()
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 30, dtype=torch.float64))
+    torch.testing.assert_close(found.mean(1), shares.expand(2, 4), atol=1e-5, rtol=0)
+
+
+def test_only_classes_are_moved_never_the_order_of_queries_within_one() -> None:
+    before = answers()
+    after = impose_shares(before, torch.full((4,), 0.25, dtype=torch.float64))
+    moved = after - before  # b_k, and one number for each query
+    contrast = moved[..., 1:] - moved[..., :1]
+    torch.testing.assert_close(contrast, contrast[:, :1].expand_as(contrast))
+
+
+def test_answers_that_agree_stay() -> None:
+    before = answers()
+    shares = before.exp().mean(dim=(0, 1))
+    one = before[:1]
+    torch.testing.assert_close(impose_shares(one, one.exp().mean(dim=(0, 1))), one)
+    assert not torch.allclose(impose_shares(one, shares.flip(0)), one)
+
+
+def test_a_learner_that_is_told_answers_equally_often() -> None:
+    episode = random_episode()
+    told = KnownShares(ProtoHead())
+    found = told.infer(episode.support, episode.query.features).exp().mean(dim=1)
+    expected = torch.full_like(found, 1 / episode.support.ways)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+    assert told.paradigm is Paradigm.EXPLICIT
+
+
+def test_draws_are_the_learners_own() -> None:
+    random = KnownShares(InContextLearner(small_model(), seed=0))
+    again = random.with_seed(7).learner
+    assert isinstance(again, InContextLearner)
+    assert again.seed == 7

@@ -13,6 +13,8 @@ from unitail.evaluation.summary import Frame
 
 PANEL = 2.6
 """The width and height of a panel in inches."""
+MOST_COLUMNS = 4
+"""The most panels beside each other."""
 LEAST_SHARE = 0.0005
 """Bins with a smaller share of the answers are not drawn: they would be noise."""
 
@@ -33,16 +35,17 @@ def draw_accuracy(groups: Frame, title: str) -> bytes:
         axes.margins(x=0.12)
     panels[0].set_yticks(range(len(learners)), learners, fontsize=9)
     panels[0].set_ylim(len(learners) - 0.5, -0.5)
-    partial = "" if all(map(is_complete, groups.itertuples())) else "; open: only some data sets"
-    figure.suptitle(f"{title}, 95 % intervals{partial}", fontsize=11)
+    partial = any(row.answered and not is_complete(row) for row in groups.itertuples())
+    note = "; open: only some data sets" if partial else ""
+    figure.suptitle(f"{title}, 95 % intervals{note}", fontsize=11)
     return _png(figure)
 
 
 def draw_reliability(calibration: Frame) -> bytes:
     """Draw accuracy against confidence, a panel for each learner and a line for each protocol."""
     learners = list(dict.fromkeys(calibration["learner"]))
-    columns = min(4, len(learners))
-    rows = math.ceil(len(learners) / columns)
+    rows = math.ceil(len(learners) / MOST_COLUMNS)
+    columns = math.ceil(len(learners) / rows)
     figure, panels = _panels(rows, columns, height=PANEL * rows + 0.6, sharey=True)
     for axes, learner in zip(panels, learners, strict=False):
         own = calibration[calibration["learner"] == learner]

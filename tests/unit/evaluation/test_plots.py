@@ -1,6 +1,6 @@
 from typing import Any
 
-import pandas
+import pandas as pd
 import pytest
 
 from unitail.evaluation import plots
@@ -46,7 +46,7 @@ def test_reliability_panels_fill_their_rows(
 ) -> None:
     own = calibration_frame(bench_parts)
     own = own[own["learner"] == own["learner"].iloc[0]]
-    several = pandas.concat([own.assign(learner=f"learner {number}") for number in range(learners)])
+    several = pd.concat([own.assign(learner=f"learner {number}") for number in range(learners)])
     draw_reliability(several)
     grid = drawn[0].axes[0].get_subplotspec().get_gridspec()
     assert (grid.nrows, grid.ncols) == (rows, columns)

@@ -2,8 +2,9 @@ r"""Relations between feature vectors: all that the relational model sees of the
 
 Every relation is made of inner products, so an orthogonal change of coordinates and a positive
 scale of the features change nothing, whatever their width. Vectors are centred by one mean first,
-so a shift changes nothing either, unless angles seen from the origin are asked for: these two
-channels tell something of how features of a kind lie, for the price of that indifference.
+so a shift changes nothing either, unless the origin is asked to count: angles seen from it, and
+from a point between it and the mean, tell something of how features of a kind lie, for the price
+of that indifference.
 
 *Channels* r_c(i, j) say how alike vectors i and j are, and whether they are the same one; attention
 adds them up to its scores.
@@ -16,6 +17,13 @@ between x and them,
 
 That a row of I - diag(1 / P_ii) P is what ridge regression without vector i predicts for i is the
 well-known shortcut for leave-one-out residuals, r_i = (P y)_i / P_ii.
+
+The point between: the mean mu of t vectors is a poor guess of where all features of the encoder
+have their mean, if t is small. James and Stein's guess is alpha mu,
+
+    alpha = max(0, 1 - (sigma^2 / t) / |mu|^2),    sigma^2 = mean squared distance from mu,
+
+near the origin where the mean could be chance, near mu where it is plain. Angles are seen from it.
 """
 
 from dataclasses import dataclass
@@ -27,13 +35,17 @@ from torch import Tensor
 from unitail.nn.normalisation import FeatureScale, Normalisation
 
 NUM_CHANNELS = 4
-ORIGIN_CHANNELS = 2
-"""What there are more of where angles are seen from the origin too."""
-COSINE_PENALTIES = (0.05, 0.5, 3.0)
-"""lambda for the cosine kernel: from hardly to heavily smoothed."""
-DISTANCE_PENALTY = 0.1
+ORIGIN_CHANNELS = 3
+"""What there are more of where the origin counts."""
+SHRUNK_PENALTIES = (0.1, 1.0)
+"""lambda for the cosine kernel around James and Stein's centre (the mean, without an origin)."""
+COSINE_PENALTIES = (0.3, 3.0)
+"""lambda for the cosine kernel around the mean: from moderately to heavily smoothed."""
+DISTANCE_PENALTIES = (0.1,)
 """lambda for the kernel exp(-squared distance / mean squared distance)."""
-NUM_OPERATORS = len(COSINE_PENALTIES) + 1
+PENALTIES = (*SHRUNK_PENALTIES, *COSINE_PENALTIES, *DISTANCE_PENALTIES)
+"""lambda of each operator."""
+NUM_OPERATORS = len(PENALTIES)
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""
 FARTHEST = 8.0
@@ -48,6 +60,30 @@ class Relations:
     """(B, channels, rows, seen): the seen are those whose tokens may be looked at."""
     operators: Tensor
     """(B, NUM_OPERATORS, rows, n): the n labelled vectors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """What channels and kernels are made of: (B, rows, seen) each."""
+
+    cosines: Tensor
+    """Of angles seen from the mean."""
+    distances: Tensor
+    """Squared."""
+    shrunk: Tensor
+    """Cosines of angles seen from the shrunk centre."""
+    origin: Tensor | None
+    """Cosines of angles seen from the origin, if it counts."""
+
+    def kernels(self, labelled: int, distance: Tensor) -> Tensor:
+        """Stack the kernel of each operator: (B, NUM_OPERATORS, rows, n)."""
+        near = torch.exp(-_ratio(self.distances[..., :labelled], distance))
+        kinds = (
+            *[self.shrunk[..., :labelled]] * len(SHRUNK_PENALTIES),
+            *[self.cosines[..., :labelled]] * len(COSINE_PENALTIES),
+            *[near] * len(DISTANCE_PENALTIES),
+        )
+        return torch.stack(kinds, dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +105,44 @@ class Spread:
 
 
 @dataclass(frozen=True, eq=False)
+class Places:
+    """Where seen vectors lie, and from where they are looked at; all centred and scaled."""
+
+    scale: FeatureScale
+    vectors: Tensor
+    """The seen vectors: (B, seen, d_T)."""
+    origin: Tensor | None
+    """The origin, as seen from the mean: minus (B, 1, d_T)."""
+    shrunk: Tensor | float
+    """James and Stein's centre, likewise."""
+
+    @classmethod
+    def of(cls, features: Tensor, *, origin: bool) -> Self:
+        """Place the vectors (B, seen, d_T)."""
+        scale = FeatureScale.of(features, Normalisation.SUPPORT)
+        vectors = scale(features)
+        if not origin:
+            return cls(scale, vectors, None, 0.0)
+        mean = scale.centre / scale.scale
+        count = vectors.shape[1]
+        chance = vectors.pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
+        left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
+        return cls(scale, vectors, mean, left * mean)
+
+    def compare(self, vectors: Tensor) -> Likeness:
+        """Compare scaled vectors (B, rows, d_T) with the seen ones."""
+        cosines = _cosines(vectors, self.vectors)
+        if self.origin is None:
+            return Likeness(cosines, _distances(vectors, self.vectors), cosines, None)
+        return Likeness(
+            cosines=cosines,
+            distances=_distances(vectors, self.vectors),
+            shrunk=_cosines(vectors + self.shrunk, self.vectors + self.shrunk),
+            origin=_cosines(vectors + self.origin, self.vectors + self.origin),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
     """The vectors that all others are related to, and the statistics of their relations.
 
@@ -76,91 +150,63 @@ class Frame:
     are the support's; joint ones see all vectors, and statistics are those of all.
     """
 
-    scale: FeatureScale
-    vectors: Tensor
-    """The seen vectors, centred and scaled: (B, seen, d_T)."""
+    places: Places
     num_labelled: int
     cosine: Spread
     """Of the cosines between different seen vectors."""
     origin_cosine: Spread | None
-    """The same for angles seen from the origin, if these count."""
+    """The same for angles seen from the origin, if it counts."""
     distance: Tensor
     """Mean squared distance between different seen vectors, (B, 1, 1)."""
     solutions: Tensor
     """P for each operator: (B, NUM_OPERATORS, n, n)."""
 
-    @classmethod
-    def of(cls, features: Tensor, num_labelled: int, *, origin: bool = False) -> Self:
-        """Measure vectors (B, seen, d_T), of which the first are labelled."""
-        scale = FeatureScale.of(features, Normalisation.SUPPORT)
-        vectors = scale(features)
-        cosines = _cosines(vectors, vectors)
-        distances = _distances(vectors, vectors)
-        distance = _mean_off_diagonal(distances)
-        from_origin = vectors + scale.centre / scale.scale
-        labelled = slice(num_labelled)
-        kernels = _kernels(
-            cosines[:, labelled, labelled], distances[:, labelled, labelled], distance
-        )
-        return cls(
-            scale=scale,
-            vectors=vectors,
-            num_labelled=num_labelled,
-            cosine=Spread.of(cosines),
-            origin_cosine=Spread.of(_cosines(from_origin, from_origin)) if origin else None,
-            distance=distance,
-            solutions=_inverse(kernels + _penalties(kernels)),
-        )
-
-    def of_itself(self) -> Relations:
-        """Relate the seen vectors to each other; no label counts for the vector that has it."""
-        cosines, distances = self._products(self.vectors)
-        shares = self.solutions / self.solutions.diagonal(dim1=2, dim2=3).unsqueeze(-1)
-        identity = torch.eye(self.num_labelled, device=shares.device, dtype=shares.dtype)
-        others = slice(self.num_labelled, None)
-        itself = torch.eye(cosines.shape[1], device=cosines.device, dtype=cosines.dtype)
-        return Relations(
-            channels=self._channels(self.vectors, cosines, distances, itself),
-            operators=torch.cat(
-                [identity - shares, self._operators(cosines[:, others], distances[:, others])],
-                dim=2,
-            ),
-        )
-
     def of_queries(self, features: Tensor) -> Relations:
         """Relate other vectors (B, m, d_T) to the seen ones."""
-        vectors = self.scale(features)
-        cosines, distances = self._products(vectors)
+        found = self.places.compare(self.places.scale(features))
         return Relations(
-            channels=self._channels(vectors, cosines, distances, torch.zeros_like(cosines)),
-            operators=self._operators(cosines, distances),
+            channels=self._channels(found, torch.zeros_like(found.cosines)),
+            operators=found.kernels(self.num_labelled, self.distance) @ self.solutions,
         )
 
-    def _products(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        return _cosines(vectors, self.vectors), _distances(vectors, self.vectors)
+    def _of_itself(self, found: Likeness, kernels: Tensor) -> Relations:
+        """Relate the seen vectors to each other; no label counts for the vector that has it."""
+        shares = self.solutions / self.solutions.diagonal(dim1=2, dim2=3).unsqueeze(-1)
+        identity = _identity_like(shares)
+        others = kernels[:, :, self.num_labelled :] @ self.solutions
+        return Relations(
+            channels=self._channels(found, _identity_like(found.cosines)),
+            operators=torch.cat([identity - shares, others], dim=2),
+        )
 
-    def _channels(
-        self, vectors: Tensor, cosines: Tensor, distances: Tensor, itself: Tensor
-    ) -> Tensor:
-        far = _ratio(distances, self.distance).clamp_max(FARTHEST / 2)
-        found = [STRETCH * cosines, self.cosine(cosines), -2 * far]
-        found.append(STRETCH * itself.expand_as(cosines))
-        if self.origin_cosine is not None:
-            centre = self.scale.centre / self.scale.scale
-            angles = _cosines(vectors + centre, self.vectors + centre)
-            found += [STRETCH * angles, self.origin_cosine(angles)]
-        return torch.stack(found, dim=1)
-
-    def _operators(self, cosines: Tensor, distances: Tensor) -> Tensor:
-        labelled = slice(self.num_labelled)
-        kernels = _kernels(cosines[..., labelled], distances[..., labelled], self.distance)
-        return kernels @ self.solutions
+    def _channels(self, found: Likeness, itself: Tensor) -> Tensor:
+        far = _ratio(found.distances, self.distance).clamp_max(FARTHEST / 2)
+        cosines = found.cosines
+        channels = [STRETCH * cosines, self.cosine(cosines), -2 * far]
+        channels.append(STRETCH * itself.expand_as(cosines))
+        if self.origin_cosine is not None and found.origin is not None:
+            channels += [STRETCH * found.origin, self.origin_cosine(found.origin)]
+            channels.append(STRETCH * found.shrunk)
+        return torch.stack(channels, dim=1)
 
 
-def _kernels(cosines: Tensor, distances: Tensor, distance: Tensor) -> Tensor:
-    """Stack the kernel of each operator: (B, NUM_OPERATORS, rows, n)."""
-    near = torch.exp(-_ratio(distances, distance))
-    return torch.stack([*[cosines] * len(COSINE_PENALTIES), near], dim=1)
+def relate(features: Tensor, num_labelled: int, *, origin: bool = False) -> tuple[Frame, Relations]:
+    """Measure vectors (B, seen, d_T), of which the first are labelled, and relate them."""
+    places = Places.of(features, origin=origin)
+    found = places.compare(places.vectors)
+    distance = _mean_off_diagonal(found.distances)
+    kernels = found.kernels(num_labelled, distance)  # (B, NUM_OPERATORS, seen, n)
+    among = kernels[:, :, :num_labelled]
+    penalties = among.new_tensor(PENALTIES)[:, None, None] * _identity_like(among)
+    frame = Frame(
+        places=places,
+        num_labelled=num_labelled,
+        cosine=Spread.of(found.cosines),
+        origin_cosine=None if found.origin is None else Spread.of(found.origin),
+        distance=distance,
+        solutions=_inverse(among + penalties),
+    )
+    return frame, frame._of_itself(found, kernels)
 
 
 def _inverse(matrices: Tensor) -> Tensor:
@@ -169,21 +215,22 @@ def _inverse(matrices: Tensor) -> Tensor:
     Not by `torch.linalg.inv`: on a CPU its batches of more than about 150 rows come out wrong with
     several threads (pytorch issues 141358 and 142815).
     """
-    identity = torch.eye(matrices.shape[-1], device=matrices.device, dtype=matrices.dtype)
-    return torch.cholesky_solve(identity.expand_as(matrices), torch.linalg.cholesky(matrices))
+    identity = _identity_like(matrices).expand_as(matrices)
+    return torch.cholesky_solve(identity, torch.linalg.cholesky(matrices))
 
 
-def _penalties(kernels: Tensor) -> Tensor:
-    """Return lambda I for each operator: (NUM_OPERATORS, n, n)."""
-    penalties = kernels.new_tensor([*COSINE_PENALTIES, DISTANCE_PENALTY])
-    identity = torch.eye(kernels.shape[-1], device=kernels.device, dtype=kernels.dtype)
-    return penalties[:, None, None] * identity
+def _identity_like(matrices: Tensor) -> Tensor:
+    return torch.eye(matrices.shape[-1], device=matrices.device, dtype=matrices.dtype)
 
 
 def _cosines(rows: Tensor, columns: Tensor) -> Tensor:
     """Compare directions: (B, rows, columns); a vector without length is alike to nothing."""
-    lengths = rows.norm(dim=-1).unsqueeze(2) * columns.norm(dim=-1).unsqueeze(1)
-    return _ratio(rows @ columns.mT, lengths)
+    return _directions(rows) @ _directions(columns).mT
+
+
+def _directions(vectors: Tensor) -> Tensor:
+    """Make vectors as long as 1, each by itself, so that their Gram matrix stays one."""
+    return _ratio(vectors, vectors.norm(dim=-1, keepdim=True))
 
 
 def _distances(rows: Tensor, columns: Tensor) -> Tensor:

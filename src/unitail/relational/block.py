@@ -144,7 +144,9 @@ class Block(nn.Module):
         others = self.from_others(torch.cat([normed.mean(dim=2), likely, context], dim=-1))
         classes = self.from_class(torch.cat([kept.classes, kept.masses.unsqueeze(-1)], dim=-1))
         believed = torch.stack([beliefs, scores.log_softmax(dim=-1)], dim=-1)
-        hidden = self.from_state(normed) + self.from_belief(believed)
-        hidden = hidden + others.unsqueeze(2) + classes.unsqueeze(1)
+        hidden = self.from_state(normed)  # the widest tensor of all: added to in place
+        hidden += self.from_belief(believed)
+        hidden += others.unsqueeze(2)
+        hidden += classes.unsqueeze(1)
         thought: Tensor = self.mlp_out(F.gelu(hidden))
         return states + thought

@@ -31,7 +31,7 @@ class RelationalConfig:
     """Number of blocks."""
     heads: int = 4
     """Attention heads in each block."""
-    value_dim: int = 8
+    value_dim: int = 4
     """Width of what one head, or one operator, carries for each class."""
     mlp_dim: int = 96
     """Hidden width of a block's MLP."""

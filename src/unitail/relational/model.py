@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
-from unitail.nn.relations import NUM_OPERATORS, Frame, Relations
+from unitail.nn.relations import NUM_OPERATORS, Frame, Relations, relate
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.block import Block, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 
-FIRST_GUESS = (0.0, 3.0, 0.0, 0.0)
+FIRST_GUESS = (0.0, 1.5, 1.5, 0.0, 0.0)
 """Weights of the operators in the scores before training: ridge regression, moderately smoothed."""
 
 
@@ -114,10 +114,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         labels = F.one_hot(support.class_indices, support.ways).to(self.guess.dtype)
         if not visibility.isolates_queries:
             return ReadRelations(support, visibility, draw, labels)
-        frame = self._frame(support.features, support.num_support)
-        relations = self._in_precision(frame.of_itself())
+        frame, relations = self._relate(support.features, support.num_support)
         states = self.label(labels.unsqueeze(-1))  # (B, n, K, width)
-        states = states + self._coordinates(frame.vectors, draw)
+        states = states + self._coordinates(frame.places.vectors, draw)
         size = self._size(support, 0)
         layers = []
         for block in self._stack():
@@ -132,18 +131,17 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             return self._answer_jointly(read, query_features)
         relations = self._in_precision(read.frame.of_queries(query_features))
         states = self._unknown(query_features, read.support.ways)
-        states = states + self._coordinates(read.frame.scale(query_features), read.draw)
+        states = states + self._coordinates(read.frame.places.scale(query_features), read.draw)
         for block, kept in zip(self._stack(), read.layers, strict=True):
             states = block(states, kept, relations)
         return self._scores(states, relations.operators, read.labels)
 
     def _answer_jointly(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         support, n = read.support, read.support.num_support
-        frame = self._frame(torch.cat([support.features, query_features], dim=1), n)
-        relations = self._in_precision(frame.of_itself())
+        frame, relations = self._relate(torch.cat([support.features, query_features], dim=1), n)
         known = self.label(read.labels.unsqueeze(-1))
         states = torch.cat([known, self._unknown(query_features, support.ways)], dim=1)
-        states = states + self._coordinates(frame.vectors, read.draw)
+        states = states + self._coordinates(frame.places.vectors, read.draw)
         size = self._size(support, query_features.shape[1])
         for block in self._stack():
             states = block(states, block.keep(states, read.labels, size), relations)
@@ -156,10 +154,12 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         scores: Tensor = self.head(self.norm(states)).squeeze(-1)
         return scores + guess
 
-    def _frame(self, features: Tensor, num_labelled: int) -> Frame:
+    def _relate(self, features: Tensor, num_labelled: int) -> tuple[Frame, Relations]:
         """Relate features in at least single precision, whatever the network works in."""
         with torch.autocast(features.device.type, enabled=False):
-            return Frame.of(features, num_labelled, origin=self.config.angles_from_origin)
+            origin = self.config.angles_from_origin
+            frame, relations = relate(features, num_labelled, origin=origin)
+        return frame, self._in_precision(relations)
 
     def _in_precision(self, relations: Relations) -> Relations:
         """Enter the precision of the model."""

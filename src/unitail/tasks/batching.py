@@ -150,6 +150,8 @@ class BatchPlan:
     """How the queries are shared out among the classes."""
     concentration: float = 1.0
     """Of the Dirichlet distribution of random shares."""
+    inner: "BatchPlan | None" = None
+    """What the source inside a wrapper is to draw, if the wrapper changes the shape."""
 
     def __post_init__(self) -> None:
         check_counts(episodes=self.episodes, shots=self.shots, queries=self.queries)

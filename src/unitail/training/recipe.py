@@ -28,11 +28,15 @@ class BankChoice:
     """The share of their classes that is kept out, for validation."""
     data_set_weights: dict[str, float] = field(default_factory=dict)
     """Weights of data sets by name; the others weigh as much as they have classes."""
+    disguised: float = 0.0
+    """The share of batches whose features and classes are disguised; see `tasks/disguise.py`."""
 
     def __post_init__(self) -> None:
         for name in ("banks", "held_out_from"):
             require(bool(getattr(self, name)), name, got="none", allowed="one or more")
         require(0 < self.held_out < 1, "held_out", got=self.held_out, allowed="between 0 and 1")
+        fine = 0 <= self.disguised <= 1
+        require(fine, "disguised", got=self.disguised, allowed="between 0 and 1")
 
 
 SOURCE_KINDS = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unitail.errors import InvalidConfig, UserError
 from unitail.tasks.batching import EpisodeSource, MixedSource
+from unitail.tasks.disguise import Disguised
 from unitail.tasks.feature_bank import FeatureBank, named_banks
 from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.splits import FeatureTable, check_disjoint, drop_shared_rows, split_classes
@@ -33,7 +34,7 @@ def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
         if isinstance(source, BankChoice):
             chosen = _choose_banks(source, banks)
             seen, unseen = _split_banks(source, list(chosen.values()), recipe.training.seed)
-            training.append(seen)
+            training.append(Disguised(seen, source.disguised) if source.disguised else seen)
             held_out.append(unseen)
             data |= {name: bank.fingerprint for name, bank in chosen.items()}
         else:

@@ -44,6 +44,10 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Answers then depend on which rows are asked together: use it when you have the whole batch
         at hand, in which every class occurs, and few labels; not for single rows or streams. Ask
         for predictions and probabilities of the same rows in calls of the same rows.
+    class_shares
+        With "joint": how often the classes occur among the rows of a call, if that is known:
+        "balanced", or a number for each class in the order of `classes_`, adding up to one.
+        Answers then agree with it, which is worth some points; a wrong claim costs more.
     n_draws
         How many random draws are averaged, for models that are random; the default model is not.
     device
@@ -83,6 +87,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: str | Path | AnyModel = DEFAULT,
         *,
         visibility: str = "isolated",
+        class_shares: str | ArrayLike | None = None,
         n_draws: int = 1,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -93,6 +98,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.model = model
         self.visibility = visibility
+        self.class_shares = class_shares
         self.n_draws = n_draws
         self.device = device
         self.random_state = random_state
@@ -234,7 +240,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read the support; only what succeeds is remembered."""
         rows = Rows(features, labels.indices, len(labels.classes))
         fitted = FittedSupport(rows, make_reading(self, seed))
-        fitted.hypothesis  # noqa: B018 - read now, so that what is wrong shows in `fit`
+        fitted.class_shares, fitted.hypothesis  # noqa: B018 - read now, so that errors show in `fit`
         self.classes_, self._inputs = labels.classes, inputs
         self._fitted, self._conformal = fitted, Conformal(fitted)
         self._novelty = Novelty(rows, seed)

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from unitail.configuration import require
 from unitail.errors import UserError
 from unitail.estimator.choices import Precision, prepared
 from unitail.estimator.reduction import Rows, reduced, support_limit
 from unitail.framework.episode import Support
 from unitail.learners.in_context import InContextHypothesis, InContextLearner
+from unitail.learners.known_shares import impose_shares
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.nn.visibility import Visibility
@@ -24,6 +26,9 @@ PAIRS_AT_ONCE = 2**21
 STATES_AT_ONCE = 2**17
 """Queries times classes that are worked on at once."""
 MOST_AT_ONCE = 4096
+BALANCED = "balanced"
+"""The class shares of rows of which equally many are of each class."""
+ROUNDING = 1e-6
 
 
 def queries_at_once(num_support: int, ways: int) -> int:
@@ -40,6 +45,8 @@ class Reading:
     device: torch.device
     precision: Precision
     visibility: Visibility
+    class_shares: str | ArrayLike | None
+    """How often classes occur among rows that are answered together, if that is known."""
     num_draws: int
     seed: int
     chunk_size: int | None
@@ -93,7 +100,7 @@ class FittedSupport:
         """The same support, asked one query at a time."""
         if self.reading.visibility.isolates_queries:
             return self
-        return self.on(self.rows, visibility=Visibility.ISOLATED)
+        return self.on(self.rows, visibility=Visibility.ISOLATED, class_shares=None)
 
     def on(self, rows: Rows, **changes: Any) -> "FittedSupport":  # noqa: ANN401 - any field
         """Read other rows in the same way, but for the changes."""
@@ -132,9 +139,16 @@ class FittedSupport:
             self.hypothesis(self.features(part).unsqueeze(0)) for part in self._parts(queries)
         ]
         # In double precision, so that probabilities add up to one as callers expect.
-        whole = torch.cat(answers, dim=1)[0].double().log_softmax(dim=-1)
-        found: NDArray[np.float64] = whole.cpu().numpy()
+        whole = torch.cat(answers, dim=1).double().log_softmax(dim=-1)
+        if self.class_shares is not None:
+            whole = impose_shares(whole, self.class_shares.to(whole.device))
+        found: NDArray[np.float64] = whole[0].cpu().numpy()
         return found
+
+    @cached_property
+    def class_shares(self) -> Tensor | None:
+        """How often each class occurs among rows that are answered together, (K,), if known."""
+        return known_shares(self.reading.class_shares, self.rows.ways)
 
     def _parts(self, queries: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Give the queries that are answered together."""
@@ -147,6 +161,26 @@ class FittedSupport:
             size = check_joint_call(len(queries), reading.max_support)
         for start in range(0, len(queries), size):
             yield queries[start : start + size]
+
+
+def known_shares(given: str | ArrayLike | None, ways: int) -> Tensor | None:
+    """Read the shares of K classes as users give them."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given == BALANCED:
+        return torch.full((ways,), 1 / ways, dtype=torch.float64)
+    try:
+        shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        shares = torch.empty(0, dtype=torch.float64)
+    fine = shares.shape == (ways,) and bool((shares > 0).all()) and bool(shares.isfinite().all())
+    require(
+        fine and abs(float(shares.sum()) - 1) < ROUNDING,
+        "class_shares",
+        got=given,
+        allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
+    )
+    return shares
 
 
 def ignores_offset(model: AnyModel) -> bool:

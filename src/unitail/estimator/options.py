@@ -17,6 +17,7 @@ class Options(Protocol):
 
     model: Any
     visibility: Any
+    class_shares: Any
     n_draws: Any
     device: Any
     chunk_size: Any
@@ -34,6 +35,12 @@ def make_reading(options: Options, seed: int) -> Reading:
             got=f"chunk_size={chunk_size} with visibility='{visibility}'",
             allowed="chunk_size=None, or visibility='isolated'",
         )
+    if options.class_shares is not None and visibility.isolates_queries:
+        raise InvalidConfig(
+            "known class shares tie the answers to rows together",
+            got=f"class_shares with visibility='{visibility}'",
+            allowed="class_shares=None, or visibility='joint'",
+        )
     num_draws = _count(options.n_draws, "n_draws", optional=False)
     assert num_draws is not None
     return Reading(
@@ -41,6 +48,7 @@ def make_reading(options: Options, seed: int) -> Reading:
         device=choose_device(options.device),
         precision=choose_precision(options.precision),
         visibility=visibility,
+        class_shares=options.class_shares,
         num_draws=num_draws,
         seed=seed,
         chunk_size=chunk_size,

@@ -53,6 +53,9 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
         plain["random_state"] = None  # its draws were made
     if isinstance(plain["encoder"], Encoder):
         plain["encoder"] = plain["encoder"].name
+    shares = plain["class_shares"]
+    if shares is not None and not isinstance(shares, str):
+        plain["class_shares"] = [float(share) for share in np.asarray(shares)]
     return plain
 
 

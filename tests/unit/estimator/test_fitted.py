@@ -29,6 +29,7 @@ def reading(**changes: object) -> Reading:
         "device": torch.device("cpu"),
         "precision": Precision.AUTO,
         "visibility": Visibility.ISOLATED,
+        "class_shares": None,
         "num_draws": 1,
         "seed": 0,
         "chunk_size": None,

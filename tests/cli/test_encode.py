@@ -36,8 +36,8 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path) -> None:
         (folder / "hum" / f"broken{number:02}.wav").write_bytes(b"RIFF")
     found = CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "bank")])
     assert found.exit_code == 1
-    assert "12 could not be read and are not in the bank:\n  hum/broken00.wav: " in found.stderr
-    assert "and 2 more." in found.stderr
+    assert "12 could not be read and were skipped:\n  hum/broken00.wav: " in found.stderr
+    assert "and 2 more; none of them is in the bank." in found.stderr
     assert FeatureBank.open(tmp_path / "bank").num_rows == 12
 
 

@@ -9,7 +9,7 @@ from sounds import write_sounds
 from typer.testing import CliRunner
 
 from unitail.cli.evaluate import evaluate
-from unitail.errors import InvalidConfig, InvalidSource
+from unitail.errors import CannotWrite, InvalidConfig, InvalidSource
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(evaluate)
@@ -73,7 +73,7 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path, own_cach
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 1
     assert "Encoder: log-mel." in found.stdout
-    assert "1 could not be read and were skipped:\n  hum/broken.wav: " in found.stderr
+    assert "1 could not be read and was skipped:\n  hum/broken.wav: " in found.stderr
     assert not own_cache.exists()
     CliRunner().invoke(app, command[:-1])
     assert own_cache.exists()
@@ -92,3 +92,10 @@ def test_too_few_examples_are_refused(tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("x,y,label\n1,2,a\n2,3,b\n3,3,c\n4,4,d\n")
     with pytest.raises(InvalidSource, match="too few labelled examples"):
         CliRunner().invoke(app, [str(tmp_path / "few.csv")], catch_exceptions=False)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(table: Path) -> None:
+    command = [str(table), "--label-column", "kind", "--out", str(table / "out")]
+    found = CliRunner().invoke(app, command)
+    assert isinstance(found.exception, CannotWrite)
+    assert found.stdout == ""

@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from colours import MeanColour
 from PIL import Image
 from typer.testing import CliRunner, Result
 
 from unitail.cli.predict import predict
 from unitail.encoders import cache
+from unitail.encoders.encoder import Encoder, Modality
 from unitail.errors import UserError
-from unitail.workflows import predict as workflow
+from unitail.workflows import vectors
 
 app = typer.Typer()
 app.command()(predict)
@@ -86,18 +89,7 @@ def _draw(folder: Path, colour: tuple[int, int, int], number: int) -> None:
 
 
 def _fake_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unitail.encoders.encoder import Encoder, Modality
-    from unitail.encoders.images import read_image
-
-    class MeanColour(Encoder):  # type: ignore[type-arg]
-        modality = Modality.IMAGE
-        read = staticmethod(read_image)
-
-        def embed(self, batch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-            return np.stack([np.asarray(image).mean(axis=(0, 1)) for image in batch]).astype("f4")
-
-    made = MeanColour(name="colour", width=3, fingerprint="colour", batch_size=8)
-    monkeypatch.setattr(workflow, "make_encoder", lambda *_, **__: made)
+    monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: MeanColour())
 
 
 def test_unreadable_files_are_listed_and_the_exit_code_is_1(
@@ -115,7 +107,7 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     found = _run(*arguments)
     assert found.exit_code == 1, found.output
     assert "Passed over among the examples: 1 file outside the class folders" in found.output
-    assert "1 could not be read and were skipped:" in found.stderr
+    assert "1 could not be read and was skipped:" in found.stderr
     assert "<script>.png (queries): " in found.stderr
     assert ["b[bold]lue/0.png", "b[bold]lue"] in [
         line.split()[:2] for line in found.output.splitlines()
@@ -127,9 +119,27 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     assert "encoded before" not in without.output
 
 
-def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unitail.encoders.encoder import Encoder, Modality
+def test_names_that_are_no_text_are_told_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake_encoder(monkeypatch)
+    for name, colour in (("red", (200, 0, 0)), ("blue", (0, 0, 200))):
+        _draw(tmp_path / "support" / name, colour, 2)
+    (tmp_path / "queries").mkdir()
+    with open(os.fsencode(tmp_path) + b"/queries/\xff\x1b[31m.png", "wb") as file:
+        file.write(b"no image")
+    out, report = tmp_path / "out.json", tmp_path / "out.html"
+    targets = ("--out", out, "--report", report)
+    found = _run(tmp_path / "support", tmp_path / "queries", *targets)
+    assert found.exit_code == 1, found.output
+    name = "\N{REPLACEMENT CHARACTER}" * 2 + "[31m.png"
+    assert f"  {name} (queries): cannot be read as an image: got" in found.stderr
+    assert "\x1b" not in found.stderr
+    assert [item["name"] for item in json.loads(out.read_text())["unreadable"]] == [name]
+    assert name in report.read_text()
 
+
+def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Letters(Encoder):  # type: ignore[type-arg]
         modality = Modality.TEXT
 
@@ -140,7 +150,7 @@ def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             return np.array([[text.count(letter) for letter in "abc"] for text in batch], "f4")
 
     made = Letters(name="letters", width=3, fingerprint="letters", batch_size=8)
-    monkeypatch.setattr(workflow, "make_encoder", lambda *_, **__: made)
+    monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: made)
     support = tmp_path / "support.csv"
     support.write_text("text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n")
     found = _run(support, "-", text="aaaa\n\nbbbb\n")

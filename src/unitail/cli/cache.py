@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.cli.console import say_trouble
+from unitail.encoders.cache import default_cache
 
 app = typer.Typer(no_args_is_help=True, help="Vectors of files, kept so that each is made once.")
 
@@ -21,7 +22,7 @@ def info() -> None:
     for encoder in found.encoders:
         name = encoder.name or "no name"
         typer.echo(f"{encoder.entries:>9}  {name} ({encoder.fingerprint[:12]})")
-    _tell_trouble(cache)
+    say_trouble(cache)
 
 
 @app.command()
@@ -38,8 +39,3 @@ def clear(
 
 def _vectors(number: int) -> str:
     return f"{number} vector{'' if number == 1 else 's'}"
-
-
-def _tell_trouble(cache: FeatureCache) -> None:
-    if cache.trouble is not None:
-        typer.echo(f"unitail: {cache.trouble}", err=True)

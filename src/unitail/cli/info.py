@@ -15,6 +15,7 @@ def info() -> None:
     """Say what is installed, where the weights are and what the feature cache holds."""
     from rich.filesize import decimal
 
+    from unitail.cli.console import say_trouble
     from unitail.encoders.cache import default_cache
     from unitail.workflows import installation
 
@@ -36,8 +37,7 @@ def info() -> None:
     found = cache.info()
     size = f"{found.entries:,} vectors, {decimal(found.bytes)} of at most {decimal(found.limit)}"
     _tell("cache", f"{found.folder}: {size}")
-    if cache.trouble:
-        typer.echo(f"unitail: {cache.trouble}", err=True)
+    say_trouble(cache)
 
 
 def _tell(name: str, fact: str) -> None:

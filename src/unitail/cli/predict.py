@@ -1,11 +1,12 @@
 """`unitail predict`: labelled examples and files in, answers out."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from unitail.cli import options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,29 +15,19 @@ if TYPE_CHECKING:
     from unitail.tasks.sources import Items, LabelledItems
     from unitail.workflows.answers import Answers
 
-Done = TypeVar("Done")
 SHOWN = 30
 """Answers on the screen."""
-TOLD = 10
-"""Unreadable files on the screen."""
 UNSURE = 0.5
 """Answers of a lower probability are marked."""
 WORTH_NAMING = 0.005
 """Less probable classes are not named."""
 NAMED = 8
 """Classes named on the screen."""
-MODALITIES = ("image", "text", "audio", "table")
 PAGES = (".html", ".htm")
 
 
 def predict(
-    support: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SUPPORT",
-            help="A folder with a subfolder for each class, or a table with labels.",
-        ),
-    ],
+    support: options.Support,
     queries: Annotated[
         list[Path],
         typer.Argument(
@@ -44,20 +35,11 @@ def predict(
             help="Folders, files, tables, or - for lines of text from standard input.",
         ),
     ],
-    encoder: Annotated[
-        str | None,
-        typer.Option(help="Name of an encoder, or a transformers model; else the offline default."),
-    ] = None,
-    modality: Annotated[
-        str | None, typer.Option(help=f"Where files leave a doubt: {', '.join(MODALITIES)}.")
-    ] = None,
-    label_column: Annotated[str, typer.Option(help="The column of labels in a table.")] = "label",
-    content_column: Annotated[
-        str | None, typer.Option(help="The column of texts or paths in a table.")
-    ] = None,
-    joint: Annotated[
-        bool, typer.Option("--joint", help="Answer all queries together: they inform each other.")
-    ] = False,
+    encoder: options.Encoder = None,
+    modality: options.Modality = None,
+    label_column: options.LabelColumn = "label",
+    content_column: options.ContentColumn = None,
+    joint: options.Joint = False,
     top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
     coverage: Annotated[
         float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
@@ -68,10 +50,8 @@ def predict(
     report: Annotated[
         Path | None, typer.Option(help="Write a page to look at to this .html file.")
     ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither use nor fill the feature cache.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    no_cache: options.NoCache = False,
+    device: options.Device = "auto",
 ) -> None:
     """Say which class each item belongs to, from a few labelled examples.
 
@@ -83,6 +63,8 @@ def predict(
     """
     from rich.console import Console
 
+    from unitail.cli.console import say, say_trouble, say_unreadable
+    from unitail.cli.progress import under_bar
     from unitail.configuration import choice
     from unitail.encoders.cache import default_cache
     from unitail.encoders.encoder import Modality
@@ -112,24 +94,26 @@ def predict(
         cache=cache,
         device=device,
     )
-    found = _with_bar("encoding", len(examples) + len(items), answer)
+    found = under_bar("encoding", len(examples) + len(items), answer)
     _tell_answers(console, found)
     if out is not None:
         write_answers(found, out)
-        console.print(f"All answers are in {out}.", markup=False, highlight=False)
+        say(console, f"All answers are in {out}.")
     if report is not None:
         draw = partial(write_report, found, items, report, title=f"Answers from {support.name}")
-        _with_bar("drawing", min(len(found.answers), MOST_CARDS), draw)
-        console.print(f"Look at {report}.", markup=False, highlight=False)
-    if cache is not None and cache.trouble:
-        typer.echo(f"unitail: {cache.trouble}", err=True)
-    _tell_unreadable(found)
-    if found.unreadable:
-        raise typer.Exit(1)
+        under_bar("drawing", min(len(found.answers), MOST_CARDS), draw)
+        say(console, f"Look at {report}.")
+    say_trouble(cache)
+    say_unreadable(
+        [f"{item.name} ({item.source}): {item.reason}" for item in found.unreadable],
+        all_in="--out FILE.json or --report lists all",
+    )
 
 
 def _tell_sources(console: "Console", examples: "LabelledItems", items: "Items") -> None:
     """Say what was recognised, and what was passed over."""
+    from unitail.cli.console import say
+
     classes = examples.classes
     named = ", ".join(classes[:NAMED]) + (", …" if len(classes) > NAMED else "")
     lines = [
@@ -140,33 +124,19 @@ def _tell_sources(console: "Console", examples: "LabelledItems", items: "Items")
         lines.append(f"Content is in the column {examples.content_column!r}.")
     lines += [f"Passed over among the examples: {note}." for note in examples.ignored]
     lines += [f"Passed over among the queries: {note}." for note in items.ignored]
-    console.print("\n".join(lines), markup=False, highlight=False)
-
-
-def _with_bar(what: str, total: int, work: Callable[..., Done]) -> Done:
-    """Do some work that tells its progress, under a bar."""
-    from rich.console import Console
-
-    from unitail.cli.progress import progress_bar
-
-    with progress_bar(Console(stderr=True)) as progress:
-        bar = progress.add_task(what, total=total)
-
-        def show(done: int) -> None:
-            progress.update(bar, completed=done)
-
-        return work(on_progress=show)
+    say(console, *lines)
 
 
 def _tell_answers(console: "Console", found: "Answers") -> None:
     """Print the least sure answers, and how many there are."""
+    from unitail.cli.console import say
+
     cached = f"; {found.num_cached:,} were encoded before" if found.num_cached else ""
-    console.print(f"Encoder: {found.encoder}{cached}.", markup=False, highlight=False)
-    for note in found.notes:
-        console.print(f"{note}.", markup=False, highlight=False)
+    say(console, f"Encoder: {found.encoder}{cached}.", *(f"{note}." for note in found.notes))
     if found.repeated:
-        line = f"{len(found.repeated):,} of the queries equal an example ({found.repeated[0]})."
-        console.print(line, markup=False, highlight=False)
+        equal = "equals" if len(found.repeated) == 1 else "equal"
+        line = f"{len(found.repeated):,} of the queries {equal} an example ({found.repeated[0]})."
+        say(console, line)
     if found.answers:
         console.print(_table(found, room=console.width // 4))
 
@@ -221,15 +191,3 @@ def _cut(text: str, room: int) -> str:
 
 def _style(marked: bool) -> str:
     return "yellow" if marked else ""
-
-
-def _tell_unreadable(found: "Answers") -> None:
-    """List what could not be read, on the error stream."""
-    if not found.unreadable:
-        return
-    typer.echo(f"unitail: {len(found.unreadable):,} could not be read and were skipped:", err=True)
-    for item in found.unreadable[:TOLD]:
-        typer.echo(f"  {item.name} ({item.source}): {item.reason}", err=True)
-    if len(found.unreadable) > TOLD:
-        where = "--out FILE.json or --report lists all"
-        typer.echo(f"  and {len(found.unreadable) - TOLD:,} more; {where}.", err=True)

@@ -32,6 +32,7 @@ class Failure:
     place: int
     """Its place among the items."""
     reason: str
+    """What is wrong with it; it does not name the item."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,10 +98,10 @@ def _find(
     for batch in batches:
         ahead.append({key: pool.submit(known.read, key, items[key]) for key in batch})
         if len(ahead) > 1:  # this batch is read while the one before is embedded
-            known.embed(ahead.pop(0))
+            known.embed(ahead.pop(0), items)
             yield
     for last in ahead:
-        known.embed(last)
+        known.embed(last, items)
         yield
 
 
@@ -122,7 +123,7 @@ class _Known:
             return content_hash(item)
         except Unreadable as error:
             key = f"item {place}"
-            self._reasons[key] = _reason(error)
+            self._reasons[key] = _reason(error, item)
             return key
 
     def look_up(self, keys: Sequence[str]) -> None:
@@ -144,16 +145,16 @@ class _Known:
             )
         return decoded
 
-    def embed(self, batch: Mapping[str, Future[Any]]) -> None:
+    def embed(self, batch: Mapping[str, Future[Any]], items: Mapping[str, object]) -> None:
         """Wait until a batch is decoded, embed what could be, and cache it."""
         decoded = {}
         for key, future in batch.items():
             try:
                 decoded[key] = future.result()
             except Unreadable as error:
-                self._reasons[key] = _reason(error)
+                self._reasons[key] = _reason(error, items[key])
             except OSError as error:
-                self._reasons[key] = f"cannot be read: got {error}"
+                self._reasons[key] = f"cannot be read: got {error.strerror or error}"
         if decoded:
             self._keep(decoded, self._encoder.embed(list(decoded.values())))
 
@@ -185,9 +186,10 @@ class _Known:
         )
 
 
-def _reason(error: Unreadable) -> str:
-    """Say what is wrong, without what to do."""
-    return f"{error.wrong}: got {error.got}; allowed: {error.allowed}"
+def _reason(error: Unreadable, item: object) -> str:
+    """Say what is wrong, without what to do and without the file, which others may be equal to."""
+    name = str(item) if isinstance(item, Path) else ""
+    return f"{error.wrong.removeprefix(name).strip()}: got {error.got}; allowed: {error.allowed}"
 
 
 def _check_shape(encoder: Encoder[Any], rows: NDArray[np.float32], num_items: int) -> None:

@@ -1,6 +1,7 @@
 """Images of any kind to upright RGB images, and the limits on what is decoded."""
 
 import io
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,17 +75,43 @@ def _decode(content: bytes, name: str) -> Any:  # noqa: ANN401 - a PIL image
         return _rgb(image, name)
 
 
+class _Quiet:
+    """Ignores warnings as long as any thread decodes.
+
+    `catch_warnings` in each thread would put back what it found, which may be another thread's
+    silence, and leave the user without warnings for good. Bombs need no warning: sizes are checked.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._caught = warnings.catch_warnings()
+                self._caught.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._caught.__exit__(None, None, None)
+
+
+_QUIET = _Quiet()
+
+
 @contextmanager
 def _broken(pil: Any, name: str) -> Iterator[None]:  # noqa: ANN401 - the module PIL.Image
     """Turn whatever decoders raise on broken files into one sentence, and keep them quiet."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", pil.DecompressionBombWarning)
+        with _QUIET:
             yield
     except Unreadable:
         raise
-    except (pil.DecompressionBombWarning, pil.DecompressionBombError) as error:
+    except pil.DecompressionBombError as error:
         raise _refusal(name, "far more", f"images up to {MAX_PIXELS} pixels") from error
     except pil.UnidentifiedImageError as error:
         raise _refusal(name, "no format that is known") from error

@@ -130,7 +130,8 @@ def _model(name: str, modality: Modality | None, device: torch.device) -> Encode
         return MODELS[modality](name, device)
     except UnknownEncoder as error:
         if short:  # a slip in a name is likelier than one of the hub's few ids without an owner
-            raise _unknown(name, modality, str(error.got)) from error
+            reason = f"no such name or folder here, and from the hub: {error.got}"
+            raise _unknown(name, modality, reason) from error
         raise
 
 

@@ -7,6 +7,7 @@ A wav, flac or mp3 file says how long it is, and one that ends too early is refu
 streaming and does not say: a part of an ogg file is a shorter sound.
 """
 
+import errno
 import io
 import os
 import re
@@ -152,11 +153,12 @@ def _mono(name: str, samples: NDArray[Any]) -> NDArray[np.float32]:
 def _check_file(path: Path) -> None:
     try:
         if not path.is_file():  # a pipe would make us wait for ever
-            raise FileNotFoundError("there is no such file")
+            raise FileNotFoundError(errno.ENOENT, "there is no such file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise Unreadable(f"{path} cannot be opened", got=error, allowed=AUDIO) from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Unreadable(f"{path} cannot be opened", got=reason, allowed=AUDIO) from error
     _check_size(str(path), size)
 
 

@@ -88,7 +88,7 @@ class ItemInputs:
         if cache.trouble is not None:
             warnings.warn(cache.trouble, stacklevel=3)
         if found.unreadable:
-            raise _unreadable(self.encoder.name, found.unreadable, len(items))
+            raise _unreadable(self.encoder.name, found.unreadable, items)
         return found.features
 
     def to_table(self) -> dict[str, Any]:
@@ -174,13 +174,18 @@ def _item_inputs(encoder: Encoder[Any], rows: Any, *, named: bool, device: str) 
     )
 
 
-def _unreadable(name: str, failures: Sequence[Failure], num_items: int) -> Unreadable:
+def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:
     """Tell of the first few items that cannot be read."""
-    told = [f"item {failure.place}: {failure.reason}" for failure in failures[:SHOWN]]
+    told = [_told(failure, items[failure.place]) for failure in failures[:SHOWN]]
     more = [f"and {len(failures) - SHOWN} more"] if len(failures) > SHOWN else []
     return Unreadable(
-        f"{len(failures)} of {num_items} items have no vector",
+        f"{len(failures)} of {len(items)} items have no vector",
         got="; ".join([*told, *more]),
         allowed=f"what the encoder {name} reads",
         remedy="Mend them or leave them out.",
     )
+
+
+def _told(failure: Failure, item: object) -> str:
+    file = f" ({item})" if isinstance(item, Path) else ""
+    return f"item {failure.place}{file}: {failure.reason}"

@@ -76,6 +76,7 @@ class Disguised:
         kept = _keep_shots(plan, generator)[own]  # (B, n)
         support = features[:, :rows].gather(1, kept.unsqueeze(-1).expand(-1, -1, plan.feature_dim))
         merged = plan.inner.ways // plan.ways
+        asked = episode.query.class_indices
         return Episode(
             support=Support(
                 features=support,
@@ -83,7 +84,8 @@ class Disguised:
                 ways=plan.ways,
             ),
             query=Query(
-                features=features[:, rows:], class_indices=episode.query.class_indices // merged
+                features=features[:, rows:],
+                class_indices=None if asked is None else asked // merged,
             ),
         )
 

@@ -165,7 +165,10 @@ def _only(names: list[str], what: str) -> str:
 def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
     if column not in frame:
         raise InvalidSource(
-            "the table has no such column", got=repr(column), allowed=list_columns(frame)
+            f"a table has no column {column!r} to take its items from",
+            got=list_columns(frame),
+            allowed="the column that was named, or that the examples are in",
+            remedy="Rename the column.",
         )
 
 

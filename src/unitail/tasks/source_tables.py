@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,8 @@ DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
 SHOWN_COLUMNS = 20
 NESTED = (list, dict, bytes)
+_NAMELESS = re.compile(r"|__index_level_\d+__")
+"""What CSV and Parquet files call row numbers that pandas wrote."""
 
 
 def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
@@ -135,7 +138,7 @@ def _frame(names: Iterable[str], columns: list[list[Any]]) -> Any:  # noqa: ANN4
 
 
 def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
-    frame = frame.loc[:, [name != "" for name in frame.columns]]
+    frame = frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
     repeated = [name for name, number in Counter(frame.columns).items() if number > 1]
     if repeated:
         raise InvalidSource(

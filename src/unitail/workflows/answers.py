@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.files import disk_errors, write_json, write_text
+from unitail.workflows.vectors import Unread
 
 FORMAT = 1
 SUFFIXES = (".csv", ".json")
@@ -39,16 +41,6 @@ class Answer:
     `Answers.coverage`."""
     novelty: float
     """0 to 1: the higher, the less the item looks like any of the classes."""
-
-
-@dataclass(frozen=True)
-class Unread:
-    """An item that could not be read."""
-
-    source: str
-    """"support" or "queries"."""
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +77,20 @@ def check_target(path: Path, *suffixes: str) -> None:
             allowed=f"a name that ends in {' or '.join(suffixes)}",
             remedy="Name another file.",
         )
-    if path.is_dir() or not path.parent.is_dir():
-        raise CannotWrite(
-            f"{path} cannot be written",
-            got="a folder of that name" if path.is_dir() else f"no folder {path.parent}",
-            allowed="a file in a folder that exists",
-            remedy="Make the folder, or name another file.",
-        )
+    if path.is_dir():
+        problem = "a folder of that name"
+    elif not path.parent.is_dir():
+        problem = f"no folder {path.parent}"
+    elif not os.access(path.parent, os.W_OK):
+        problem = f"a folder that is closed to you, {path.parent}"
+    else:
+        return
+    raise CannotWrite(
+        f"{path} cannot be written",
+        got=problem,
+        allowed="a file in a folder that can be written to",
+        remedy="Make the folder, or name another file.",
+    )
 
 
 def write_answers(found: Answers, path: Path) -> None:

@@ -1,6 +1,5 @@
 """A user's labelled examples as rows of vectors to estimate from."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +8,18 @@ from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import encode_items
-from unitail.encoders.registry import default_encoder, make_encoder
-from unitail.encoders.tables import TableEncoder
-from unitail.errors import UnknownEncoder
 from unitail.estimator.reduction import Rows
 from unitail.tasks.source_items import numbered
 from unitail.tasks.sources import LabelledItems
 from unitail.workflows.own_splits import thinned
+from unitail.workflows.vectors import OnProgress, Unread, encode_sources
 
-TABLE = "columns"
-"""The name of the encoder of tables, the only one there is."""
-
-
-@dataclass(frozen=True)
-class Unread:
-    """An example that could not be read."""
-
-    name: str
-    reason: str
+TABLE_NOTE = (
+    "Scales and categories of columns are learned from all rows, those asked about among them:"
+    " the estimate is slightly too good"
+)
+SHOWN = 5
+"""The most classes that a note names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +33,7 @@ class OwnData:
     encoder: str
     unreadable: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else the user should know, a sentence each."""
+    """What else the user should know, a phrase each."""
 
 
 def encode_own(
@@ -51,62 +43,45 @@ def encode_own(
     device: str = "auto",
     cache: FeatureCache | None = None,
     seed: int = 0,
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> OwnData:
     """Encode labelled examples once; without `encoder` by the modality's default.
 
     Of files or texts of equal content in a class all but the first are left out: asked about one
     and shown the other, any learner would be right. Of very many examples some are drawn by `seed`.
     """
-    if examples.modality is Modality.TABLE:
-        return _encode_rows(examples, encoder, seed)
-    made = make_encoder(
-        encoder or default_encoder(examples.modality), examples.modality, device=device
+    found = encode_sources(
+        {"support": examples},
+        encoder=encoder,
+        device=device,
+        cache=cache,
+        on_progress=on_progress,
     )
-    found = encode_items(made, examples.items, cache=cache, on_progress=on_progress)
-    labels = np.array([examples.labels[place] for place in found.kept], dtype=object)
-    first = _first_of_each(found.features, labels)
-    twice = len(labels) - len(first)
-    note = f"{numbered(twice, 'example')} equal to another of the same class: left out."
+    [vectors] = found.parts
+    labels = np.array([examples.labels[place] for place in vectors.places], dtype=object)
+    is_table = examples.modality is Modality.TABLE
+    chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
+    notes = [*found.notes, *([TABLE_NOTE] if is_table else [])]
+    if len(chosen) < len(labels):
+        twice = numbered(len(labels) - len(chosen), "example")
+        notes.append(f"{twice} equal to another of the same class: left out")
     return _own(
-        found.features[first],
-        labels[first],
+        vectors.features[chosen],
+        labels[chosen],
         seed,
         modality=examples.modality,
-        encoder=made.name,
-        unreadable=tuple(
-            Unread(examples.names[failure.place], failure.reason) for failure in found.unreadable
-        ),
-        notes=(note,) if twice else (),
-    )
-
-
-def _encode_rows(examples: LabelledItems, encoder: str | None, seed: int) -> OwnData:
-    """Encode a table; scales and categories are learned from all of its rows, once."""
-    if encoder not in (None, TABLE):
-        raise UnknownEncoder(
-            "tables have one encoder", got=repr(encoder), allowed=TABLE, remedy="Name none."
-        )
-    made = TableEncoder().fit(examples.items)
-    notes = [f"Column {name!r} is not used: {why}." for name, why in made.dropped.items()]
-    return _own(
-        made.transform(examples.items),
-        np.array(examples.labels, dtype=object),
-        seed,
-        modality=Modality.TABLE,
-        encoder=TABLE,
-        notes=tuple(notes),
+        encoder=found.encoder,
+        unreadable=found.unreadable,
+        notes=notes,
     )
 
 
 def _first_of_each(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.int64]:
     """Return the places of the first row of each label and vector, in order."""
-    seen = {(label, row.tobytes()): place for place, (label, row) in _backwards(labels, features)}
-    return np.array(sorted(seen.values()), dtype=np.int64)
-
-
-def _backwards(*columns: Any) -> list[tuple[int, Any]]:  # noqa: ANN401 - arrays
-    return list(enumerate(zip(*columns, strict=True)))[::-1]
+    seen: dict[tuple[str, bytes], int] = {}
+    for place, (label, row) in enumerate(zip(labels, features, strict=True)):
+        seen.setdefault((label, row.tobytes()), place)
+    return np.array(list(seen.values()), dtype=np.int64)
 
 
 def _own(
@@ -114,12 +89,16 @@ def _own(
     labels: NDArray[Any],
     seed: int,
     *,
-    notes: tuple[str, ...],
+    notes: list[str],
     **facts: Any,  # noqa: ANN401 - the other fields
 ) -> OwnData:
     classes, indices = np.unique(labels, return_inverse=True)
     rows = Rows(features, indices.astype(np.int64), len(classes))
     kept = thinned(rows, seed)
     if len(kept) < len(labels):
-        notes += (f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate.",)
-    return OwnData(rows=rows.take(kept), classes=tuple(classes), notes=notes, **facts)
+        notes.append(f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate")
+    alone = classes[rows.shots == 1]
+    if len(alone):
+        names = f"{', '.join(alone[:SHOWN])}{', …' if len(alone) > SHOWN else ''}"
+        notes.append(f"Never asked about, with one example only: {names}")
+    return OwnData(rows=rows.take(kept), classes=tuple(classes), notes=tuple(notes), **facts)

@@ -2,12 +2,15 @@
 
 import csv
 import io
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unitail.evaluation.report_extra import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
+from unitail.tasks.source_items import numbered
 from unitail.workflows.own_curve import Level, OwnCurve
 from unitail.workflows.own_data import OwnData
 from unitail.workflows.own_interval import Estimate
@@ -19,6 +22,8 @@ USUAL_SHOTS = 5
 """Sentences tell of the largest number of examples up to this."""
 MOST_CONFUSIONS = 5
 DIGITS = 4
+LOPSIDED = 0.5
+"""The shorter side of an interval over the longer one, below which ± would mislead."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,9 @@ def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
         key=lambda place: curve.levels[place].shots or 0,
     )
     found, last, forecast = curve.accuracy(OURS), curve.levels[-1], curve.forecast(OURS)
-    shots, everything = curve.levels[few].shots, last.shots_on_average
+    everything = last.shots_on_average
     return [
-        f"With {_examples(shots or 1)} a class you get about {percent(found[few])}.",
+        f"With {_examples(curve.levels[few])} a class you get about {percent(found[few])}.",
         *_others(curve, few),
         f"With all but one of each class ({everything:.3g} a class) it is about"
         f" {percent(found[len(curve.levels) - 1])}.",
@@ -69,7 +74,10 @@ def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
 
 
 def percent(found: Estimate) -> str:
-    """Write an accuracy with its uncertainty."""
+    """Write an accuracy with its uncertainty, or its bounds if one is much farther away."""
+    sides = sorted((found.mean - found.low, found.high - found.mean))
+    if sides[0] < LOPSIDED * sides[1]:
+        return f"{100 * found.mean:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"
     return f"{100 * found.mean:.0f} % ± {max(1, round(100 * found.half_width))}"
 
 
@@ -99,6 +107,15 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
         "unreadable": [{"name": item.name, "reason": item.reason} for item in data.unreadable],
         "notes": list(data.notes),
     }
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure, before any work is done, that the files can be drawn and written."""
+    optional("matplotlib")
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"{folder} is closed to you")
 
 
 def write_curve(curve: OwnCurve, data: OwnData, folder: Path) -> None:
@@ -145,5 +162,9 @@ def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
         yield f"Confused most: {', '.join(pairs)}."
 
 
-def _examples(shots: int) -> str:
-    return "1 example" if shots == 1 else f"{shots} examples"
+def _examples(level: Level) -> str:
+    """Count the examples of a class; small classes may give fewer."""
+    shots = level.shots or 1
+    if level.shots_on_average < shots:
+        return f"up to {shots} examples ({level.shots_on_average:.3g} on average)"
+    return numbered(shots, "example")

@@ -36,6 +36,24 @@ def test_features_are_the_mean_of_the_map_before_the_head(encoder: EfficientNetL
     torch.testing.assert_close(expected, logits, rtol=1e-3, atol=1e-4)
 
 
+def test_pixels_are_scaled_as_in_training(
+    encoder: EfficientNetLite0, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    def record(inputs: torch.Tensor) -> torch.Tensor:
+        seen.append(inputs)
+        return torch.zeros(1, 1280, 7, 7)
+
+    monkeypatch.setattr(encoder._model, "extract_features", record)
+    square = np.zeros((224, 224, 3), np.uint8)
+    square[0, 1] = (127, 255, 63)
+    encoder.embed([square])
+    assert seen[0].shape == (1, 3, 224, 224)
+    assert seen[0][0, :, 0, 1].tolist() == [0, 1, -0.5]
+    assert seen[0].min() == -127 / 128
+
+
 def test_the_network_sees_the_middle_square(encoder: EfficientNetLite0) -> None:
     image = np.zeros((224, 424, 3), np.uint8)
     image[:, 100:324] = np.asarray(noise(224, 224))
@@ -72,6 +90,16 @@ def test_other_weights_are_refused_unopened(
         EfficientNetLite0(CPU)
     path.unlink()
     with pytest.raises(UnknownEncoder, match="got no file"):
+        EfficientNetLite0(CPU)
+
+
+def test_weights_are_read_as_tensors_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **options: object) -> None:
+        assert options["weights_only"] is True
+        raise InterruptedError
+
+    monkeypatch.setattr(torch, "load", refuse)
+    with pytest.raises(InterruptedError):
         EfficientNetLite0(CPU)
 
 

@@ -1,7 +1,9 @@
 import io
 import os
 import struct
+import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +253,12 @@ def test_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for item in (path, content):
         with pytest.raises(Unreadable, match=r"got \d+ bytes; allowed: files up to"):
             read_image(item)
+
+
+def test_threads_leave_the_filters_of_warnings_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    Image.new("RGB", (64, 64)).save(path)
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(read_image, [path] * 200))
+    assert list(warnings.filters) == before

@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +142,10 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]:
         with pytest.raises(Unreadable, match=message):
             read_text(item)
+
+
+def test_the_fingerprint_covers_how_tokens_become_a_vector(
+    folder: Path, encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "_recipe", lambda *_: replace(encoder._recipe, longest=5))
+    assert TextEncoder(str(folder), CPU).fingerprint != encoder.fingerprint

@@ -15,6 +15,7 @@ from tiny_models import (
     save_tiny_vit,
 )
 
+from unitail.encoders import vision
 from unitail.encoders.vision import VisionEncoder
 from unitail.errors import UnknownEncoder, Unreadable
 
@@ -125,11 +126,15 @@ def test_bad_items_are_refused(tmp_path: Path) -> None:
         encoder.read(b"nonsense")
 
 
-def test_the_fingerprint_is_of_the_contents(tmp_path: Path) -> None:
+def test_the_fingerprint_is_of_the_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = (
         VisionEncoder(str(save_tiny_resnet(tmp_path / name)), CPU) for name in ("a", "b")
     )
     assert first.fingerprint == second.fingerprint
     other = VisionEncoder(str(save_tiny_resnet(tmp_path / "c", width=8)), CPU)
     assert other.fingerprint != first.fingerprint
+    monkeypatch.setattr(vision, "POOLING", "another")
+    assert VisionEncoder(str(tmp_path / "a"), CPU).fingerprint != first.fingerprint
     assert first.name == str(tmp_path / "a")

@@ -37,7 +37,7 @@ def test_shares_are_saved(tmp_path: Path) -> None:
 )
 def test_shares_that_are_none_are_refused(wrong: object) -> None:
     classifier = TailClassifier(visibility="joint", class_shares=wrong)
-    with pytest.raises(InvalidConfig, match="class_shares .* 3 numbers above 0 that add up to 1"):
+    with pytest.raises(InvalidConfig, match=r"class_shares .* 3 numbers above 0 that add up to 1"):
         classifier.fit(X, Y)
 
 

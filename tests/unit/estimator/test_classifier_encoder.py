@@ -1,45 +1,22 @@
 """The classifier on files, images, texts, sounds and tables."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
-from numpy.typing import NDArray
+from colours import MeanColour
 from PIL import Image
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
 from unitail.errors import InvalidCheckpoint, UnknownEncoder, Unreadable
 from unitail.estimator.classifier import TailClassifier
 
 pytestmark = pytest.mark.usefixtures("cache")
 RED, BLUE = (200, 30, 30), (20, 40, 220)
 LABELS = ["red", "blue"] * 4
-
-
-class MeanColour(Encoder[NDArray[np.uint8]]):
-    """The mean colour of an image, from 0 to 1."""
-
-    modality = Modality.IMAGE
-
-    def __init__(self, fingerprint: str = "mean colour") -> None:
-        super().__init__(name="mean-colour", width=3, fingerprint=fingerprint, batch_size=4)
-
-    def read(self, item: object) -> NDArray[np.uint8]:
-        if isinstance(item, Path):
-            try:
-                with Image.open(item) as image:
-                    return np.asarray(image.convert("RGB"))
-            except OSError as error:
-                raise Unreadable(f"{item}", got=str(error), allowed="an image") from error
-        return np.asarray(item)
-
-    def embed(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
-        return np.stack([image.mean(axis=(0, 1), dtype=np.float32) / 255 for image in batch])
 
 
 def _image(place: int) -> Image.Image:
@@ -93,7 +70,10 @@ def test_all_methods_take_items(files: list[Path]) -> None:
 def test_unreadable_files_are_named(files: list[Path]) -> None:
     classifier = TailClassifier(encoder=MeanColour())
     files[3].write_bytes(b"no image")
-    with pytest.raises(Unreadable, match=r"1 of 8 items have no vector: got item 3: .*ä 3\.png"):
+    with pytest.raises(
+        Unreadable,
+        match=r"1 of 8 items have no vector: got item 3 \(.*ä 3\.png\): cannot be read as",
+    ):
         classifier.fit(files, LABELS)
     files[3].unlink()
     classifier.fit([*files[:3], *files[4:]], [*LABELS[:3], *LABELS[4:]])

@@ -66,7 +66,7 @@ def test_strings_stay_what_they_were_in_fit(tmp_path: Path) -> None:
     texts = choose_inputs(Letters(), [name, "a text"], "cpu")
     assert files.vectors([name]).tolist() == [[0, 2]]
     assert texts.vectors([name])[0, 0] > 0  # the letters of the name
-    with pytest.raises(Unreadable, match=r"item 0: .*gone\.txt cannot be read"):
+    with pytest.raises(Unreadable, match=r"item 0 \(.*gone\.txt\): cannot be read"):
         files.vectors([str(tmp_path / "gone.txt")])
 
 

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,11 @@ from unitail.errors import CannotWrite
 from unitail.workflows.answers import (
     Answer,
     Answers,
-    Unread,
     answers_as_csv,
     check_target,
     write_answers,
 )
+from unitail.workflows.vectors import Unread
 
 
 def _answer(place: int, name: str, label: str = "a", p: float = 0.75) -> Answer:
@@ -66,8 +67,9 @@ def test_any_name_comes_back_from_csv(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", "+cmd|x", "-2+3", "\t=1"])
 def test_spreadsheets_compute_nothing(name: str) -> None:
-    (row,) = _cells(_answers(_answer(0, name, label=name)))
-    assert (row["name"], row["label"]) == (f"'{name}", f"'{name}")
+    answer = replace(_answer(0, name, label=name), top=((name, 0.75), (name, 0.25)))
+    (row,) = _cells(_answers(answer))
+    assert [row["name"], row["label"], row["label_2"]] == [f"'{name}"] * 3
 
 
 def test_csv_without_answers_has_its_header() -> None:
@@ -121,11 +123,16 @@ def test_an_old_file_stays_if_the_disk_is_full(
     assert "old" in path.read_text()
 
 
-def test_targets_that_cannot_be_written_are_found_early(tmp_path: Path) -> None:
+def test_targets_that_cannot_be_written_are_found_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(CannotWrite, match=r"allowed: a name that ends in \.csv or \.json"):
         write_answers(_answers(), tmp_path / "out.xlsx")
     with pytest.raises(CannotWrite, match=r"got no folder .*none; allowed: a file in a folder"):
         check_target(tmp_path / "none" / "x.csv", ".csv")
+    monkeypatch.setattr("os.access", lambda *_: False)  # whoever runs the tests may write anywhere
+    with pytest.raises(CannotWrite, match="got a folder that is closed to you"):
+        check_target(tmp_path / "y.csv", ".csv")
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(CannotWrite, match="got a folder of that name"):
         check_target(tmp_path / "x.csv", ".csv")

@@ -14,10 +14,12 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.tasks.sources import Items
 from unitail.workflows import html_items, html_report
-from unitail.workflows.answers import Answer, Answers, Unread
+from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import write_report
+from unitail.workflows.vectors import Unread
 
 EVIL = '<script>alert("1")</script>'
+LABEL = 'a&b" onclick="x'
 
 
 class Page(HTMLParser):
@@ -54,19 +56,19 @@ def _answers(
             Answer(
                 place=place,
                 name=name,
-                label="a&b",
+                label=LABEL,
                 probability=p,
-                top=(("a&b", p), (EVIL, 1 - p)),
-                members=("a&b", EVIL),
+                top=((LABEL, p), (EVIL, 1 - p)),
+                members=(LABEL, EVIL),
                 novelty=0.97 if place == 0 else 0.2,
             )
             for place, (name, p) in enumerate(zip(names, sure, strict=True))
         ),
-        unreadable=(Unread("queries", f"{EVIL}.png", "is empty"),),
+        unreadable=(Unread("queries", f"{EVIL}.png", f"is empty {EVIL}"),),
         repeated=(),
         modality=modality,
         encoder="some-encoder",
-        examples={"a&b": 2, EVIL: 1},
+        examples={LABEL: 2, EVIL: 1},
         coverage=0.9,
         joint=False,
         num_cached=0,
@@ -125,7 +127,7 @@ def test_titles_labels_and_names_of_files_with_schemes_are_escaped(tmp_path: Pat
     write_report(found, items, tmp_path / "r.html", title=EVIL)
     page = Page(tmp_path / "r.html")
     assert page.all("a")[0]["href"] == "javascript%3Aalert%281%29.png"
-    assert page.all("article")[0]["data-label"] == "a&b"
+    assert page.all("article")[0]["data-label"] == LABEL
     assert len(page.all("script")) == 1
 
 

@@ -11,7 +11,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import UnknownEncoder
 from unitail.tasks.sources import read_labelled
 from unitail.workflows import own_splits
-from unitail.workflows.own_data import encode_own
+from unitail.workflows.own_data import TABLE_NOTE, encode_own
 
 
 def test_files_become_rows(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_told_and_equal_files_count_once(tmp_path: Path) 
     assert [item.name for item in data.unreadable] == ["gone/broken.wav", "hum/broken.wav"]
     assert data.classes == tuple(sorted(KINDS))
     assert dict(zip(data.classes, data.rows.shots, strict=True)) == {"beep": 4, "hiss": 5, "hum": 4}
-    assert data.notes == ("1 example equal to another of the same class: left out.",)
+    assert data.notes == ("1 example equal to another of the same class: left out",)
 
 
 def test_rows_of_a_table_may_be_equal(tmp_path: Path) -> None:
@@ -48,9 +48,16 @@ def test_rows_of_a_table_may_be_equal(tmp_path: Path) -> None:
     data = encode_own(read_labelled(tmp_path / "table.csv"))
     assert data.rows.shots.tolist() == [3, 3]
     assert data.encoder == "columns"
-    assert data.notes == ("Column 'same' is not used: only one value.",)
+    assert data.notes == ("Column 'same' is not used: only one value", TABLE_NOTE)
     with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
         encode_own(read_labelled(tmp_path / "table.csv"), encoder="minilm")
+
+
+def test_classes_that_cannot_be_asked_about_are_told(tmp_path: Path) -> None:
+    table = pd.DataFrame({"size": np.arange(7), "label": [*"aab", "bc", "bd", *"bb"]})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    notes = encode_own(read_labelled(tmp_path / "table.csv")).notes
+    assert notes[-1] == "Never asked about, with one example only: bc, bd"
 
 
 def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,4 +66,4 @@ def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.Mo
     table.to_csv(tmp_path / "table.csv", index=False)
     data = encode_own(read_labelled(tmp_path / "table.csv"))
     assert data.rows.shots.tolist() == [10, 10]
-    assert data.notes == ("20 of 60 examples were drawn for the estimate.",)
+    assert data.notes == (TABLE_NOTE, "20 of 60 examples were drawn for the estimate")

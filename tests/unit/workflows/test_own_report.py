@@ -12,8 +12,10 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.estimator.reduction import Rows
 from unitail.workflows.own_curve import OwnCurve, own_curve
-from unitail.workflows.own_data import OwnData, Unread
-from unitail.workflows.own_report import lines, sentences, write_curve
+from unitail.workflows.own_data import OwnData
+from unitail.workflows.own_interval import Estimate
+from unitail.workflows.own_report import check_folder, lines, percent, sentences, write_curve
+from unitail.workflows.vectors import Unread
 
 LEARNERS = {"unitail": ProtoHead(), "first": SureOfFirst(), "cannot": Cannot()}
 
@@ -26,7 +28,7 @@ def data() -> OwnData:
         classes=("ant", "bee", "cat"),
         modality=Modality.IMAGE,
         encoder="toy",
-        unreadable=(Unread("bee/x.png", "no image"),),
+        unreadable=(Unread("support", "bee/x.png", "no image"),),
     )
 
 
@@ -50,7 +52,7 @@ def test_there_is_a_line_for_each_number(curve: OwnCurve) -> None:
 def test_sentences_say_what_matters(curve: OwnCurve, data: OwnData) -> None:
     few, first, everything, twice, *confused = sentences(curve, data)
     accuracy = curve.accuracy("unitail")
-    assert few.startswith(f"With 5 examples a class you get about {100 * accuracy[3].mean:.0f} % ±")
+    assert few == f"With 5 examples a class you get about {percent(accuracy[3])}."
     assert first.startswith("The same questions, first: 33 % (unitail: ahead, +")
     assert "all but one of each class (6 a class)" in everything
     assert "Twice as many (12 a class) would give about" in twice
@@ -89,6 +91,30 @@ def test_two_examples_of_each_class_are_enough() -> None:
     )
     told = sentences(own_curve(data.rows, {"unitail": ProtoHead()}, splits=5), data)
     assert told[0].startswith("With 1 example a class")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"),
+    [(0.88, 0.94, "91 % ± 3"), (0.5, 0.95, "91 % (50 to 95)"), (0.909, 0.911, "91 % ± 1")],
+)
+def test_an_accuracy_is_written_with_its_interval(low: float, high: float, told: str) -> None:
+    assert percent(Estimate(0.91, low, high)) == told
+
+
+def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
+    features, indices, _, _ = blobs(ways=3, shots=4)
+    few = Rows(features, indices, 3).take(np.argsort(indices, kind="stable")[3:])
+    data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, encoder="toy")
+    told = sentences(own_curve(few, {"unitail": ProtoHead()}, splits=5), data)
+    assert told[0].startswith("With up to 3 examples (2.33 on average) a class")
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotWrite, match="could not be written"):
+        check_folder(tmp_path / "file" / "out")
+    check_folder(tmp_path / "new" / "out")
+    assert (tmp_path / "new" / "out").is_dir()
 
 
 def test_files_hold_the_numbers(curve: OwnCurve, data: OwnData, tmp_path: Path) -> None:

@@ -1,41 +1,23 @@
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from colours import MeanColour
 from PIL import Image
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.images import read_image
+from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidSource, UnknownEncoder
 from unitail.tasks.sources import Items, LabelledItems, read_labelled, read_unlabelled
-from unitail.workflows import predict
+from unitail.workflows import predict, vectors
 from unitail.workflows.predict import predict_files
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
 
 
-class MeanColour(Encoder[Any]):
-    """The mean of each channel: enough to tell colours apart, in no time."""
-
-    modality = Modality.IMAGE
-
-    def __init__(self) -> None:
-        super().__init__(name="colour", width=3, fingerprint="mean colour", batch_size=4)
-
-    def read(self, item: object) -> Any:  # noqa: ANN401
-        return read_image(item)
-
-    def embed(self, batch: Sequence[Any]) -> NDArray[np.float32]:
-        return np.stack([np.asarray(image).mean(axis=(0, 1)) for image in batch]).astype("f4")
-
-
 @pytest.fixture(autouse=True)
 def colour_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predict, "make_encoder", lambda *_, **__: MeanColour())
+    monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: MeanColour())
 
 
 def _draw(folder: Path, number: int, seed: int) -> Path:
@@ -74,7 +56,7 @@ def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
     ]
     assert [answer.place for answer in found.answers] == list(range(6))
     assert found.examples == {"blue": 4, "green": 4, "red": 4}
-    assert (found.encoder, found.joint, found.num_cached) == ("colour", joint, 0)
+    assert (found.encoder, found.joint, found.num_cached) == ("mean-colour", joint, 0)
     assert (found.unreadable, found.repeated, done[-1]) == ((), (), 18)
     for answer in found.answers:
         assert len(answer.top) == 2

@@ -77,7 +77,8 @@ def main() -> None:
         f"# From files to answers\n\nAccuracy in % with {options.shots} examples a class and the"
         f" offline encoders; mean over {options.splits} random splits of the set, with the 95 %"
         " interval of that mean (the rows are the same few files in every split, so it says"
-        " nothing about other files). Written by\n\n"
+        " nothing about other files). The default model was meta-trained on other images of the"
+        " first two sets, not on the last two. Written by\n\n"
         f"    {command}\n\n" + "\n".join(rows) + "\n"
     )
     options.out.write_text(text)

@@ -215,8 +215,7 @@ def _inverse(matrices: Tensor) -> Tensor:
     Not by `torch.linalg.inv`: on a CPU its batches of more than about 150 rows come out wrong with
     several threads (pytorch issues 141358 and 142815).
     """
-    identity = _identity_like(matrices).expand_as(matrices)
-    return torch.cholesky_solve(identity, torch.linalg.cholesky(matrices))
+    return torch.cholesky_inverse(torch.linalg.cholesky(matrices))
 
 
 def _identity_like(matrices: Tensor) -> Tensor:

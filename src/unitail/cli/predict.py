@@ -40,6 +40,10 @@ def predict(
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
     joint: options.Joint = False,
+    balanced: Annotated[
+        bool,
+        typer.Option("--balanced", help="With --joint: all classes occur equally often."),
+    ] = False,
     top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
     coverage: Annotated[
         float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
@@ -89,6 +93,7 @@ def predict(
         items,
         encoder=encoder,
         joint=joint,
+        balanced=balanced,
         coverage=coverage,
         top=top,
         cache=cache,

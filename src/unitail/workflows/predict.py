@@ -22,6 +22,7 @@ def predict_files(
     *,
     encoder: str | None = None,
     joint: bool = False,
+    balanced: bool = False,
     coverage: float = 0.9,
     top: int = 3,
     cache: FeatureCache | None = None,
@@ -31,7 +32,8 @@ def predict_files(
     """Answer all queries that can be read from all examples that can be read.
 
     Without `encoder` the modality's default is used. With `joint`, queries are answered together
-    and see each other. `on_progress` is told how many of all examples and queries are encoded.
+    and see each other; `balanced` then says that all classes occur equally often among them.
+    `on_progress` is told how many of all examples and queries are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
@@ -46,7 +48,10 @@ def predict_files(
     labels = [support.labels[place] for place in known.places]
     _check_classes(support, labels)
     classifier = TailClassifier(
-        visibility="joint" if joint else "isolated", device=device, random_state=0
+        visibility="joint" if joint else "isolated",
+        class_shares="balanced" if balanced else None,
+        device=device,
+        random_state=0,
     ).fit(known.features, labels)
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.places) else []
     return Answers(

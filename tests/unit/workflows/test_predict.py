@@ -83,6 +83,17 @@ def test_members_come_in_the_order_of_probability(support: Path, queries: Path) 
         assert answer.members == tuple(label for label, _ in answer.top)
 
 
+def test_classes_that_occur_equally_often_are_answered_so(support: Path, queries: Path) -> None:
+    examples, items = _read(support, queries)
+    found = predict_files(examples, items, joint=True, balanced=True, top=len(examples.classes))
+    total = dict.fromkeys(examples.classes, 0.0)
+    for answer in found.answers:
+        for label, probability in answer.top:
+            total[label] += probability
+    expected = len(found.answers) / len(total)
+    np.testing.assert_allclose(list(total.values()), expected, rtol=1e-4)
+
+
 def test_a_joint_answer_is_in_its_set(
     support: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
         (["--banks={}/runs"], r"no bank of the suite 'banks'.*`unitail bank import`"),
         (["--suite=other"], "unknown suite: got other; allowed: banks"),
         (["--learner=nobody"], "unknown learner: got nobody; allowed: .*my_tail"),
-        (["--device=tpu"], "unknown device: got tpu; allowed: auto, cpu, cuda"),
+        (["--device=tpu"], "device is unknown: got 'tpu'; allowed: auto, cpu"),
     ],
 )
 def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> None:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
 from unitail.cli.progress import progress_bar
-from unitail.errors import UserError
+from unitail.devices import choose_device
 from unitail.evaluation.bench_run import BenchRun, Part
 from unitail.evaluation.benchmarks import SUITES, Suite, open_suite
 from unitail.evaluation.candidates import find_candidates
@@ -21,8 +20,6 @@ from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.report import write_report
 from unitail.evaluation.report_extra import require_report_extra
 from unitail.tasks.batching import QueryShares
-
-DEVICES = ("auto", "cpu", "cuda")
 
 
 def bench(
@@ -46,7 +43,7 @@ def bench(
         list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
-    device: Annotated[str, typer.Option(help=", ".join(DEVICES) + ".")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Annotated[int, typer.Option(help="Which episodes.")] = 0,
 ) -> None:
     """Measure all learners on the same episodes; the same command again goes on where it was."""
@@ -65,7 +62,7 @@ def bench(
         for number in dict.fromkeys(shots or (1, 5))
     ]
     tested = open_suite(suite, banks)
-    chosen = _device(device)
+    chosen = choose_device(device)
     folder = out or Path("results") / f"bench_{suite}"
     run = BenchRun(
         candidates=find_candidates(runs, learner or (), draws=draws, device=chosen),
@@ -128,21 +125,6 @@ def _run(console: Console, run: BenchRun) -> list[Part]:
         parts = run.run(show)
         progress.update(bar, description="done")
     return parts
-
-
-def _device(name: str) -> torch.device:
-    """Turn the option into a device."""
-    if name not in DEVICES:
-        raise UserError("unknown device", got=name, allowed=", ".join(DEVICES))
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise UserError(
-            "there is no GPU that torch can use",
-            got=name,
-            allowed="cpu",
-            remedy="Leave --device out.",
-        )
-    return torch.device("cuda" if there and name != "cpu" else "cpu")
 
 
 def _command(

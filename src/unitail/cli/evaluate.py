@@ -78,7 +78,7 @@ def evaluate(
 def _estimate(data: "OwnData", *, joint: bool, splits: int, seed: int, device: str) -> "OwnCurve":
     """Estimate under a bar."""
     from unitail.cli.progress import under_bar
-    from unitail.estimator.choices import choose_device
+    from unitail.devices import choose_device
     from unitail.workflows.own_curve import own_curve
 
     where = choose_device(device)

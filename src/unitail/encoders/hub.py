@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from unitail.encoders.model_folder import cannot_load, check_folder, first_line, hashes, locate
-from unitail.errors import InvalidConfig, UserError
+from unitail.errors import UserError
 from unitail.extras import optional
 
 PREPROCESSING = 1
@@ -71,20 +71,6 @@ def load_pretrained(
 def combine(*parts: str) -> str:
     """Make one fingerprint of several strings, in their order."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def choose_device(name: str) -> torch.device:
-    """Return the device of that name; "auto" is the GPU where there is one."""
-    there = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if there else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or (device.type == "cuda" and not there):
-        raise InvalidConfig("no such device", got=name, allowed="auto, cpu, or cuda with a GPU")
-    return device
 
 
 @contextmanager

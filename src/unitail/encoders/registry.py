@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from unitail.devices import choose_device
 from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.hub import choose_device
 from unitail.errors import UnknownEncoder
 
 

@@ -38,24 +38,6 @@ def choose_precision(name: object) -> Precision:
     return choice(Precision, name, "precision")
 
 
-def choose_device(name: object) -> torch.device:
-    """Return the device called `name`; "auto" is a CUDA device where there is one."""
-    cuda = torch.cuda.is_available()
-    if name == "auto":
-        return torch.device("cuda" if cuda else "cpu")
-    try:
-        device = torch.device(name)  # type: ignore[call-overload]
-    except (RuntimeError, TypeError):
-        device = None
-    if device is None or (device.type == "cuda" and not cuda):
-        raise InvalidConfig(
-            "device is unknown",
-            got=repr(name),
-            allowed=f"auto, cpu{', cuda' if cuda else ''} or another device of this machine",
-        )
-    return device  # type: ignore[no-any-return]
-
-
 def choose_model(model: object) -> AnyModel | None:
     """Return the model that an argument means; None is the shipped one."""
     if isinstance(model, EpisodeModel):

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 from sklearn.utils import check_random_state
 
 from unitail.configuration import choice, require
+from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
-from unitail.estimator.choices import choose_device, choose_model, choose_precision
+from unitail.estimator.choices import choose_model, choose_precision
 from unitail.estimator.fitted import Reading
 from unitail.nn.visibility import Visibility
 

@@ -9,8 +9,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_vit
 
-from unitail.encoders.hub import Pretrained, choose_device, combine, load_pretrained
-from unitail.errors import InvalidConfig, UnknownEncoder
+from unitail.encoders.hub import Pretrained, combine, load_pretrained
+from unitail.errors import UnknownEncoder
 
 CPU = torch.device("cpu")
 
@@ -125,14 +125,3 @@ def test_loading_says_nothing_and_leaves_logging_as_it_was(
     assert capfd.readouterr() == ("", "")
     assert transformers.utils.logging.get_verbosity() == level == logging.WARNING
     assert transformers.utils.logging.is_progress_bar_enabled()
-
-
-def test_devices_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_device("cpu") == CPU
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert choose_device("auto") == CPU
-    for name in ("cuda", "abacus"):
-        with pytest.raises(InvalidConfig, match=f"no such device: got {name}"):
-            choose_device(name)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert choose_device("auto") == torch.device("cuda")

@@ -93,7 +93,7 @@ def test_an_encoder_of_another_modality_is_refused() -> None:
 
 
 def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(InvalidConfig, match="no such device"):
+    with pytest.raises(InvalidConfig, match="device is unknown"):
         make_encoder("minilm", device="abacus")
 
 

@@ -4,11 +4,10 @@ import pytest
 import torch
 from builders import small_model
 
-from unitail.errors import InvalidCheckpoint, InvalidConfig
+from unitail.errors import InvalidCheckpoint
 from unitail.estimator.choices import (
     DOUBLE_UP_TO,
     Precision,
-    choose_device,
     choose_model,
     prepared,
 )
@@ -23,18 +22,6 @@ def test_precision_follows_the_support() -> None:
     assert Precision.AUTO.dtype(1, torch.device("mps")) == torch.float32
     assert Precision.DOUBLE.dtype(10**6, CPU) == torch.float64
     assert Precision.SINGLE.dtype(1, CPU) == torch.float32
-
-
-def test_the_automatic_device_is_there() -> None:
-    expected = "cuda" if torch.cuda.is_available() else "cpu"
-    assert choose_device("auto").type == expected
-    assert choose_device(torch.device("cpu")) == CPU
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
-def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InvalidConfig, match="device is unknown: got 'cuda'; allowed: auto, cpu or"):
-        choose_device("cuda")
 
 
 def test_the_shipped_model_is_shared() -> None:

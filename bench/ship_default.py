@@ -3,7 +3,8 @@
     python bench/ship_default.py --run runs/default --banks banks
 
 Copies the weights to src/unitail/weights/default and seals them by hash; writes the model card from
-the run's recipe, its log and the manifests of the banks; keeps the log in results/default.
+the run's recipe, its log, the manifests of the banks and results/default_banks; keeps the log in
+results/default.
 """
 
 import argparse
@@ -11,6 +12,9 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas
+
+from unitail.evaluation.summary import group_frame
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER, write_manifest
 from unitail.tasks.feature_bank import FeatureBank, named_banks
@@ -51,6 +55,9 @@ SOURCES = {
 """Where the data sets are from, and their licences as stated there."""
 
 
+SUMMARY = Path("results") / "default_banks" / "summary.csv"
+
+
 def card(run: Path, recipe: Recipe, banks: Path) -> str:
     """Write the model card."""
     model = load_model(run / "model")
@@ -89,7 +96,26 @@ def card(run: Path, recipe: Recipe, banks: Path) -> str:
         found = f"{100 * row['accuracy']:.1f} ± {100 * row['half_width']:.1f}"
         lines.append(f"| {name}, {row['episodes']} | {found} | {100 * row['prototypes']:.1f} |")
     lines += ["", f"{recipe.validation.ways}-way, tasks of held-out classes and synthetic ones."]
-    return "\n".join([*lines, "", "## Limits", "", LIMITS])
+    return "\n".join([*lines, *results(), "", "## Limits", "", LIMITS])
+
+
+def results(summary: Path = SUMMARY) -> list[str]:
+    """Tabulate what the benchmark found, if it was run; run this script again after it."""
+    if not summary.exists():
+        return []
+    groups = group_frame(pandas.read_csv(summary))
+    names = list(dict.fromkeys(groups["group"]))
+    lines = ["", "## Results on data never trained on", ""]
+    lines += [
+        f"| accuracy in %, 95 % interval | {' | '.join(names)} |",
+        "|---|" + "---|" * len(names),
+    ]
+    for (protocol, learner), rows in groups.groupby(["protocol", "learner"], sort=False):
+        cells = [
+            f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}" for row in rows.itertuples()
+        ]
+        lines.append(f"| {protocol}, {learner} | {' | '.join(cells)} |")
+    return [*lines, "", f"From {summary.parent}, where the command and every data set are."]
 
 
 def bank_choice(recipe: Recipe) -> BankChoice:

@@ -67,14 +67,13 @@ def predict(
     """
     from rich.console import Console
 
-    from unitail.cli.console import say, say_trouble, say_unreadable
+    from unitail.cli.console import say_trouble, say_unreadable
     from unitail.cli.progress import under_bar
     from unitail.configuration import choice
     from unitail.encoders.cache import default_cache
     from unitail.encoders.encoder import Modality
     from unitail.tasks.sources import read_labelled, read_unlabelled
-    from unitail.workflows.answers import SUFFIXES, check_target, write_answers
-    from unitail.workflows.html_report import MOST_CARDS, write_report
+    from unitail.workflows.answers import SUFFIXES, check_target
     from unitail.workflows.predict import predict_files
 
     for path, suffixes in ((out, SUFFIXES), (report, PAGES)):
@@ -101,18 +100,37 @@ def predict(
     )
     found = under_bar("encoding", len(examples) + len(items), answer)
     _tell_answers(console, found)
-    if out is not None:
-        write_answers(found, out)
-        say(console, f"All answers are in {out}.")
-    if report is not None:
-        draw = partial(write_report, found, items, report, title=f"Answers from {support.name}")
-        under_bar("drawing", min(len(found.answers), MOST_CARDS), draw)
-        say(console, f"Look at {report}.")
+    _write(console, found, out)
+    _draw(console, found, items, report, title=f"Answers from {support.name}")
     say_trouble(cache)
     say_unreadable(
         [f"{item.name} ({item.source}): {item.reason}" for item in found.unreadable],
         all_in="--out FILE.json or --report lists all",
     )
+
+
+def _write(console: "Console", found: "Answers", path: Path | None) -> None:
+    """Write the answers, if they are wanted in a file."""
+    from unitail.cli.console import say
+    from unitail.workflows.answers import write_answers
+
+    if path is not None:
+        write_answers(found, path)
+        say(console, f"All answers are in {path}.")
+
+
+def _draw(
+    console: "Console", found: "Answers", items: "Items", path: Path | None, *, title: str
+) -> None:
+    """Write the page, if it is wanted."""
+    from unitail.cli.console import say
+    from unitail.cli.progress import under_bar
+    from unitail.workflows.html_report import MOST_CARDS, write_report
+
+    if path is not None:
+        draw = partial(write_report, found, items, path, title=title)
+        under_bar("drawing", min(len(found.answers), MOST_CARDS), draw)
+        say(console, f"Look at {path}.")
 
 
 def _tell_sources(console: "Console", examples: "LabelledItems", items: "Items") -> None:

@@ -58,7 +58,7 @@ class Disguised:
             inner=replace(plan, ways=plan.ways // merged * merged),
             feature_dim=width,
             ways=plan.ways // merged,
-            shots=draw_between((1, merged * plan.shots), generator) if merged > 1 else plan.shots,
+            shots=draw_between((2, merged * plan.shots), generator) if merged > 1 else plan.shots,
             queries=merged * plan.queries,
         )
 

@@ -11,6 +11,7 @@ from unitail.errors import InvalidConfig
 from unitail.learners.registry import model_config
 from unitail.nn.episode_model import ModelConfig
 from unitail.tasks.batching import EpisodeRanges
+from unitail.tasks.random_bags import RandomBagTasks
 from unitail.tasks.random_networks import RandomNetworkTasks
 from unitail.tasks.synthetic import GaussianTasks
 from unitail.training.config import TrainingConfig, ValidationConfig
@@ -42,11 +43,12 @@ class BankChoice:
 SOURCE_KINDS = {
     "gaussian": GaussianTasks,
     "random_networks": RandomNetworkTasks,
+    "random_bags": RandomBagTasks,
     "banks": BankChoice,
 }
 """What tasks can come from, by the name of the recipe's table."""
 
-SourceConfig = GaussianTasks | RandomNetworkTasks | BankChoice
+SourceConfig = GaussianTasks | RandomNetworkTasks | RandomBagTasks | BankChoice
 
 
 @dataclass(frozen=True, kw_only=True)

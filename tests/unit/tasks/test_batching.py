@@ -23,6 +23,7 @@ from unitail.tasks.batching import (
     choose,
     draw_between,
 )
+from unitail.tasks.random_bags import RandomBagTasks
 from unitail.tasks.random_networks import RandomNetworkTasks
 from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.synthetic import GaussianTasks
@@ -36,10 +37,11 @@ TABLES = [
 SOURCES: dict[str, EpisodeSource] = {
     "gaussian": GaussianTasks(feature_dims=(3, 8)),
     "networks": RandomNetworkTasks(feature_dims=(4, 40), hidden_dims=(8, 32)),
+    "bags": RandomBagTasks(feature_dims=(4, 40), sizes=(2, 8), parts=20),
     "banks": BankEpisodes(TABLES),
     "streamed banks": BankEpisodes(TABLES, resident_bytes=0),
 }
-SOURCES["mixed"] = MixedSource(tuple(SOURCES.values()), (1.0, 2.0, 1.0, 1.0))
+SOURCES["mixed"] = MixedSource(tuple(SOURCES.values()), (1.0, 2.0, 1.0, 1.0, 1.0))
 SOURCES["nested"] = MixedSource((SOURCES["mixed"], GaussianTasks()), (3.0, 1.0))
 
 

@@ -49,6 +49,12 @@ def test_widths_and_numbers_of_merged_classes_vary() -> None:
     assert {1, 2} < merged
 
 
+def test_a_merged_class_shows_two_examples_at_least() -> None:
+    plans = [plan for plan, _ in batches(1.0, count=80) if plan.inner is not None]
+    shots = {plan.shots for plan in plans if plan.inner and plan.inner.ways > plan.ways}
+    assert min(shots) == 2
+
+
 def test_a_share_of_the_batches_is_disguised() -> None:
     disguised = [plan.inner is not None for plan, _ in batches(0.5, count=200)]
     assert 60 < sum(disguised) < 140

@@ -2,9 +2,9 @@
 
 In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. Answering one
 episode is timed for every learner, a training step on one episode for those that are meta-trained,
-with the peak of the device's memory. All use the same attention kernels, without cuDNN's, which fail
-in one of SNAIL's backward passes (torch 2.11). A learner that runs out of memory, or cannot have so many
-classes, is a result and not an error.
+with the peak of the device's memory. All use the same attention kernels, without cuDNN's, which
+fail in one of SNAIL's backward passes (torch 2.11). A learner that runs out of memory, or cannot
+have so many classes, is a result and not an error.
 
     python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
 """

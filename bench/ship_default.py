@@ -80,10 +80,9 @@ def card(run: Path, recipe: Recipe, banks: Path) -> str:
         f"Of {', '.join(choice.held_out_from)}, {choice.held_out:.0%} of the classes were",
     ]
     lines[-1] += (
-        " kept out for validation. Synthetic tasks (Gaussian classes, random networks) were"
-    )
-    lines[-1] += (
-        " mixed in. Licences are those that the sources state; several sets are for research."
+        " kept out for validation. Synthetic tasks (Gaussian classes, random networks, bags of"
+        " parts) were mixed in. Licences are those that the sources state; several sets are for"
+        " research."
     )
     lines += [
         "",

@@ -224,10 +224,9 @@ def test_a_model_survives_its_folder(name: str, tmp_path: Path) -> None:
 @every_model
 def test_every_weight_learns(name: str) -> None:
     network, episode = model(name), random_episode((2,) * CLASSES)
-    loss = query_loss(
-        network(episode, network.draw(episode.support, torch.Generator())), episode.query
-    )
-    loss.backward()
+    draw = network.draw(episode.support, torch.Generator())
+    for visibility in network.visibilities:
+        query_loss(network(episode, draw, visibility), episode.query).backward()
     untouched = [key for key, weight in network.named_parameters() if weight.grad is None]
     assert not untouched
     assert all(weight.grad.isfinite().all() for weight in network.parameters())

@@ -91,6 +91,11 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Who sees whom if nothing else is asked for."""
         return Visibility.ISOLATED
 
+    @property
+    def weights_may_idle(self) -> bool:
+        """Whether some weights are for some visibilities only."""
+        return False
+
     def tokens_per_query(self, num_support: int) -> int:
         """Count the tokens that the network reads for one more query."""
         return 1

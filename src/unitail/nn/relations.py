@@ -37,11 +37,11 @@ from unitail.nn.normalisation import FeatureScale, Normalisation
 NUM_CHANNELS = 4
 ORIGIN_CHANNELS = 3
 """What there are more of where the origin counts."""
-SHRUNK_PENALTIES = (0.1, 1.0)
+SHRUNK_PENALTIES = (0.02, 0.3)
 """lambda for the cosine kernel around James and Stein's centre (the mean, without an origin)."""
-COSINE_PENALTIES = (0.3, 3.0)
-"""lambda for the cosine kernel around the mean: from moderately to heavily smoothed."""
-DISTANCE_PENALTIES = (0.1,)
+COSINE_PENALTIES = (0.1, 2.0)
+"""lambda for the cosine kernel around the mean: from hardly to heavily smoothed."""
+DISTANCE_PENALTIES = (0.02,)
 """lambda for the kernel exp(-squared distance / mean squared distance)."""
 PENALTIES = (*SHRUNK_PENALTIES, *COSINE_PENALTIES, *DISTANCE_PENALTIES)
 """lambda of each operator."""
@@ -63,6 +63,20 @@ class Relations:
 
 
 @dataclass(frozen=True, eq=False)
+class Views:
+    """Vectors as they look from each centre; a direction is as long as 1, or as 0: (B, t, d_T)."""
+
+    lengths: Tensor
+    """Seen from the mean: (B, t, 1)."""
+    directions: Tensor
+    """Seen from the mean."""
+    shrunk: Tensor
+    """Directions seen from the shrunk centre."""
+    origin: Tensor | None
+    """Directions seen from the origin, if it counts."""
+
+
+@dataclass(frozen=True, eq=False)
 class Likeness:
     """What channels and kernels are made of: (B, rows, seen) each."""
 
@@ -74,6 +88,17 @@ class Likeness:
     """Cosines of angles seen from the shrunk centre."""
     origin: Tensor | None
     """Cosines of angles seen from the origin, if it counts."""
+
+    @classmethod
+    def of(cls, rows: Views, seen: Views) -> Self:
+        """Compare vectors with the seen ones."""
+        cosines = rows.directions @ seen.directions.mT
+        squares = rows.lengths**2 + (seen.lengths**2).mT
+        products = rows.lengths * cosines * seen.lengths.mT
+        distances = (squares - 2 * products).clamp_min(0)
+        if rows.origin is None or seen.origin is None:
+            return cls(cosines, distances, cosines, None)
+        return cls(cosines, distances, rows.shrunk @ seen.shrunk.mT, rows.origin @ seen.origin.mT)
 
     def kernels(self, labelled: int, distance: Tensor) -> Tensor:
         """Stack the kernel of each operator: (B, NUM_OPERATORS, rows, n)."""
@@ -96,8 +121,8 @@ class Spread:
     @classmethod
     def of(cls, values: Tensor) -> Self:
         """Measure relations (B, t, t)."""
-        mean, square = _mean_off_diagonal(values), _mean_off_diagonal(values**2)
-        return cls(mean, (square - mean**2).clamp_min(0).sqrt())
+        mean = _mean_off_diagonal(values)
+        return cls(mean, _mean_off_diagonal((values - mean) ** 2).clamp_min(0).sqrt())
 
     def __call__(self, values: Tensor) -> Tensor:
         """Standardise relations."""
@@ -129,17 +154,14 @@ class Places:
         left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
         return cls(scale, vectors, mean, left * mean)
 
-    def compare(self, vectors: Tensor) -> Likeness:
-        """Compare scaled vectors (B, rows, d_T) with the seen ones."""
-        cosines = _cosines(vectors, self.vectors)
+    def look(self, vectors: Tensor) -> Views:
+        """Look at scaled vectors (B, t, d_T) from each centre."""
+        lengths = vectors.norm(dim=-1, keepdim=True)
+        directions = _ratio(vectors, lengths)
         if self.origin is None:
-            return Likeness(cosines, _distances(vectors, self.vectors), cosines, None)
-        return Likeness(
-            cosines=cosines,
-            distances=_distances(vectors, self.vectors),
-            shrunk=_cosines(vectors + self.shrunk, self.vectors + self.shrunk),
-            origin=_cosines(vectors + self.origin, self.vectors + self.origin),
-        )
+            return Views(lengths, directions, directions, None)
+        shrunk, origin = _directions(vectors + self.shrunk), _directions(vectors + self.origin)
+        return Views(lengths, directions, shrunk, origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +173,7 @@ class Frame:
     """
 
     places: Places
+    seen: Views
     num_labelled: int
     cosine: Spread
     """Of the cosines between different seen vectors."""
@@ -163,7 +186,7 @@ class Frame:
 
     def of_queries(self, features: Tensor) -> Relations:
         """Relate other vectors (B, m, d_T) to the seen ones."""
-        found = self.places.compare(self.places.scale(features))
+        found = Likeness.of(self.places.look(self.places.scale(features)), self.seen)
         return Relations(
             channels=self._channels(found, torch.zeros_like(found.cosines)),
             operators=found.kernels(self.num_labelled, self.distance) @ self.solutions,
@@ -171,12 +194,12 @@ class Frame:
 
     def _of_itself(self, found: Likeness, kernels: Tensor) -> Relations:
         """Relate the seen vectors to each other; no label counts for the vector that has it."""
-        shares = self.solutions / self.solutions.diagonal(dim1=2, dim2=3).unsqueeze(-1)
-        identity = _identity_like(shares)
+        labelled = self.solutions / -self.solutions.diagonal(dim1=2, dim2=3).unsqueeze(-1)
+        labelled.diagonal(dim1=2, dim2=3).zero_()
         others = kernels[:, :, self.num_labelled :] @ self.solutions
         return Relations(
             channels=self._channels(found, _identity_like(found.cosines)),
-            operators=torch.cat([identity - shares, others], dim=2),
+            operators=torch.cat([labelled, others], dim=2),
         )
 
     def _channels(self, found: Likeness, itself: Tensor) -> Tensor:
@@ -193,18 +216,20 @@ class Frame:
 def relate(features: Tensor, num_labelled: int, *, origin: bool = False) -> tuple[Frame, Relations]:
     """Measure vectors (B, seen, d_T), of which the first are labelled, and relate them."""
     places = Places.of(features, origin=origin)
-    found = places.compare(places.vectors)
+    seen = places.look(places.vectors)
+    found = Likeness.of(seen, seen)
     distance = _mean_off_diagonal(found.distances)
     kernels = found.kernels(num_labelled, distance)  # (B, NUM_OPERATORS, seen, n)
-    among = kernels[:, :, :num_labelled]
-    penalties = among.new_tensor(PENALTIES)[:, None, None] * _identity_like(among)
+    regular = kernels[:, :, :num_labelled].clone()
+    regular.diagonal(dim1=2, dim2=3).add_(kernels.new_tensor(PENALTIES).unsqueeze(-1))
     frame = Frame(
         places=places,
+        seen=seen,
         num_labelled=num_labelled,
         cosine=Spread.of(found.cosines),
         origin_cosine=None if found.origin is None else Spread.of(found.origin),
         distance=distance,
-        solutions=_inverse(among + penalties),
+        solutions=_inverse(regular),
     )
     return frame, frame._of_itself(found, kernels)
 
@@ -222,20 +247,9 @@ def _identity_like(matrices: Tensor) -> Tensor:
     return torch.eye(matrices.shape[-1], device=matrices.device, dtype=matrices.dtype)
 
 
-def _cosines(rows: Tensor, columns: Tensor) -> Tensor:
-    """Compare directions: (B, rows, columns); a vector without length is alike to nothing."""
-    return _directions(rows) @ _directions(columns).mT
-
-
 def _directions(vectors: Tensor) -> Tensor:
     """Make vectors as long as 1, each by itself, so that their Gram matrix stays one."""
     return _ratio(vectors, vectors.norm(dim=-1, keepdim=True))
-
-
-def _distances(rows: Tensor, columns: Tensor) -> Tensor:
-    """Return squared distances, (B, rows, columns)."""
-    squares = rows.pow(2).sum(-1).unsqueeze(2) + columns.pow(2).sum(-1).unsqueeze(1)
-    return (squares - 2 * rows @ columns.mT).clamp_min(0)
 
 
 def _mean_off_diagonal(values: Tensor) -> Tensor:
@@ -248,4 +262,4 @@ def _mean_off_diagonal(values: Tensor) -> Tensor:
 def _ratio(values: Tensor, unit: Tensor) -> Tensor:
     """Divide, and give zero where there is no unit to measure in."""
     tiny = 64 * torch.finfo(values.dtype).eps
-    return torch.where(unit > tiny, values / unit.clamp_min(tiny), 0)
+    return values * torch.where(unit > tiny, 1 / unit.clamp_min(tiny), 0)

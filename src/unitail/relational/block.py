@@ -1,6 +1,7 @@
 """One layer of the relational model."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -14,16 +15,16 @@ GATE_SCALE = 0.3
 """How strongly the summary of an episode bends the weights of relations, at first."""
 SMALLEST = 1e-4
 """Probabilities below this are taken as this in logarithms."""
+STATES_AT_ONCE = 2**13
+"""A CPU works on so many states at a time, which its caches hold."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
     """What one layer keeps of the tokens that others may look at."""
 
-    seen_values: Tensor
-    """What heads carry from seen tokens: (B, heads, seen, K * value_dim)."""
-    labelled_values: Tensor
-    """What operators carry from labelled tokens: (B, operators, n, K * value_dim)."""
+    values: Tensor
+    """What heads, then operators, carry from tokens: (B, heads + operators, t, value_dim * K)."""
     weights: Tensor
     """Of the relations in each head's scores: (B, heads, relations)."""
     context: Tensor
@@ -32,6 +33,8 @@ class Kept:
     """The mean state of each class's tokens: (B, K, channels)."""
     masses: Tensor
     """How many tokens a class has, in units of the mean over classes, as logarithms: (B, K)."""
+    groups: Tensor | None = None
+    """Which group a seen token is in, one-hot (B, 1, seen, t), where values are those of groups."""
 
 
 class Block(nn.Module):
@@ -84,41 +87,57 @@ class Block(nn.Module):
         """
         normed = self.norm(states)
         beliefs = self.belief(normed).squeeze(-1).softmax(dim=-1)  # (B, seen, K)
-        labelled = slice(labels.shape[1])
-        believed = torch.cat([labels, beliefs[:, labels.shape[1] :]], dim=1)  # (B, seen, K)
+        n = labels.shape[1]
+        believed = torch.cat([labels, beliefs[:, n:]], dim=1)  # (B, seen, K)
         told = torch.stack([believed, believed - beliefs], dim=-1)
-        context = self._context(normed[:, labelled], beliefs[:, labelled], labels) + size
+        own = normed[:, :n].take_along_dim(labels.argmax(dim=2)[:, :, None, None], dim=2).squeeze(2)
+        context = self._context(own, (beliefs[:, :n] * labels).sum(dim=2)) + size
         gates = GATE_SCALE * self.gate(context).view(len(context), self.heads, -1)
         masses = believed.sum(dim=1)  # (B, K)
-        classes = torch.einsum("bikc,bik->bkc", normed, believed.to(normed.dtype))
-        said = torch.cat([normed, told.to(normed.dtype)], dim=-1)
+        guessed = normed[:, n:] * beliefs[:, n:].to(normed.dtype).unsqueeze(-1)
+        classes = labels.mT.to(own.dtype) @ own + guessed.sum(dim=1)  # (B, K, width)
         return Kept(
-            seen_values=self._split(self.head_values(said)),
-            labelled_values=self._split(self.operator_values(said[:, labelled])),
+            values=self._say(normed, told),
             weights=(self.relation_weights + gates[..., :-1]) * torch.exp(gates[..., -1:]),
             context=context,
             classes=classes / masses.unsqueeze(-1),
-            masses=(masses / masses.mean(dim=1, keepdim=True)).clamp_min(SMALLEST).log(),
+            masses=_log_masses(masses),
+        )
+
+    def keep_alike(self, states: Tensor, labels: Tensor, size: Tensor) -> Kept:
+        """Do as `keep` does where labelled tokens of a class are all alike: from one of each."""
+        one = labels[0].argmax(dim=0)  # of each class, in the first episode
+        kept = self.keep(states[:1, one], labels[:1, one], size)
+        return replace(
+            kept,
+            classes=kept.classes.expand(len(labels), -1, -1),
+            masses=_log_masses(labels.sum(dim=1)),
+            groups=labels.unsqueeze(1),
         )
 
     def forward(self, states: Tensor, kept: Kept, relations: Relations) -> Tensor:
         """Update tokens (B, rows, K, width) by what they hear."""
-        heard = torch.cat(
-            [
-                self._shares(kept, relations) @ kept.seen_values,
-                relations.operators.to(kept.labelled_values.dtype) @ kept.labelled_values,
-            ],
-            dim=1,
-        )  # (B, heads + operators, rows, K * value_dim)
-        heard = heard.view(*heard.shape[:3], -1, self.value_dim)
-        heard = heard.permute(0, 2, 3, 1, 4).flatten(-2)  # (B, rows, K, all values)
+        shares, operators = self._shares(kept, relations), relations.operators
+        if kept.groups is not None:
+            shares, operators = shares @ kept.groups, operators @ kept.groups
+        by_heads = shares @ kept.values[:, : self.heads]
+        by_operators = operators @ kept.values[:, self.heads :, : operators.shape[3]]
+        parts = _in_parts(states, by_heads.transpose(1, 2), by_operators.transpose(1, 2))
+        return torch.cat([self._update(kept, *part) for part in parts], dim=1)
+
+    def _update(self, kept: Kept, states: Tensor, heads: Tensor, operators: Tensor) -> Tensor:
+        """Hear what heads and operators carried, (B, rows, parts, value_dim * K), and think."""
+        heard = torch.cat([heads, operators], dim=2)
+        heard = heard.view(*states.shape[:2], -1, states.shape[2]).mT  # (B, rows, K, all values)
         return self._think(states + self.out(heard), kept)
 
-    def _context(self, normed: Tensor, beliefs: Tensor, labels: Tensor) -> Tensor:
-        """Sum up how well the labelled tokens explain each other: (B, context_dim)."""
-        own = (normed * labels.unsqueeze(-1).to(normed.dtype)).sum(dim=2)  # (B, n, width)
-        likelihood = (beliefs * labels).sum(dim=-1, keepdim=True).clamp_min(SMALLEST).log()
-        evidence = F.gelu(self.evidence(torch.cat([own, likelihood.to(own.dtype)], dim=-1)))
+    def _context(self, own: Tensor, likelihood: Tensor) -> Tensor:
+        """Sum up how well the labelled tokens explain each other: (B, context_dim).
+
+        `own` (B, n, width) are the states of their classes, believed with `likelihood` (B, n).
+        """
+        surprise = likelihood.clamp_min(SMALLEST).log().unsqueeze(-1)
+        evidence = F.gelu(self.evidence(torch.cat([own, surprise.to(own.dtype)], dim=-1)))
         summed: Tensor = self.summary(evidence.mean(dim=1))
         return summed
 
@@ -127,26 +146,46 @@ class Block(nn.Module):
         channels = relations.channels
         scores = kept.weights @ channels.flatten(2).to(kept.weights.dtype)
         scores = scores.view(*scores.shape[:2], *channels.shape[2:])
-        return scores.softmax(dim=-1).to(kept.seen_values.dtype)
+        return scores.softmax(dim=-1).to(kept.values.dtype)
 
-    def _split(self, values: Tensor) -> Tensor:
-        """(B, t, K, parts * value_dim) -> (B, parts, t, K * value_dim)."""
-        parts = values.view(*values.shape[:3], -1, self.value_dim)
-        return parts.permute(0, 3, 1, 2, 4).flatten(-2)
+    def _say(self, normed: Tensor, told: Tensor) -> Tensor:
+        """v of tokens (B, t, K, width) and (B, t, K, 2): (B, parts, t, value_dim * K)."""
+        weight = torch.cat([self.head_values.weight, self.operator_values.weight])
+        bias = torch.cat([self.head_values.bias, self.operator_values.bias]).unsqueeze(-1)
+        values = []
+        for part in _in_parts(normed, told.to(normed.dtype)):
+            said = torch.cat(part, dim=-1).flatten(1, 2).mT  # (B, width + 2, t * K)
+            value = torch.baddbmm(bias, weight.expand(len(said), -1, -1), said)
+            value = value.view(len(said), -1, self.value_dim, *part[0].shape[1:3])
+            values.append(value.transpose(2, 3))  # (B, parts, t, value_dim, K)
+        return torch.cat(values, dim=2).flatten(3)
 
     def _think(self, states: Tensor, kept: Kept) -> Tensor:
         """Update each state by itself, its rivals, its class and the episode."""
         normed = self.mlp_norm(states)
         scores = self.mlp_belief(normed).squeeze(-1)  # (B, rows, K)
         beliefs = scores.softmax(dim=-1)
-        likely = torch.einsum("bikc,bik->bic", normed, beliefs.to(normed.dtype))
+        likely = (beliefs.unsqueeze(2).to(normed.dtype) @ normed).squeeze(2)
         context = kept.context.unsqueeze(1).expand(-1, states.shape[1], -1)
         others = self.from_others(torch.cat([normed.mean(dim=2), likely, context], dim=-1))
         classes = self.from_class(torch.cat([kept.classes, kept.masses.unsqueeze(-1)], dim=-1))
-        believed = torch.stack([beliefs, scores.log_softmax(dim=-1)], dim=-1)
-        hidden = self.from_state(normed)  # the widest tensor of all: added to in place
-        hidden += self.from_belief(believed)
+        seen = [normed, beliefs.unsqueeze(-1), scores.log_softmax(dim=-1).unsqueeze(-1)]
+        weight = torch.cat([self.from_state.weight, self.from_belief.weight], dim=1)
+        bias = self.from_state.bias + self.from_belief.bias
+        hidden = F.linear(torch.cat(seen, dim=-1), weight, bias)  # the widest: added to in place
         hidden += others.unsqueeze(2)
         hidden += classes.unsqueeze(1)
         thought: Tensor = self.mlp_out(F.gelu(hidden))
         return states + thought
+
+
+def _log_masses(masses: Tensor) -> Tensor:
+    return (masses / masses.mean(dim=1, keepdim=True)).clamp_min(SMALLEST).log()
+
+
+def _in_parts(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
+    """Cut rows of states (B, rows, K, width), and of what belongs to them, for a CPU's caches."""
+    episodes, rows, ways, _ = tensors[0].shape
+    if tensors[0].device.type == "cpu":
+        rows = max(1, STATES_AT_ONCE // (episodes * ways))
+    return zip(*(torch.split(tensor, rows, dim=1) for tensor in tensors), strict=True)

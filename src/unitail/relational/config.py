@@ -25,15 +25,17 @@ class FeaturesAs(StrEnum):
 class RelationalConfig:
     """Everything that decides which function a relational model computes, but for its weights."""
 
-    channels: int = 32
+    channels: int = 40
     """Width of the state of an example and class."""
-    layers: int = 4
+    layers: int = 3
     """Number of blocks."""
+    joint_layers: int = 3
+    """Further blocks before the last, for joint answers alone, where states improve each other."""
     heads: int = 4
     """Attention heads in each block."""
     value_dim: int = 4
     """Width of what one head, or one operator, carries for each class."""
-    mlp_dim: int = 96
+    mlp_dim: int = 128
     """Hidden width of a block's MLP."""
     context_dim: int = 32
     """Width of the summary of an episode."""
@@ -53,6 +55,8 @@ class RelationalConfig:
         object.__setattr__(self, "features_as", entry)
         for name in ("channels", "layers", "heads", "value_dim", "mlp_dim", "context_dim"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        fine = self.joint_layers >= 0
+        require(fine, "joint_layers", got=self.joint_layers, allowed="0 or more")
         if kind not in VISIBILITIES:
             raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
 
@@ -74,6 +78,14 @@ class RelationalConfig:
 
 PRESETS = {
     "default": RelationalConfig(),
-    "tiny": RelationalConfig(channels=8, layers=2, heads=2, value_dim=4, mlp_dim=16, context_dim=8),
+    "tiny": RelationalConfig(
+        channels=8,
+        layers=2,
+        joint_layers=1,
+        heads=2,
+        value_dim=4,
+        mlp_dim=16,
+        context_dim=8,
+    ),
 }
 """Models by name: the one that is shipped, and one for tests."""

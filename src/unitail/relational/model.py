@@ -76,6 +76,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self.unknown = nn.Parameter(torch.empty(width))
         self.size = nn.Linear(4, config.context_dim)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.joint_blocks = nn.ModuleList(Block(config) for _ in range(config.joint_layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 1)
         self.guess = nn.Parameter(torch.tensor(FIRST_GUESS))
@@ -93,6 +94,11 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def visibility(self) -> Visibility:
         """Who sees whom if nothing else is asked for."""
         return self.config.visibility
+
+    @property
+    def weights_may_idle(self) -> bool:
+        """Whether there are blocks for joint answers alone."""
+        return bool(self.joint_blocks)
 
     def draw_for(
         self,
@@ -118,9 +124,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         states = self.label(labels.unsqueeze(-1))  # (B, n, K, width)
         states = states + self._coordinates(frame.places.vectors, draw)
         size = self._size(support, 0)
-        layers = []
+        layers: list[Kept] = []
         for block in self._stack():
-            kept = block.keep(states, labels, size)
+            alike = not layers and self.entry is None  # at first, all tokens of a class are
+            kept = (block.keep_alike if alike else block.keep)(states, labels, size)
             layers.append(kept)
             if len(layers) < len(self.blocks):  # after the last, nobody looks at the support
                 states = block(states, kept, relations)
@@ -143,7 +150,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         states = torch.cat([known, self._unknown(query_features, support.ways)], dim=1)
         states = states + self._coordinates(frame.places.vectors, read.draw)
         size = self._size(support, query_features.shape[1])
-        for block in self._stack():
+        for block in self._stack(jointly=True):
             states = block(states, block.keep(states, read.labels, size), relations)
         return self._scores(states[:, n:], relations.operators[:, :, n:], read.labels)
 
@@ -183,15 +190,18 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         size: Tensor = self.size(self.guess.new_tensor(logs))
         return size.expand(support.num_episodes, -1)
 
-    def _stack(self) -> list[Block]:
-        return cast("list[Block]", list(self.blocks))
+    def _stack(self, *, jointly: bool = False) -> list[Block]:
+        """Return the blocks in order, with those for joint answers before the last."""
+        further = list(self.joint_blocks) if jointly else []
+        return cast("list[Block]", [*self.blocks[:-1], *further, self.blocks[-1]])
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.label, generator)
         nn.init.normal_(self.unknown, std=0.5, generator=generator)
         initialise_linear(self.size, generator)
-        for block in self._stack():
-            block.initialise(generator, len(self.blocks))
+        blocks = self._stack(jointly=True)
+        for block in blocks:
+            block.initialise(generator, len(blocks))
         initialise_linear(self.head, generator)
         if self.entry is not None:
             initialise_linear(self.entry, generator)

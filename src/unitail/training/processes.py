@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+from torch.nn.parallel import DistributedDataParallel
 
 from unitail.errors import UserError
+from unitail.nn.episode_model import AnyModel
 from unitail.nn.transformer import Block
 from unitail.tasks.batching import BatchPlan
 
@@ -44,14 +46,15 @@ class Processes:
         """Return this process's part of a batch."""
         return plan.part(self._accelerator.process_index, self.count)
 
-    def distribute(self, model: nn.Module) -> nn.Module:
+    def distribute(self, model: AnyModel) -> nn.Module:
         """Let the model train with the others: replicated, or sharded over them."""
         model.to(self.device)
         if self.count == 1:
             return model
         if not self._shard:
-            distributed: nn.Module = self._accelerator.prepare(model)
-            return distributed
+            devices = [self.device] if self.device.type == "cuda" else None
+            idle = model.weights_may_idle
+            return DistributedDataParallel(model, devices, find_unused_parameters=idle)
         for block in [part for part in model.modules() if isinstance(part, Block)]:
             fully_shard(block)
             for method in ("read", "keep", "answer"):

@@ -129,3 +129,12 @@ def test_a_labelled_vector_next_to_the_mean_does_no_harm(away: float) -> None:
     frame, own = relate(corners, 5)
     assert own.operators.isfinite().all()
     assert frame.of_queries(corners).operators.abs().max() < 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_two_vectors_have_no_spread_in_single_precision_either(seed: int) -> None:
+    features = torch.randn(1, 2, 50, generator=torch.Generator().manual_seed(seed)) + 3
+    frame, _ = relate(features, 2, origin=True)
+    assert frame.origin_cosine is not None
+    assert not frame.cosine.deviation.any()
+    assert not frame.origin_cosine.deviation.any()

@@ -28,6 +28,11 @@ def test_sizes_below_one_are_refused(name: str) -> None:
         RelationalConfig(**{name: 0})
 
 
+def test_fewer_than_no_joint_layers_are_refused() -> None:
+    with pytest.raises(InvalidConfig, match="joint_layers is out of range: got -1; allowed: 0 or"):
+        RelationalConfig(joint_layers=-1)
+
+
 def test_a_causal_order_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="unknown: got causal; allowed: isolated, joint"):
         RelationalConfig(visibility=Visibility.CAUSAL)

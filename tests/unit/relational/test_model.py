@@ -8,7 +8,8 @@ from unitail.errors import InvalidConfig
 from unitail.learners.in_context import InContextLearner
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational import block
+from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational, RelationalDraw
 
 
@@ -59,6 +60,16 @@ def test_the_two_ways_differ() -> None:
     assert not torch.allclose(isolated, joint)
 
 
+def test_joint_layers_are_for_joint_answers_alone() -> None:
+    network, episode = model(), random_episode()
+    before, after = [], []
+    for answers in (before, after):
+        answers += [network(episode, RelationalDraw(), way) for way in VISIBILITIES]
+        torch.nn.init.zeros_(network.joint_blocks[0].mlp_out.weight)
+    assert torch.equal(before[0], after[0])
+    assert not torch.allclose(before[1], after[1])
+
+
 def test_a_causal_order_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="got causal; allowed: isolated, joint"):
         model().read(random_support((1, 1)), RelationalDraw(), Visibility.CAUSAL)
@@ -84,6 +95,16 @@ def test_a_thousand_classes_are_answered() -> None:
     network = Relational(PRESETS["tiny"])
     with torch.no_grad():
         assert network(episode, RelationalDraw()).shape == (1, 2, 1000)
+
+
+@pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
+def test_how_many_states_are_worked_on_at_once_changes_nothing(
+    visibility: Visibility, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, episode = model(), random_episode()
+    whole = network(episode, RelationalDraw(), visibility)
+    monkeypatch.setattr(block, "STATES_AT_ONCE", 12)
+    torch.testing.assert_close(network(episode, RelationalDraw(), visibility), whole)
 
 
 def test_half_precision_trains() -> None:

@@ -38,6 +38,16 @@ def test_two_processes_equal_one(tmp_path: Path, alone: Path, options: tuple[str
         assert (mine[name] - its[name]).abs().max() < 12 * 1e-3
 
 
+def test_weights_may_idle_in_some_steps(tmp_path: Path) -> None:
+    """Isolated steps leave the joint layers of a relational model alone."""
+    both = {"visibilities": ["isolated", "joint"], "steps": 6, "checkpoint_every": 6}
+    changes = {"model": {"learner": "relational", "preset": "tiny"}, "training": both}
+    recipe = write_recipe(tmp_path / "recipe.toml", **changes)
+    runs = [train(recipe, tmp_path / f"run{count}", processes=count) for count in (1, 2)]
+    losses = [[entry["loss"] for entry in entries(run) if "loss" in entry] for run in runs]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+
+
 def test_a_run_of_two_processes_is_finished_by_one(tmp_path: Path, alone: Path) -> None:
     """Train with two, take away the end, and let one process train it again."""
     recipe = write_recipe(tmp_path / "recipe.toml", **FINE)

@@ -31,8 +31,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
     and have any width; scale them as you would for nearest neighbours. NaN and infinite values are
-    refused (impute them first); constant columns and equal rows are fine. X may hold files, images,
-    texts, sounds or a table if there is an `encoder`.
+    refused (impute them first). Equal rows are fine, and constant columns: one of zeros changes
+    nothing, another moves all rows away from the origin, from which some angles are measured. X may
+    hold files, images, texts, sounds or a table if there is an `encoder`.
 
     Parameters
     ----------

@@ -29,6 +29,8 @@ MOST_AT_ONCE = 4096
 BALANCED = "balanced"
 """The class shares of rows of which equally many are of each class."""
 ROUNDING = 1e-6
+FARTHEST_ORIGIN = 1e3
+"""From so many times the spread of features, all of them lie in one direction."""
 
 
 def queries_at_once(num_support: int, ways: int) -> int:
@@ -119,7 +121,7 @@ class FittedSupport:
         """Bring rows to the model's device and number type.
 
         In single precision an offset would hide the features, and large ones would overflow: both
-        are taken out before, for models that do so themselves.
+        are taken out before, as far as the model does not see it.
         """
         rows = torch.from_numpy(array)
         if self._scale is not None and rows.dtype == torch.float64:
@@ -128,10 +130,13 @@ class FittedSupport:
 
     @cached_property
     def _scale(self) -> FeatureScale | None:
-        if self.dtype == torch.float64 or not ignores_offset(self.learner.model):
+        config = self.learner.model.config
+        given = getattr(config, "normalisation", Normalisation.SUPPORT)
+        if self.dtype == torch.float64 or given is not Normalisation.SUPPORT:
             return None
         kept = torch.from_numpy(self.kept.features).double().unsqueeze(0)
-        return FeatureScale.of(kept, Normalisation.SUPPORT)
+        scale = FeatureScale.of(kept, Normalisation.SUPPORT)
+        return _with_origin(scale) if getattr(config, "angles_from_origin", False) else scale
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Answer queries (m, d_T): (m, K)."""
@@ -183,11 +188,14 @@ def known_shares(given: str | ArrayLike | None, ways: int) -> Tensor | None:
     return shares
 
 
-def ignores_offset(model: AnyModel) -> bool:
-    """Tell whether a shift and a scale of all features leave the model's answers as they are."""
-    config = model.config
-    scales = getattr(config, "normalisation", Normalisation.SUPPORT) is Normalisation.SUPPORT
-    return scales and not getattr(config, "angles_from_origin", False)
+def _with_origin(scale: FeatureScale) -> FeatureScale:
+    """Scale only, for models that see the origin; but let it be no farther than it is worth."""
+    if not scale.scale.isfinite().all():  # all rows are equal
+        return scale
+    offset = scale.centre / scale.scale  # (1, 1, d_T)
+    size = offset.pow(2).mean().sqrt()
+    near = offset * (FARTHEST_ORIGIN / size).clamp_max(1)
+    return replace(scale, centre=scale.centre - near * scale.scale)
 
 
 def check_joint_call(num_queries: int, most: int | None) -> int:

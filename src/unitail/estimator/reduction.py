@@ -19,7 +19,7 @@ from unitail.errors import TooManyClasses
 ROUNDS = 10
 """Of k-means, at most."""
 MOST_STATES = 2**21
-"""The most rows times classes that are read: about 5 GB with the shipped model."""
+"""The most rows times classes that are read: 2 to 6 GB with the shipped model."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ class Spread:
     def of(cls, values: Tensor) -> Self:
         """Measure relations (B, t, t)."""
         mean = _mean_off_diagonal(values)
-        return cls(mean, _mean_off_diagonal((values - mean) ** 2).clamp_min(0).sqrt())
+        return cls(mean, _mean_off_diagonal((values - mean) ** 2).sqrt())
 
     def __call__(self, values: Tensor) -> Tensor:
         """Standardise relations."""
@@ -255,8 +255,9 @@ def _directions(vectors: Tensor) -> Tensor:
 def _mean_off_diagonal(values: Tensor) -> Tensor:
     """Average over different vectors: (B, t, t) -> (B, 1, 1)."""
     count = values.shape[1]
-    total = values.sum((1, 2)) - values.diagonal(dim1=1, dim2=2).sum(1)
-    return (total / max(1, count * (count - 1)))[:, None, None]
+    itself = torch.eye(count, dtype=torch.bool, device=values.device)
+    total = values.masked_fill(itself, 0).sum((1, 2), keepdim=True)  # to subtract would round
+    return total / max(1, count * (count - 1))
 
 
 def _ratio(values: Tensor, unit: Tensor) -> Tensor:

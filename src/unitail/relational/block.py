@@ -1,5 +1,6 @@
 """One layer of the relational model."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -15,8 +16,10 @@ GATE_SCALE = 0.3
 """How strongly the summary of an episode bends the weights of relations, at first."""
 SMALLEST = 1e-4
 """Probabilities below this are taken as this in logarithms."""
-STATES_AT_ONCE = 2**13
+STATES_IN_CACHE = 2**13
 """A CPU works on so many states at a time, which its caches hold."""
+MOST_PARTS = 16
+"""But on no more parts than this, each of which has its price."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +33,7 @@ class Kept:
     context: Tensor
     """The summary of the episode: (B, context_dim)."""
     classes: Tensor
-    """The mean state of each class's tokens: (B, K, channels)."""
-    masses: Tensor
-    """How many tokens a class has, in units of the mean over classes, as logarithms: (B, K)."""
+    """What the MLP hears of a class, of its mean state and how many tokens: (B, K, hidden)."""
     groups: Tensor | None = None
     """Which group a seen token is in, one-hot (B, 1, seen, t), where values are those of groups."""
 
@@ -95,25 +96,21 @@ class Block(nn.Module):
         gates = GATE_SCALE * self.gate(context).view(len(context), self.heads, -1)
         masses = believed.sum(dim=1)  # (B, K)
         guessed = normed[:, n:] * beliefs[:, n:].to(normed.dtype).unsqueeze(-1)
-        classes = labels.mT.to(own.dtype) @ own + guessed.sum(dim=1)  # (B, K, width)
+        sums = labels.mT.to(own.dtype) @ own + guessed.sum(dim=1)  # (B, K, width)
+        classes = [sums / masses.unsqueeze(-1), _log_masses(masses)]
         return Kept(
             values=self._say(normed, told),
             weights=(self.relation_weights + gates[..., :-1]) * torch.exp(gates[..., -1:]),
             context=context,
-            classes=classes / masses.unsqueeze(-1),
-            masses=_log_masses(masses),
+            classes=self.from_class(torch.cat(classes, dim=-1)),
         )
 
     def keep_alike(self, states: Tensor, labels: Tensor, size: Tensor) -> Kept:
         """Do as `keep` does where labelled tokens of a class are all alike: from one of each."""
         one = labels[0].argmax(dim=0)  # of each class, in the first episode
         kept = self.keep(states[:1, one], labels[:1, one], size)
-        return replace(
-            kept,
-            classes=kept.classes.expand(len(labels), -1, -1),
-            masses=_log_masses(labels.sum(dim=1)),
-            groups=labels.unsqueeze(1),
-        )
+        masses = _log_masses(labels.sum(dim=1)) * self.from_class.weight[:, -1]  # were log 1 = 0
+        return replace(kept, classes=kept.classes + masses, groups=labels.unsqueeze(1))
 
     def forward(self, states: Tensor, kept: Kept, relations: Relations) -> Tensor:
         """Update tokens (B, rows, K, width) by what they hear."""
@@ -168,24 +165,25 @@ class Block(nn.Module):
         likely = (beliefs.unsqueeze(2).to(normed.dtype) @ normed).squeeze(2)
         context = kept.context.unsqueeze(1).expand(-1, states.shape[1], -1)
         others = self.from_others(torch.cat([normed.mean(dim=2), likely, context], dim=-1))
-        classes = self.from_class(torch.cat([kept.classes, kept.masses.unsqueeze(-1)], dim=-1))
         seen = [normed, beliefs.unsqueeze(-1), scores.log_softmax(dim=-1).unsqueeze(-1)]
         weight = torch.cat([self.from_state.weight, self.from_belief.weight], dim=1)
         bias = self.from_state.bias + self.from_belief.bias
         hidden = F.linear(torch.cat(seen, dim=-1), weight, bias)  # the widest: added to in place
         hidden += others.unsqueeze(2)
-        hidden += classes.unsqueeze(1)
+        hidden += kept.classes.unsqueeze(1)
         thought: Tensor = self.mlp_out(F.gelu(hidden))
         return states + thought
 
 
 def _log_masses(masses: Tensor) -> Tensor:
-    return (masses / masses.mean(dim=1, keepdim=True)).clamp_min(SMALLEST).log()
+    """Take numbers of tokens (B, K) in units of their mean, as logarithms: (B, K, 1)."""
+    shares = masses / masses.mean(dim=1, keepdim=True)
+    return shares.clamp_min(SMALLEST).log().unsqueeze(-1)
 
 
 def _in_parts(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
     """Cut rows of states (B, rows, K, width), and of what belongs to them, for a CPU's caches."""
     episodes, rows, ways, _ = tensors[0].shape
     if tensors[0].device.type == "cpu":
-        rows = max(1, STATES_AT_ONCE // (episodes * ways))
+        rows = max(1, STATES_IN_CACHE // (episodes * ways), math.ceil(rows / MOST_PARTS))
     return zip(*(torch.split(tensor, rows, dim=1) for tensor in tensors), strict=True)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.normalisation import at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
 from unitail.nn.relations import NUM_OPERATORS, Frame, Relations, relate
 from unitail.nn.transformer import initialise_linear
@@ -19,7 +20,7 @@ from unitail.relational.block import Block, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 
 FIRST_GUESS = (0.0, 1.5, 1.5, 0.0, 0.0)
-"""Weights of the operators in the scores before training: ridge regression, moderately smoothed."""
+"""Weights of the operators in the scores before training: ridge regression, little smoothed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def _answer_jointly(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         support, n = read.support, read.support.num_support
-        frame, relations = self._relate(torch.cat([support.features, query_features], dim=1), n)
+        features = [at_least_float32(each) for each in (support.features, query_features)]
+        frame, relations = self._relate(torch.cat(features, dim=1), n)
         known = self.label(read.labels.unsqueeze(-1))
         states = torch.cat([known, self._unknown(query_features, support.ways)], dim=1)
         states = states + self._coordinates(frame.places.vectors, read.draw)

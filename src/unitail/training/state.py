@@ -10,7 +10,8 @@ from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
     get_state_dict,
-    set_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
 )
 from torch.distributed.tensor import DTensor
 
@@ -57,13 +58,13 @@ def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: Tra
     for name, value in state.optimiser.items():
         weight, quantity = name.split(SEPARATOR)
         quantities.setdefault(weight, {})[quantity] = value
-    set_state_dict(
-        model,
-        optimiser,
-        model_state_dict=dict(state.weights),
-        optim_state_dict={"state": quantities, "param_groups": table["param_groups"]},
-        options=StateDictOptions(full_state_dict=True),
-    )
+    table = {"state": quantities, "param_groups": table["param_groups"]}
+    set_model_state_dict(model, dict(state.weights), options=StateDictOptions(full_state_dict=True))
+    lenient = StateDictOptions(full_state_dict=True, strict=False)
+    set_optimizer_state_dict(model, optimiser, table, options=lenient)
+    for name, parameter in model.named_parameters():
+        if name.removeprefix("module.") not in quantities:  # idle in all steps so far
+            optimiser.state.pop(parameter, None)
 
 
 def _state_dicts(

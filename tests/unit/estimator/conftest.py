@@ -1,6 +1,5 @@
 """A small model in the place of the shipped one, so that tests are fast and need no weights."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from unitail.relational.model import Relational
 @pytest.fixture(scope="session")
 def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of an untrained model, which starts from ridge regression."""
-    config = replace(PRESETS["tiny"], angles_from_origin=False)  # as in the shipped model
-    folder = save_model(Relational(config), tmp_path_factory.mktemp("weights") / "default")
+    model = Relational(PRESETS["tiny"])
+    folder = save_model(model, tmp_path_factory.mktemp("weights") / "default")
     pretrained.write_manifest(folder)
     return folder
 

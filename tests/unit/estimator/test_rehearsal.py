@@ -44,6 +44,19 @@ def test_inverses_are_counted() -> None:
     assert costs[0].peak_bytes > costs[0].kept_bytes > 1000**2 * 4
 
 
+def test_a_rehearsal_takes_few_calls_however_large_the_task() -> None:
+    model = Relational(PRESETS["tiny"]).requires_grad_(False)
+    reading, _ = rehearse(
+        model,
+        num_support=2000,
+        ways=500,
+        feature_dim=3,
+        num_queries=1,
+        visibility=Visibility.ISOLATED,
+    )
+    assert reading.calls < 3000
+
+
 def test_time_adds_up() -> None:
     cost = Cost(peak_bytes=0, kept_bytes=0, operations=20, moved_bytes=30, calls=4)
     assert Speed(operations=10.0, bytes=15.0, calls=2.0).seconds(cost) == 6.0

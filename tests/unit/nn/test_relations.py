@@ -131,10 +131,15 @@ def test_a_labelled_vector_next_to_the_mean_does_no_harm(away: float) -> None:
     assert frame.of_queries(corners).operators.abs().max() < 10
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_two_vectors_have_no_spread_in_single_precision_either(seed: int) -> None:
-    features = torch.randn(1, 2, 50, generator=torch.Generator().manual_seed(seed)) + 3
-    frame, _ = relate(features, 2, origin=True)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("count", [2, 3, 5, 20])
+def test_equal_angles_have_no_spread(count: int, dtype: torch.dtype, seed: int) -> None:
+    """Whatever rounding leaves of it is below what counts."""
+    turn = torch.linalg.qr(torch.randn(count, count, generator=stream(seed), dtype=dtype)).Q
+    frame, relations = relate(turn.unsqueeze(0), count, origin=True)
     assert frame.origin_cosine is not None
-    assert not frame.cosine.deviation.any()
-    assert not frame.origin_cosine.deviation.any()
+    for spread in (frame.cosine, frame.origin_cosine):
+        assert spread.deviation < 16 * torch.finfo(dtype).eps
+    for standardised in (1, NUM_CHANNELS + 1):
+        assert not relations.channels[:, standardised].any()

@@ -5,6 +5,7 @@ import torch
 from builders import flops, random_episode, random_support
 
 from unitail.errors import InvalidConfig
+from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -103,8 +104,50 @@ def test_how_many_states_are_worked_on_at_once_changes_nothing(
 ) -> None:
     network, episode = model(), random_episode()
     whole = network(episode, RelationalDraw(), visibility)
-    monkeypatch.setattr(block, "STATES_AT_ONCE", 12)
+    monkeypatch.setattr(block, "STATES_IN_CACHE", 12)
     torch.testing.assert_close(network(episode, RelationalDraw(), visibility), whole)
+
+
+def uneven_episode() -> Episode:
+    """Return episodes that differ in the shots of their classes and in their order."""
+    episode = random_episode((2, 1, 3), episodes=3)
+    classes = torch.tensor([[0, 1, 2, 0, 2, 2], [2, 2, 0, 1, 1, 1], [1, 0, 0, 2, 0, 1]])
+    return replace(episode, support=replace(episode.support, class_indices=classes))
+
+
+def part(episode: Episode, own: slice) -> Episode:
+    """Keep some episodes of a batch."""
+    support, query = episode.support, episode.query
+    indices = support.class_indices[own]
+    return Episode(
+        support=replace(support, features=support.features[own], class_indices=indices),
+        query=replace(query, features=query.features[own], class_indices=None),
+    )
+
+
+@pytest.mark.parametrize("visibility", VISIBILITIES)
+@pytest.mark.parametrize("features_as", FeaturesAs)
+def test_an_episode_does_not_mind_the_others_of_its_batch(
+    features_as: FeaturesAs, visibility: Visibility
+) -> None:
+    network, episode = model(replace(PRESETS["tiny"], features_as=features_as)), uneven_episode()
+    draw = network.draw(episode.support, stream(0))
+    together = network(episode, draw, visibility)
+    for number in range(3):
+        own = slice(number, number + 1)
+        alone = network(part(episode, own), draw.part(own), visibility)
+        torch.testing.assert_close(alone, together[own])
+
+
+@pytest.mark.parametrize("features_as", FeaturesAs)
+def test_to_read_tokens_that_are_alike_once_changes_nothing(
+    features_as: FeaturesAs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, episode = model(replace(PRESETS["tiny"], features_as=features_as)), uneven_episode()
+    draw = network.draw(episode.support, stream(0))
+    once = network(episode, draw)
+    monkeypatch.setattr(block.Block, "keep_alike", block.Block.keep)
+    torch.testing.assert_close(network(episode, draw), once)
 
 
 def test_half_precision_trains() -> None:

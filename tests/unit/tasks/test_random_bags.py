@@ -47,16 +47,41 @@ def test_larger_bags_and_sharper_topics_are_easier() -> None:
 
 
 def test_a_feature_is_a_mean_of_parts() -> None:
-    """With a single part the features of an episode are parts, so they repeat."""
-    law = RandomBagTasks(sizes=(1,), parts=4, feature_dims=(16,))
-    for features in _draw(law).support.features:
-        assert len(features.unique(dim=0)) <= 4
+    """Of two different parts, four in a bag: features lie evenly between the two."""
+    law = RandomBagTasks(sizes=(4,), parts=2, feature_dims=(1,))
+    for features in _draw(law).support.features[:, :, 0]:
+        values = features.unique()  # sorted, with what rounding sets apart
+        places = (values - values[0]) / (values[-1] - values[0]).clamp_min(1e-6)
+        steps = max(1, len(places.round(decimals=3).unique()) - 1)
+        assert steps <= 4
+        on_grid = [places * count for count in range(1, 5)]
+        assert min((each - each.round()).abs().max() for each in on_grid) < 1e-3
+
+
+def test_the_size_of_bags_leaves_the_scale_alone() -> None:
+    few, many = (
+        _draw(RandomBagTasks(sizes=(size,), topic_dims=(8,))).support.features.norm(dim=-1).mean()
+        for size in (4, 64)
+    )
+    assert 0.5 < few / many < 2
+
+
+def test_some_parts_are_more_frequent_than_others() -> None:
+    """With hardly any topic, bags of one part are draws from the frequencies of parts."""
+    law = RandomBagTasks(sizes=(1,), parts=50, sharpness=(1e-6, 1e-6))
+    shots = EpisodeRanges.fixed(episodes=20, ways=2, shots=100, queries=1)
+    drawn = law.sample(law.plan(shots, stream(0)), stream(1)).support.features
+    counts = [rows.unique(dim=0, return_counts=True)[1].max() for rows in drawn]
+    assert max(counts) > 40  # 200 draws of 50 parts, 4 each if they were alike
 
 
 def test_every_episode_has_its_own_parts() -> None:
-    means = _draw(RandomBagTasks(feature_dims=(64,))).support.features.mean(dim=1)
-
-    assert torch.cdist(means, means).add(torch.eye(60) * 9).min() > 0.5
+    law = RandomBagTasks(sizes=(1,), parts=3, feature_dims=(4,))
+    features = _draw(law).support.features  # the parts themselves
+    lengths = [torch.pdist(rows.unique(dim=0)).sort().values.tolist() for rows in features]
+    sides = [tuple(round(length, 3) for length in each) for each in lengths if len(each) == 3]
+    assert len(sides) > 30
+    assert len(set(sides)) == len(sides)  # no triangle of parts is another's, shifted or turned
 
 
 def test_recipe_table_builds_the_law() -> None:

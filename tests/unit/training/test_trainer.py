@@ -158,6 +158,35 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_later(tmp_path: Path) -> 
     assert steps == [entry["step"] for entry in entries(tmp_path / "whole")]
 
 
+@pytest.mark.parametrize(
+    ("seed", "visibilities"),
+    [(0, ["isolated"]), (8, ["isolated", "joint"])],
+    ids=["never joint", "joint after the stop"],
+)
+def test_a_run_goes_on_whose_joint_layers_were_idle_so_far(
+    tmp_path: Path, seed: int, visibilities: list[str]
+) -> None:
+    fields = {"steps": 8, "checkpoint_every": 2, "seed": seed, "visibilities": visibilities}
+    recipe = short_recipe(model={"learner": "relational", "preset": "tiny"}, training=fields)
+
+    def interrupt(entry: Entry) -> None:
+        if entry["step"] == 2 and "loss" in entry:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert train(recipe, tmp_path / "stopped", interrupt).done == 2
+    train(recipe, tmp_path / "stopped")
+    trainer = train(recipe, tmp_path / "whole")
+    assert _same(weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model"))
+    trained = any(name.startswith("joint_blocks") for name in _trained(trainer))
+    assert trained == ("joint" in visibilities)
+
+
+def _trained(trainer: Trainer) -> list[str]:
+    """Name the weights that some step has changed."""
+    state = trainer.optimiser.state
+    return [name for name, weight in trainer.model.named_parameters() if weight in state]
+
+
 class Poisoned:
     """A source whose batches of one step hold an infinite feature."""
 

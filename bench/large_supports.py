@@ -1,0 +1,203 @@
+"""Supports too large to be read: what their reduction costs in accuracy, and what they take.
+
+    python bench/large_supports.py --banks BANKS --out results/large_supports.md
+
+Accuracy: as many rows of each class as there are but for the queries, all of them read, or reduced
+(by `max_support`) to a half, a quarter, ... beside as many rows drawn at random, and logistic
+regression on all. Memory and time: random Gaussian classes, in a process for each size.
+"""
+
+import argparse
+import json
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED
+from unitail.framework.statistics import MeanInterval
+from unitail.tasks.feature_bank import FeatureBank
+from unitail.tasks.splits import FeatureTable, split_classes
+
+SETS = {
+    "efflite0/tiny_imagenet": 10,
+    "efflite0/cub200": 50,
+    "minilm/banking77": 77,
+    "glove100/banking77": 77,
+}
+"""The banks, none of whose classes here was trained on, and how many classes a task has."""
+QUERIES = 10
+PARTS = (2, 4, 8, 16)
+SIZES = ((4000, 10), (50_000, 10), (50_000, 1000))
+"""Rows and classes whose memory and time are measured."""
+WIDTH, ASKED = 256, 100
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to learn from and rows to ask."""
+
+    features: Array
+    labels: Array
+    queries: Array
+    truth: Array
+
+    @classmethod
+    def of(cls, bank: FeatureBank, ways: int, rng: np.random.Generator) -> "Split":
+        """Draw classes, and of each some queries; all other rows are to learn from."""
+        table: FeatureTable = bank
+        if bank.name == "tiny_imagenet":
+            table = split_classes(bank, HELD_OUT, SPLIT_SEED)[1]
+        indices = np.asarray(table.class_indices)
+        present = np.unique(indices[indices >= 0])
+        asked, known = [], []
+        for number in rng.choice(present, ways, replace=False):
+            rows = rng.permutation(np.flatnonzero(indices == number))
+            asked.append(rows[:QUERIES])
+            known.append(rows[QUERIES:])
+        learn, ask = np.concatenate(known), np.concatenate(asked)
+        features = np.asarray(table.features)
+        return cls(
+            features=features[learn].astype(np.float32),
+            labels=indices[learn],
+            queries=features[ask].astype(np.float32),
+            truth=indices[ask],
+        )
+
+    def accuracy(self, classifier: Any, kept: Array | None = None) -> float:  # noqa: ANN401
+        """Fit on all rows, or on some, and score, in %."""
+        rows = slice(None) if kept is None else kept
+        classifier.fit(self.features[rows], self.labels[rows])
+        return float(100 * np.mean(classifier.predict(self.queries) == self.truth))
+
+    def some(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw about so many rows, the same number of each class."""
+        labels = np.unique(self.labels)
+        each = max(1, count // len(labels))
+        places = [rng.permutation(np.flatnonzero(self.labels == label))[:each] for label in labels]
+        return np.concatenate(places)
+
+
+def measure(split: Split, seed: int) -> dict[str, float]:
+    """Return the accuracy of each way to learn."""
+    rng = np.random.default_rng(seed)
+    linear = make_pipeline(
+        StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
+    )
+    found = {
+        "LogisticRegression, all rows": split.accuracy(linear),
+        "unitail, all rows": split.accuracy(TailClassifier(max_support=None, random_state=seed)),
+    }
+    for part in PARTS:
+        limit = len(split.labels) // part
+        reduced = TailClassifier(max_support=limit, random_state=seed)
+        found[f"reduced to 1/{part}"] = split.accuracy(reduced)
+        found[f"random 1/{part}"] = split.accuracy(
+            TailClassifier(max_support=None, random_state=seed), split.some(limit, rng)
+        )
+    return found
+
+
+def take(rows: int, ways: int) -> dict[str, Any]:
+    """Fit and predict on Gaussian classes; return plan, time and peak memory of this process."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(ways, WIDTH)).astype(np.float32)
+    labels = np.arange(rows) % ways
+    features = means[labels] + 2 * rng.normal(size=(rows, WIDTH)).astype(np.float32)
+    queries = means[np.arange(ASKED) % ways] + 2 * rng.normal(size=(ASKED, WIDTH))
+    classifier = TailClassifier(device="cpu", random_state=0)
+    plan = str(classifier.plan(rows, ways, ASKED, WIDTH))
+    classifier.fit(features[:20], labels[:20]).predict(features[:2])  # loads all that is lazy
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    answers = classifier.fit(features, labels).predict(queries)
+    seconds = time.perf_counter() - start
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9
+    right = 100 * np.mean(answers == np.arange(ASKED) % ways)
+    return {"plan": plan, "seconds": seconds, "gigabytes": peak, "accuracy": right}
+
+
+def accuracy_table(banks: Path, splits: int) -> list[str]:
+    """Measure every set and lay the numbers out."""
+    columns: dict[str, dict[str, str]] = {}
+    for name, ways in SETS.items():
+        bank = FeatureBank.open(banks / name)
+        found: dict[str, list[float]] = {}
+        size = 0
+        for seed in range(splits):
+            split = Split.of(bank, ways, np.random.default_rng(seed))
+            size = len(split.labels)
+            for way, value in measure(split, seed).items():
+                found.setdefault(way, []).append(value)
+        intervals = {way: MeanInterval.of(values) for way, values in found.items()}
+        title = f"{name}, {ways} classes, {size} rows"
+        columns[title] = {
+            way: f"{interval.mean:.1f} ± {interval.half_width:.1f}"
+            for way, interval in intervals.items()
+        }
+        print(title, columns[title], flush=True)
+    lines = ["| accuracy, % | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for way in next(iter(columns.values())):
+        lines.append(f"| {way} | " + " | ".join(cells[way] for cells in columns.values()) + " |")
+    return lines
+
+
+def size_table() -> list[str]:
+    """Measure every size in a process of its own."""
+    lines = [
+        "| rows | classes | seconds | GB more than before | accuracy, % | the plan said |",
+        "|---:|---:|---:|---:|---:|---|",
+    ]
+    for rows, ways in SIZES:
+        command = [sys.executable, __file__, "--take", str(rows), str(ways)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        row = json.loads(done.stdout)
+        cells = f"{row['seconds']:.1f} | {row['gigabytes']:.2f} | {row['accuracy']:.0f}"
+        lines.append(f"| {rows:,} | {ways:,} | {cells} | {row['plan']} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    """Measure and write the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--banks", type=Path)
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--take", type=int, nargs=2, help="measure this size, and print it")
+    args = parser.parse_args()
+    if args.take:
+        print(json.dumps(take(*args.take)))
+        return
+    lines = [
+        "# Large supports",
+        "",
+        f"Accuracy in % on {QUERIES} queries of each class, mean over {args.splits} random splits"
+        " with its 95 % interval; rows kept by k-means centres (`max_support`) or at random.",
+        "Written by",
+        "",
+        "    python " + shlex.join(sys.argv).replace(str(args.banks), "BANKS"),
+        "",
+        *accuracy_table(args.banks, args.splits),
+        "",
+        f"A fit and {ASKED} predictions on {WIDTH} columns; supports above 4,000 rows are reduced:",
+        "",
+        *size_table(),
+    ]
+    args.out.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

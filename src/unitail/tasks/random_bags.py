@@ -11,7 +11,6 @@ dimensions, a topic c_i that wanders around that of the class, and part vectors 
 through a random map A, with a common offset b and noise e_v that is the part's own.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,7 +21,7 @@ from torch import Tensor
 from unitail.configuration import require
 from unitail.framework.episode import Episode
 from unitail.tasks.batching import BatchPlan, EpisodeRanges, draw_between
-from unitail.tasks.instances import assemble
+from unitail.tasks.laws import Draws, check_range, check_sizes, episodes_of, pick
 from unitail.tasks.shares import draw_classes
 
 MOST_RARE = 1.2
@@ -51,14 +50,9 @@ class RandomBagTasks:
     """s, the least and the greatest, log-uniform: how much a topic decides about the parts."""
 
     def __post_init__(self) -> None:
-        for name in ("feature_dims", "topic_dims", "sizes"):
-            values = getattr(self, name)
-            fine = bool(values) and min(values) >= 1
-            require(fine, name, got=values, allowed="one or more numbers of 1 or more")
+        check_sizes(feature_dims=self.feature_dims, topic_dims=self.topic_dims, sizes=self.sizes)
         require(self.parts >= 2, "parts", got=self.parts, allowed="2 or more")
-        ends = self.sharpness
-        fine = len(ends) == 2 and 0 < ends[0] <= ends[1] < math.inf
-        require(fine, "sharpness", got=ends, allowed="two numbers, 0 < least <= greatest")
+        check_range("sharpness", self.sharpness)
 
     @cached_property
     def kinds(self) -> tuple[tuple[int, int], ...]:
@@ -72,7 +66,7 @@ class RandomBagTasks:
             shots=ranges.draw_shots(generator),
             source="random bags",
             group=draw_between((0, len(self.kinds) - 1), generator),
-            feature_dim=self.feature_dims[draw_between((0, len(self.feature_dims) - 1), generator)],
+            feature_dim=pick(self.feature_dims, generator),
         )
 
     def sample(
@@ -81,53 +75,31 @@ class RandomBagTasks:
         """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
         topic_dim, size = self.kinds[plan.group]
         classes = draw_classes(plan, generator)  # (B, n + m)
-        draw = _Draw(plan.episodes, generator)
-        places = draw.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
-        counts = self._draw_bags(classes, places, size, plan.ways, draw)
-        seen_as = draw.normal(topic_dim, plan.feature_dim) / topic_dim**0.5  # A
-        offset = torch.exp(draw.uniform(*map(math.log, OFFSETS))) * draw.normal(1, plan.feature_dim)
-        own = draw.uniform(0, MOST_NOISE) * draw.normal(self.parts, plan.feature_dim)
+        draws = Draws(plan.episodes, generator)
+        places = draws.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
+        counts = self._draw_bags(classes, places, size, plan.ways, draws)
+        seen_as = draws.normal(topic_dim, plan.feature_dim) / topic_dim**0.5  # A
+        offset = draws.log_uniform(OFFSETS) * draws.normal(1, plan.feature_dim)
+        own = draws.uniform((0, MOST_NOISE)) * draws.normal(self.parts, plan.feature_dim)
         vectors = places @ seen_as + offset + own  # (B, parts, d_T)
         features = counts @ vectors / size
-        # Only now, since products of other sizes may round in another way.
-        return assemble(
-            features[part or slice(None)],
-            classes[part or slice(None)],
-            ways=plan.ways,
-            num_support=plan.num_support,
-        )
+        return episodes_of(plan, features, classes, part)
 
     def _draw_bags(
-        self, classes: Tensor, places: Tensor, size: int, ways: int, draw: "_Draw"
+        self, classes: Tensor, places: Tensor, size: int, ways: int, draws: Draws
     ) -> Tensor:
         """Draw how often each part is in each example: (B, n + m, parts)."""
         width = places.shape[-1]
         ranks = torch.arange(1, self.parts + 1, device=places.device)
-        rarity = -draw.uniform(0, MOST_RARE) * ranks.log()  # (B, 1, parts)
-        topics = draw.normal(ways, width)  # (B, K, width)
+        rarity = -draws.uniform((0, MOST_RARE)) * ranks.log()  # (B, 1, parts)
+        topics = draws.normal(ways, width)  # (B, K, width)
         index = classes.unsqueeze(2).expand(-1, -1, width)
-        wandering = draw.uniform(0, MOST_WANDERING) * draw.normal(classes.shape[1], width)
+        wandering = draws.uniform((0, MOST_WANDERING)) * draws.normal(classes.shape[1], width)
         topics = (topics.gather(1, index) + wandering) / width**0.5  # (B, n + m, width)
-        sharpness = torch.exp(draw.uniform(*map(math.log, self.sharpness)))
+        sharpness = draws.log_uniform(self.sharpness)
         chances = (rarity + sharpness * topics @ places.mT).softmax(dim=-1)
         drawn = torch.multinomial(
-            chances.flatten(0, 1), size, replacement=True, generator=draw.generator
+            chances.flatten(0, 1), size, replacement=True, generator=draws.generator
         ).view(*classes.shape, size)
         once = torch.ones_like(drawn, dtype=chances.dtype)
         return torch.zeros_like(chances).scatter_add_(2, drawn, once)
-
-
-@dataclass(frozen=True)
-class _Draw:
-    """Random numbers for each of some episodes."""
-
-    episodes: int
-    generator: torch.Generator
-
-    def normal(self, rows: int, columns: int) -> Tensor:
-        shape, device = (self.episodes, rows, columns), self.generator.device
-        return torch.randn(shape, generator=self.generator, device=device)
-
-    def uniform(self, low: float, high: float) -> Tensor:
-        shape, device = (self.episodes, 1, 1), self.generator.device
-        return low + (high - low) * torch.rand(shape, generator=self.generator, device=device)

@@ -13,7 +13,7 @@ from torch import Tensor
 from unitail.configuration import require
 from unitail.framework.episode import Episode
 from unitail.tasks.batching import BatchPlan, EpisodeRanges, draw_between
-from unitail.tasks.instances import assemble
+from unitail.tasks.laws import Draws, check_range, check_sizes, episodes_of, pick
 from unitail.tasks.shares import draw_classes
 
 REFERENCE_WIDTH = 8
@@ -74,14 +74,10 @@ class RandomNetworkTasks:
     """The standard deviation of a layer's sums for inputs of size 1; curvature grows with it."""
 
     def __post_init__(self) -> None:
-        for name in ("feature_dims", "latent_dims", "hidden_dims", "depths"):
-            values = getattr(self, name)
-            fine = bool(values) and min(values) >= 1
-            require(fine, name, got=values, allowed="one or more numbers of 1 or more")
+        check_sizes(feature_dims=self.feature_dims, latent_dims=self.latent_dims)
+        check_sizes(hidden_dims=self.hidden_dims, depths=self.depths)
         require(bool(self.activations), "activations", got="none", allowed="one or more")
-        low_high = self.separation
-        fine = len(low_high) == 2 and 0 < low_high[0] <= low_high[1] < math.inf
-        require(fine, "separation", got=low_high, allowed="two numbers, 0 < least <= greatest")
+        check_range("separation", self.separation)
         require(0 < self.gain < math.inf, "gain", got=self.gain, allowed="a number above 0")
 
     @cached_property
@@ -100,7 +96,7 @@ class RandomNetworkTasks:
             shots=ranges.draw_shots(generator),
             source="random network",
             group=draw_between((0, len(self.architectures) - 1), generator),
-            feature_dim=self.feature_dims[draw_between((0, len(self.feature_dims) - 1), generator)],
+            feature_dim=pick(self.feature_dims, generator),
         )
 
     def sample(
@@ -114,22 +110,14 @@ class RandomNetworkTasks:
             sums = self._random_layer(states, architecture.hidden_dim, generator)
             states = FUNCTIONS[architecture.activation](sums)  # (B, n + m, hidden)
         features = self._random_layer(states, plan.feature_dim, generator)  # (B, n + m, d_T)
-        # Only now, since products of other sizes may round in another way.
-        return assemble(
-            features[part or slice(None)],
-            classes[part or slice(None)],
-            ways=plan.ways,
-            num_support=plan.num_support,
-        )
+        return episodes_of(plan, features, classes, part)
 
     def _draw_latent(
         self, plan: BatchPlan, classes: Tensor, width: int, generator: torch.Generator
     ) -> Tensor:
         """Draw points around the prototypes of the classes, of size 1: (B, n + m, latent)."""
         device = generator.device
-        low, high = (math.log(bound) for bound in self.separation)
-        uniform = torch.rand(plan.episodes, 1, 1, generator=generator, device=device)
-        separation = (low + (high - low) * uniform).exp()  # (B, 1, 1)
+        separation = Draws(plan.episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
         prototypes = torch.randn(
             plan.episodes, plan.ways, width, generator=generator, device=device
         )

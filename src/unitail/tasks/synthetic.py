@@ -12,8 +12,9 @@ from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.randomness import stream
-from unitail.tasks.batching import BatchPlan, EpisodeRanges, draw_between
-from unitail.tasks.instances import assemble, check_counts, split_rows
+from unitail.tasks.batching import BatchPlan, EpisodeRanges
+from unitail.tasks.instances import check_counts, split_rows
+from unitail.tasks.laws import Draws, check_range, check_sizes, episodes_of, pick
 from unitail.tasks.shares import draw_classes
 
 BAYES_SAMPLES = 200_000
@@ -123,11 +124,8 @@ class GaussianTasks:
     """The standard deviation of the logarithm of a coordinate's scale."""
 
     def __post_init__(self) -> None:
-        widths, separation = self.feature_dims, self.separation
-        fine = bool(widths) and min(widths) >= 1
-        require(fine, "feature_dims", got=widths, allowed="one or more widths of 1 or more")
-        fine = len(separation) == 2 and 0 < separation[0] <= separation[1] < math.inf
-        require(fine, "separation", got=separation, allowed="two numbers, 0 < least <= greatest")
+        check_sizes(feature_dims=self.feature_dims)
+        check_range("separation", self.separation)
         fine = 0 <= self.scale_spread < math.inf
         require(fine, "scale_spread", got=self.scale_spread, allowed="0 or more")
 
@@ -137,7 +135,7 @@ class GaussianTasks:
             generator,
             shots=ranges.draw_shots(generator),
             source="gaussian",
-            feature_dim=self._draw_width(generator),
+            feature_dim=pick(self.feature_dims, generator),
         )
 
     def sample(
@@ -151,12 +149,7 @@ class GaussianTasks:
         )
         index = classes.unsqueeze(2).expand_as(noise)
         features = means.gather(1, index) + noise * scale.unsqueeze(1)  # (B, n + m, d_T)
-        return assemble(
-            features[part or slice(None)],
-            classes[part or slice(None)],
-            ways=plan.ways,
-            num_support=plan.num_support,
-        )
+        return episodes_of(plan, features, classes, part)
 
     def instances(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
@@ -169,20 +162,15 @@ class GaussianTasks:
         self, *, ways: int, generator: torch.Generator, name: str = "gaussian"
     ) -> GaussianTask:
         """Draw one task, of which many instances can be drawn."""
-        means, scale = self._draw_tasks(1, ways, self._draw_width(generator), generator)
+        means, scale = self._draw_tasks(1, ways, pick(self.feature_dims, generator), generator)
         return GaussianTask(means=means[0], scale=scale[0], name=name)
-
-    def _draw_width(self, generator: torch.Generator) -> int:
-        return self.feature_dims[draw_between((0, len(self.feature_dims) - 1), generator)]
 
     def _draw_tasks(
         self, episodes: int, ways: int, width: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Draw class means (B, K, d_T) and noise scales (B, d_T)."""
         device = generator.device
-        low, high = (math.log(bound) for bound in self.separation)
-        uniform = torch.rand(episodes, 1, 1, generator=generator, device=device)
-        separation = (low + (high - low) * uniform).exp()  # (B, 1, 1)
+        separation = Draws(episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
         spread = torch.randn(episodes, 1, width, generator=generator, device=device)
         scale = (self.scale_spread * spread).exp()  # (B, 1, d_T)
         means = torch.randn(episodes, ways, width, generator=generator, device=device)

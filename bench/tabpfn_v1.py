@@ -1,0 +1,172 @@
+"""TabPFN v1, the peer for tables, beside TailClassifier and logistic regression on the same rows.
+
+    python3 -m venv TABPFN
+    TABPFN/bin/pip install -c constraints.txt -e '.[encoders]' 'hatchling<1.19'
+    TABPFN/bin/pip install --no-deps tabpfn==0.1.11
+    TABPFN/bin/pip download --no-deps --no-binary :all: --no-build-isolation tabpfn==0.1 -d WEIGHTS
+    TABPFN/bin/python bench/tabpfn_v1.py --weights WEIGHTS/tabpfn-0.1.tar.gz --banks BANKS \
+        --out results/tabpfn_v1.md
+
+An environment of its own: the weights are in the archive of version 0.1 only, the code of 0.1.11
+needs to be helped to run with today's torch and scikit-learn, and unpickles what it loads.
+It takes at most 10 classes and 100 columns, so of the banks only those of glove100 can be asked.
+"""
+
+import argparse
+import functools
+import importlib
+import shlex
+import sys
+import tarfile
+import time
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import torch
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+from unitail.tasks.feature_bank import FeatureBank
+
+TABLES = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast cancer": load_breast_cancer,
+    "digits": load_digits,
+}
+BANKS = ("glove100/agnews", "glove100/banking77")
+SHOTS = (1, 5, 20)
+MOST_CLASSES, MOST_QUERIES = 5, 10
+"""Classes of an episode, of more where there are more, and queries of a class."""
+Array = NDArray[Any]
+
+
+def tabpfn(weights: Path) -> Callable[[], Any]:
+    """Make the old code run, put the weights where it looks, and return what makes classifiers."""
+    for name in ("Any", "Callable", "Optional", "Union"):
+        setattr(torch.nn.modules.transformer, name, getattr(typing, name))
+    load = torch.load
+    torch.load = lambda *args, **options: load(*args, **(options | {"weights_only": False}))
+    interface = importlib.import_module("tabpfn.scripts.transformer_prediction_interface")
+    for name in ("check_X_y", "check_array"):
+        setattr(interface, name, _renamed(getattr(interface, name)))
+    with tarfile.open(weights) as archive:
+        member = next(each for each in archive.getmembers() if each.name.endswith(".cpkt"))
+        content = archive.extractfile(member)
+        assert content is not None
+        place = Path(str(interface.__file__)).parents[1] / "models_diff" / Path(member.name).name
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(content.read())
+    return functools.partial(interface.TabPFNClassifier, device="cpu")
+
+
+def _renamed(check: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a check take the option's name of before scikit-learn 1.6."""
+
+    def old(*args: Any, force_all_finite: Any = True, **options: Any) -> Any:  # noqa: ANN401
+        return check(*args, ensure_all_finite=force_all_finite, **options)
+
+    return old
+
+
+def learners(peer: Callable[[], Any], *, tables: bool) -> dict[str, Callable[[], Any]]:
+    """Return fresh classifiers by name; tables come as frames, for the encoder of tables."""
+    ours = functools.partial(TailClassifier, encoder="auto" if tables else None, device="cpu")
+    return {
+        "unitail": ours,
+        "unitail, joint": functools.partial(ours, visibility="joint"),
+        "TabPFN v1": peer,
+        "LogisticRegression": lambda: make_pipeline(
+            StandardScaler(), LogisticRegression(max_iter=1000)
+        ),
+    }
+
+
+def episodes(
+    labels: Array, shots: int, count: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Draw rows to learn from and rows to ask."""
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        classes = rng.permutation(np.unique(labels))[:MOST_CLASSES]
+        rows = [rng.permutation(np.flatnonzero(labels == each)) for each in classes]
+        asked = [each[shots : shots + MOST_QUERIES] for each in rows]
+        yield np.concatenate([each[:shots] for each in rows]), np.concatenate(asked)
+
+
+def measure(
+    makers: dict[str, Callable[[], Any]],
+    features: Any,  # noqa: ANN401 - a frame or an array
+    labels: Array,
+    shots: int,
+    count: int,
+) -> dict[str, tuple[MeanInterval, float]]:
+    """Return accuracy in % and milliseconds of an episode for each learner."""
+    found: dict[str, tuple[MeanInterval, float]] = {}
+    take = (features.iloc if isinstance(features, pandas.DataFrame) else features).__getitem__
+    for name, make in makers.items():
+        scores, times = [], []
+        for known, asked in episodes(labels, shots, count):
+            start = time.perf_counter()
+            answers = make().fit(take(known), labels[known]).predict(take(asked))
+            times.append(1e3 * (time.perf_counter() - start))
+            scores.append(100 * np.mean(answers == labels[asked]))
+        found[name] = MeanInterval.of(scores), float(np.median(times))
+    return found
+
+
+def tasks(banks: Path) -> Iterator[tuple[str, Any, Array]]:
+    """Give names, features and labels."""
+    for name, load in TABLES.items():
+        features, labels = load(return_X_y=True, as_frame=True)
+        yield name, features, labels.to_numpy()
+    for name in BANKS:
+        bank = FeatureBank.open(banks / name)
+        yield name, np.asarray(bank.features, dtype=np.float32), np.asarray(bank.class_indices)
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    peer = tabpfn(args.weights)
+    lines: list[str] = []
+    for name, features, labels in tasks(args.banks):
+        makers = learners(peer, tables=isinstance(features, pandas.DataFrame))
+        if not lines:
+            lines += ["| task | shots | " + " | ".join(makers) + " |"]
+            lines += ["|---|---:|" + "---:|" * len(makers)]
+        for shots in SHOTS:
+            found = measure(makers, features, labels, shots, args.episodes)
+            cells = [f"{a.mean:.1f} ± {a.half_width:.1f} ({ms:.0f})" for a, ms in found.values()]
+            ways = min(MOST_CLASSES, len(np.unique(labels)))
+            lines.append(f"| {name}, {ways} classes | {shots} | " + " | ".join(cells) + " |")
+            print(lines[-1], flush=True)
+    command = shlex.join(sys.argv)
+    for path, word in ((args.weights, "WEIGHTS/tabpfn-0.1.tar.gz"), (args.banks, "BANKS")):
+        command = command.replace(str(path), word)
+    heading = (
+        "# Beside TabPFN v1\n\nAccuracy in %, mean ± half width of the 95 % interval of"
+        f" {args.episodes} episodes, the same for all; up to {MOST_QUERIES} queries of a class; in"
+        " brackets milliseconds for a fit and these answers, median, on a CPU. TabPFN with its own"
+        " preparation and 3 ensemble members, its default; tables for unitail through the encoder"
+        " of tables, for logistic regression standardised.\nWritten by\n\n"
+    )
+    args.out.write_text(heading + f"    python {command}\n\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

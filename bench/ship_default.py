@@ -25,6 +25,8 @@ LIMITS = """\
   classes apart, and its answers are no better than the labels.
 - Meta-trained on image features of two encoders and on synthetic tasks. Other encoders, text, audio
   and tables were never seen; results/ has measurements on some of them.
+- Tables of very few columns were rare in training: on iris, with four, logistic regression is better
+  by two points (results/tabpfn_v1.md).
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.
 - With `visibility="joint"` an answer depends on the other rows of the call, and is best where all

@@ -27,34 +27,27 @@ def test_operations_are_those_of_the_real_run() -> None:
     assert min(reading.operations, answering.operations) > 0
 
 
+def reading_cost(num_support: int, ways: int) -> Cost:
+    """Rehearse reading a support with a small relational model."""
+    reading, _ = rehearse(
+        Relational(PRESETS["tiny"]).requires_grad_(False),
+        num_support=num_support,
+        ways=ways,
+        feature_dim=3,
+        num_queries=1,
+        visibility=Visibility.ISOLATED,
+    )
+    return reading
+
+
 def test_inverses_are_counted() -> None:
-    model = Relational(PRESETS["tiny"]).requires_grad_(False)
-    costs = [
-        rehearse(
-            model,
-            num_support=rows,
-            ways=2,
-            feature_dim=3,
-            num_queries=1,
-            visibility=Visibility.ISOLATED,
-        )[0]
-        for rows in (1000, 2000)
-    ]
+    costs = [reading_cost(rows, ways=2) for rows in (1000, 2000)]
     assert costs[1].operations > 5 * costs[0].operations  # between squares and cubes
     assert costs[0].peak_bytes > costs[0].kept_bytes > 1000**2 * 4
 
 
 def test_a_rehearsal_takes_few_calls_however_large_the_task() -> None:
-    model = Relational(PRESETS["tiny"]).requires_grad_(False)
-    reading, _ = rehearse(
-        model,
-        num_support=2000,
-        ways=500,
-        feature_dim=3,
-        num_queries=1,
-        visibility=Visibility.ISOLATED,
-    )
-    assert reading.calls < 3000
+    assert reading_cost(2000, ways=500).calls < 3000
 
 
 def test_time_adds_up() -> None:

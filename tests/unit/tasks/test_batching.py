@@ -104,13 +104,7 @@ class _Operations(TorchDispatchMode):
         super().__init__()
         self.seen: set[str] = set()
 
-    def __torch_dispatch__(
-        self,
-        func: Any,  # noqa: ANN401
-        types: Any,  # noqa: ANN401
-        args: Any = (),  # noqa: ANN401
-        kwargs: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
         self.seen.add(func.name())
         if func.name() == "aten::index.Tensor" and any(i.dtype == torch.bool for i in args[1]):
             self.seen.add("nonzero, by way of an index")

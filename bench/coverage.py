@@ -22,10 +22,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from unitail.benchmark.markdown import table
+from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.estimator.classifier import TailClassifier
-from unitail.evaluation.benchmarks import BenchTable, open_suite
 from unitail.evaluation.episodes import FixedEpisodes, class_sizes
-from unitail.evaluation.markdown import table
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.statistics import MeanInterval
 

@@ -24,11 +24,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from unitail.banks.bank import FeatureBank
+from unitail.banks.splits import FeatureTable, split_classes
+from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED
 from unitail.estimator.classifier import TailClassifier
-from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED
 from unitail.framework.statistics import MeanInterval
-from unitail.tasks.feature_bank import FeatureBank
-from unitail.tasks.splits import FeatureTable, split_classes
 
 SETS = {
     "efflite0/tiny_imagenet": 10,

@@ -27,20 +27,20 @@ from pathlib import Path
 import torch
 from easyfsl_methods import GRID, VERSION, Peer
 
-from unitail.evaluation.bench_run import BenchRun, Part
-from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED, BenchTable, open_suite
-from unitail.evaluation.candidates import Candidate, find_candidates
-from unitail.evaluation.comparison import compare_groups, read_rows
+from unitail.banks.bank import FeatureBank
+from unitail.banks.splits import FeatureTable, split_classes
+from unitail.benchmark.compare import compare_groups, read_rows
+from unitail.benchmark.learners import Candidate, find_candidates
+from unitail.benchmark.markdown import accuracy_cell, learner_table, table
+from unitail.benchmark.report import README_FILE, write_report
+from unitail.benchmark.run import BenchRun, Part
+from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED, BenchTable, open_suite
+from unitail.benchmark.tables import group_frame, summary_frame
 from unitail.evaluation.episodes import FixedEpisodes, class_sizes
-from unitail.evaluation.markdown import accuracy_cell, learner_table, table
 from unitail.evaluation.metrics import accuracy
 from unitail.evaluation.protocol import EvaluationProtocol
-from unitail.evaluation.report import README_FILE, write_report
-from unitail.evaluation.summary import group_frame, summary_frame
 from unitail.framework.episode import Episode
-from unitail.tasks.batching import QueryShares
-from unitail.tasks.feature_bank import FeatureBank
-from unitail.tasks.splits import FeatureTable, split_classes
+from unitail.tasks.shapes import QueryShares
 
 JOINT = ("unitail_joint", "unitail_joint_balanced")
 """Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""

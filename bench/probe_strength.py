@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from unitail.banks.bank import FeatureBank
+from unitail.banks.splits import split_classes
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.evaluation.benchmarks import HELD_OUT, SPLIT_SEED
+from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED
 from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
 from unitail.randomness import stream
-from unitail.tasks.batching import EpisodeRanges
-from unitail.tasks.feature_bank import FeatureBank
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.splits import split_classes
+from unitail.tasks.shapes import EpisodeRanges
 
 ENCODERS = ("efflite0", "sscd_distilled")
 SPLIT = "tiny_imagenet"

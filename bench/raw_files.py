@@ -18,12 +18,12 @@ from unitail.encoders.cache import default_cache
 from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.learner import Inference
+from unitail.inputs.sources import read_labelled
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.visibility import Visibility
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.sources import read_labelled
-from unitail.workflows.own_data import encode_own
+from unitail.workflows.learning_curve.data import encode_own
 
 SETS = ("images/clothing17", "images/sign_digits", "text/clinc20.csv", "audio/spoken_digits")
 MOST_QUERIES = 15

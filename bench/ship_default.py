@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pandas
 
-from unitail.evaluation.summary import group_frame
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.benchmark.tables import group_frame
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER, write_manifest
-from unitail.tasks.feature_bank import FeatureBank, named_banks
 from unitail.training.recipe import BankChoice, Recipe, read_recipe
 
 LIMITS = """\
@@ -25,7 +25,7 @@ LIMITS = """\
   classes apart, and its answers are no better than the labels.
 - Meta-trained on image features of two encoders and on synthetic tasks. Other encoders, text, audio
   and tables were never seen; results/ has measurements on some of them.
-- Tables of very few columns were rare in training: on iris, with four, logistic regression is better
+- Tables of very few columns were rare in training: on iris, with four, logistic regression is ahead
   by two points (results/tabpfn_v1.md).
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.

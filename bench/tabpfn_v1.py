@@ -33,9 +33,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
-from unitail.tasks.feature_bank import FeatureBank
 
 TABLES = {
     "iris": load_iris,

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import torch
 
+from unitail.banks.bank import FeatureBank
+from unitail.banks.splits import split_classes
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.evaluation.metrics import accuracy
 from unitail.framework.learner import Inference, reseeded
@@ -24,10 +26,8 @@ from unitail.learners.in_context import InContextLearner
 from unitail.nn.projection import Reduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.batching import EpisodeRanges
-from unitail.tasks.feature_bank import FeatureBank
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.splits import split_classes
+from unitail.tasks.shapes import EpisodeRanges
 
 SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
 

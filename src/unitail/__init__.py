@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unitail.banks.bank import FeatureBank as FeatureBank
+    from unitail.banks.importer import import_bank as import_bank
+    from unitail.banks.writer import BankWriter as BankWriter
     from unitail.baselines.linear_probe import LinearProbe as LinearProbe
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
@@ -29,11 +32,8 @@ if TYPE_CHECKING:
     from unitail.tail.config import preset as preset
     from unitail.tail.model import Tail as Tail
     from unitail.tasks.arrays import ArrayTask as ArrayTask
-    from unitail.tasks.bank_import import import_bank as import_bank
-    from unitail.tasks.bank_writer import BankWriter as BankWriter
-    from unitail.tasks.feature_bank import FeatureBank as FeatureBank
-    from unitail.tasks.synthetic import GaussianTask as GaussianTask
-    from unitail.tasks.synthetic import GaussianTasks as GaussianTasks
+    from unitail.tasks.synthetic.gaussian import GaussianTask as GaussianTask
+    from unitail.tasks.synthetic.gaussian import GaussianTasks as GaussianTasks
     from unitail.training.recipe import read_recipe as read_recipe
     from unitail.training.trainer import Trainer as Trainer
 
@@ -41,12 +41,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ArrayTask": "tasks.arrays",
-    "BankWriter": "tasks.bank_writer",
+    "BankWriter": "banks.writer",
     "Episode": "framework.episode",
     "EvaluationProtocol": "evaluation.protocol",
-    "FeatureBank": "tasks.feature_bank",
-    "GaussianTask": "tasks.synthetic",
-    "GaussianTasks": "tasks.synthetic",
+    "FeatureBank": "banks.bank",
+    "GaussianTask": "tasks.synthetic.gaussian",
+    "GaussianTasks": "tasks.synthetic.gaussian",
     "LinearProbe": "baselines.linear_probe",
     "ProtoHead": "baselines.proto_head",
     "PrototypeVariant": "baselines.proto_head",
@@ -60,7 +60,7 @@ _HOMES = {
     "Visibility": "nn.visibility",
     "evaluate": "evaluation.evaluate",
     "evaluate_all": "evaluation.evaluate",
-    "import_bank": "tasks.bank_import",
+    "import_bank": "banks.importer",
     "learning_curve": "framework.curves",
     "load_model": "learners.checkpoint",
     "preset": "tail.config",

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from banks import write_bank
 from typer.testing import CliRunner, Result
 
+from helpers.banks import write_bank
+from unitail.banks.bank import FeatureBank
 from unitail.cli import bank, main
 from unitail.errors import InvalidBank
-from unitail.tasks.feature_bank import FeatureBank
 
 
 def _run(*arguments: object, columns: int = 80) -> Result:

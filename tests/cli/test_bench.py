@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from known_learners import write_blobs
 from typer.testing import CliRunner, Result
 
+from helpers.known_learners import write_blobs
+from unitail.benchmark.learners import SHIPPED
 from unitail.cli import main
 from unitail.errors import UserError
-from unitail.evaluation.candidates import SHIPPED
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility

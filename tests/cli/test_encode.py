@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 import typer
-from sounds import write_sounds
 from typer.testing import CliRunner
 
+from helpers.sounds import write_sounds
+from unitail.banks.bank import FeatureBank
 from unitail.cli.encode import encode
 from unitail.errors import InvalidConfig, InvalidSource
-from unitail.tasks.feature_bank import FeatureBank
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(encode)

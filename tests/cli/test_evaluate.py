@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from sounds import write_sounds
 from typer.testing import CliRunner
 
+from helpers.sounds import write_sounds
 from unitail.cli.evaluate import evaluate
 from unitail.errors import CannotWrite, InvalidConfig, InvalidSource
 

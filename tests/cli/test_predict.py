@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from colours import MeanColour
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+from helpers.colours import MeanColour
 from unitail.cli.predict import predict
 from unitail.encoders import cache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.errors import UserError
-from unitail.workflows import vectors
+from unitail.inputs import encode as vectors
 
 app = typer.Typer()
 app.command()(predict)

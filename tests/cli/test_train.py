@@ -2,9 +2,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from short_runs import write_recipe
 from typer.testing import CliRunner
 
+from helpers.short_runs import write_recipe
 from unitail.cli import main
 from unitail.training.trainer import Trainer
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from builders import CONFIG, random_episode, random_support
 
+from helpers.builders import CONFIG, random_episode, random_support
 from unitail.baselines.caml import CamlConfig
 from unitail.baselines.gpicl import GpiclConfig
 from unitail.baselines.snail import SnailConfig

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from known_learners import write_blobs
+
+from helpers.known_learners import write_blobs
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 TEXTS, FIVE_LINES, VALIDITY, EVALUATION = re.findall(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from builders import random_support, small_model
 from scipy import stats
 
+from helpers.builders import random_support, small_model
 from unitail.randomness import stream
 
 EPISODES, RUNS = 10, 3000

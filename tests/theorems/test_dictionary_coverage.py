@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from builders import random_support, small_model
 from scipy import stats
 from torch import Tensor
 
+from helpers.builders import random_support, small_model
 from unitail.nn.draw import draw_injections
 from unitail.randomness import stream
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import Sizes, sizes, small_model
 from hypothesis import given
 from torch import Tensor
 
+from helpers.builders import Sizes, sizes, small_model
 from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw
 from unitail.nn.projection import (

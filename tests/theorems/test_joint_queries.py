@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import random_episode, small_model
 
+from helpers.builders import random_episode, small_model
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 

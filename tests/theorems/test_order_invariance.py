@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import Sizes, sizes, small_model
 from hypothesis import given
 
+from helpers.builders import Sizes, sizes, small_model
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 

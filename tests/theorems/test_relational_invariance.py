@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import random_episode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from helpers.builders import random_episode
 from unitail.framework.episode import Episode
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

@@ -3,9 +3,9 @@
 from itertools import permutations
 
 import torch
-from builders import random_episode, small_model
 from torch import Tensor
 
+from helpers.builders import random_episode, small_model
 from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw, draw_injections
 from unitail.randomness import stream

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
+from unitail.banks import bank as feature_bank
+from unitail.banks.bank import FeatureBank, find_banks
+from unitail.banks.importer import default_names, import_bank
 from unitail.errors import InvalidBank
-from unitail.tasks import feature_bank
-from unitail.tasks.bank_import import default_names, import_bank
-from unitail.tasks.feature_bank import FeatureBank, find_banks
 
 app = typer.Typer(no_args_is_help=True, help="Features of data sets, encoded once, in folders.")
 

@@ -9,17 +9,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
+from unitail.benchmark.leakage import RECIPE_FILE
+from unitail.benchmark.learners import find_candidates
+from unitail.benchmark.markdown import accuracy_cell
+from unitail.benchmark.report import write_report
+from unitail.benchmark.report_extra import require_report_extra
+from unitail.benchmark.run import BenchRun, Part
+from unitail.benchmark.suites import SUITES, Suite, open_suite
 from unitail.cli.progress import progress_bar
 from unitail.devices import choose_device
-from unitail.evaluation.bench_run import BenchRun, Part
-from unitail.evaluation.benchmarks import SUITES, Suite, open_suite
-from unitail.evaluation.candidates import find_candidates
-from unitail.evaluation.leakage import RECIPE_FILE
-from unitail.evaluation.markdown import accuracy_cell
 from unitail.evaluation.protocol import EvaluationProtocol
-from unitail.evaluation.report import write_report
-from unitail.evaluation.report_extra import require_report_extra
-from unitail.tasks.batching import QueryShares
+from unitail.tasks.shapes import QueryShares
 
 
 def bench(

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from unitail.benchmark.compare import compare_groups, read_rows
 from unitail.errors import UserError
-from unitail.evaluation.comparison import compare_groups, read_rows
 
 
 def compare(

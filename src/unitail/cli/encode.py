@@ -9,7 +9,7 @@ import typer
 from unitail.cli import options
 
 if TYPE_CHECKING:
-    from unitail.tasks.sources import LabelledItems
+    from unitail.inputs.sources import LabelledItems
     from unitail.workflows.encode_bank import MadeBank
 
 
@@ -40,14 +40,14 @@ def encode(
     `torchrun --nproc-per-node 2 -m unitail encode ...`, with one cache folder for all of them.
     Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
     """
+    from unitail.banks.manifest import FeatureType
     from unitail.cli.console import say_trouble
     from unitail.cli.progress import under_bar
     from unitail.configuration import choice
     from unitail.encoders.cache import default_cache
     from unitail.encoders.encoder import Modality
     from unitail.encoders.registry import default_encoder, make_encoder
-    from unitail.tasks.bank_manifest import FeatureType
-    from unitail.tasks.sources import read_labelled
+    from unitail.inputs.sources import read_labelled
     from unitail.workflows.encode_bank import check_items, encode_bank
     from unitail.workflows.team import find_team
 

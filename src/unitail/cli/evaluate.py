@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from unitail.framework.learner import Inference
-    from unitail.workflows.own_curve import OwnCurve
-    from unitail.workflows.own_data import OwnData
+    from unitail.workflows.learning_curve.curve import OwnCurve
+    from unitail.workflows.learning_curve.data import OwnData
 
 
 def evaluate(
@@ -45,9 +45,9 @@ def evaluate(
     from unitail.configuration import choice
     from unitail.encoders.cache import default_cache
     from unitail.encoders.encoder import Modality
-    from unitail.tasks.sources import read_labelled
-    from unitail.workflows.own_data import encode_own
-    from unitail.workflows.own_report import check_folder, sentences, write_curve
+    from unitail.inputs.sources import read_labelled
+    from unitail.workflows.learning_curve.data import encode_own
+    from unitail.workflows.learning_curve.report import check_folder, sentences, write_curve
 
     if out is not None:
         check_folder(out)
@@ -79,7 +79,7 @@ def _estimate(data: "OwnData", *, joint: bool, splits: int, seed: int, device: s
     """Estimate under a bar."""
     from unitail.cli.progress import under_bar
     from unitail.devices import choose_device
-    from unitail.workflows.own_curve import own_curve
+    from unitail.workflows.learning_curve.curve import own_curve
 
     where = choose_device(device)
     learners = _learners(joint, str(where))
@@ -93,7 +93,7 @@ def _learners(joint: bool, device: str) -> "dict[str, Inference]":
     from unitail.learners.in_context import InContextLearner
     from unitail.learners.pretrained import load_default
     from unitail.nn.visibility import Visibility
-    from unitail.workflows.own_report import OURS
+    from unitail.workflows.learning_curve.report import OURS
 
     visibility = Visibility.JOINT if joint else Visibility.ISOLATED
     return {
@@ -110,7 +110,7 @@ def _table(curve: "OwnCurve") -> "Table":
     from rich import box
     from rich.table import Column, Table
 
-    from unitail.workflows.own_report import lines
+    from unitail.workflows.learning_curve.report import lines
 
     table = Table(
         Column("examples\nof a class", justify="right", no_wrap=True),

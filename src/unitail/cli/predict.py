@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from unitail.tasks.sources import Items, LabelledItems
+    from unitail.inputs.sources import Items, LabelledItems
     from unitail.workflows.answers import Answers
 
 SHOWN = 30
@@ -72,7 +72,7 @@ def predict(
     from unitail.configuration import choice
     from unitail.encoders.cache import default_cache
     from unitail.encoders.encoder import Modality
-    from unitail.tasks.sources import read_labelled, read_unlabelled
+    from unitail.inputs.sources import read_labelled, read_unlabelled
     from unitail.workflows.answers import SUFFIXES, check_target
     from unitail.workflows.predict import predict_files
 
@@ -170,7 +170,7 @@ def _table(found: "Answers", room: int) -> "Table":
     from rich.table import Column, Table
     from rich.text import Text
 
-    from unitail.tasks.source_items import numbered
+    from unitail.inputs.items import numbered
     from unitail.workflows.answers import STRANGE
 
     table = Table(

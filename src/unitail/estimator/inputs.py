@@ -15,7 +15,7 @@ from unitail.encoders.encoding import Failure, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidConfig, InvalidSource, Unreadable, UserError
-from unitail.estimator.kinds import are_files, is_frame, listed, recognise
+from unitail.inputs.recognise import are_files, is_frame, listed, recognise
 
 Examples: TypeAlias = ArrayLike | Sequence[object]
 """What users may give as X: vectors, or items for the encoder."""

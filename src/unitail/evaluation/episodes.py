@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.banks.splits import FeatureTable, full_name
 from unitail.errors import UserError
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.task import Task
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.batching import EpisodeSource, QueryShares
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.splits import FeatureTable, full_name
+from unitail.tasks.shapes import EpisodeSource, QueryShares
 
 Source = FeatureTable | EpisodeSource | Task
 """What episodes can be drawn from: a table or bank, a distribution of tasks, or one task."""

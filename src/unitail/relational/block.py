@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unitail.nn.relations import NUM_OPERATORS, Relations
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.config import RelationalConfig
+from unitail.relational.relations import NUM_OPERATORS, Relations
 
 GATE_SCALE = 0.3
 """How strongly the summary of an episode bends the weights of relations, at first."""
@@ -48,7 +48,7 @@ class Block(nn.Module):
 
     y is the label, one-hot, and for queries that are seen their belief p. A_h is, for a head,
     softmax_j(sum_c w_hc r_c(i, j)), where the summary of the episode bends w; for an operator, the
-    ridge regression of `nn/relations.py`. Nothing depends on the names or the number of classes.
+    ridge regression of `relational/relations.py`. Nothing depends on names or number of classes.
     """
 
     def __init__(self, config: RelationalConfig) -> None:

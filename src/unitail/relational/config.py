@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
-from unitail.nn.relations import NUM_CHANNELS, ORIGIN_CHANNELS
 from unitail.nn.visibility import Visibility
+from unitail.relational.relations import NUM_CHANNELS, ORIGIN_CHANNELS
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
 """There is no order among examples for a causal policy to follow."""

@@ -12,12 +12,12 @@ from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
-from unitail.nn.relations import NUM_OPERATORS, Frame, Relations, relate
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.block import Block, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
+from unitail.relational.relations import NUM_OPERATORS, Frame, Relations, relate
 
 FIRST_GUESS = (0.0, 1.5, 1.5, 0.0, 0.0)
 """Weights of the operators in the scores before training: ridge regression, little smoothed."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from unitail.framework.episode import Episode, Query, Support
-from unitail.tasks.batching import BatchPlan, EpisodeRanges, EpisodeSource, draw_between
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges, EpisodeSource, draw_between
 
 WIDTHS = (24, 1024)
 """The least and the most coordinates that R leaves, any order of magnitude as likely."""

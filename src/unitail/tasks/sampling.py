@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unitail.banks.catalogue import Catalogue
+from unitail.banks.splits import FeatureTable, full_name
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
-from unitail.tasks.batching import BatchPlan, EpisodeRanges, QueryShares, choose
-from unitail.tasks.catalogue import Catalogue
-from unitail.tasks.instances import assemble, class_major, distinct_places
-from unitail.tasks.shares import draw_candidates, most_candidates
-from unitail.tasks.splits import FeatureTable, full_name
+from unitail.tasks.assemble import assemble, class_major, distinct_places
+from unitail.tasks.query_shares import draw_candidates, most_candidates
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges, QueryShares, choose
 
 RESIDENT_BYTES = 8 * 2**30
 """The features that are kept on the device, if no other number is given."""

@@ -8,7 +8,7 @@ from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
-from unitail.tasks.batching import BatchPlan, EpisodeSource, draw_between
+from unitail.tasks.shapes import BatchPlan, EpisodeSource, draw_between
 
 
 def draw_batch(

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from unitail.errors import UserError
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.transformer import Block
-from unitail.tasks.batching import BatchPlan
+from unitail.tasks.shapes import BatchPlan
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

@@ -10,10 +10,10 @@ from unitail.configuration import from_table, require
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import model_config
 from unitail.nn.episode_model import ModelConfig
-from unitail.tasks.batching import EpisodeRanges
-from unitail.tasks.random_bags import RandomBagTasks
-from unitail.tasks.random_networks import RandomNetworkTasks
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.synthetic.bags import RandomBagTasks
+from unitail.tasks.synthetic.gaussian import GaussianTasks
+from unitail.tasks.synthetic.networks import RandomNetworkTasks
 from unitail.training.config import TrainingConfig, ValidationConfig
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.banks.splits import FeatureTable, check_disjoint, drop_shared_rows, split_classes
 from unitail.errors import InvalidConfig, UserError
-from unitail.tasks.batching import EpisodeSource, MixedSource
 from unitail.tasks.disguise import Disguised
-from unitail.tasks.feature_bank import FeatureBank, named_banks
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.splits import FeatureTable, check_disjoint, drop_shared_rows, split_classes
+from unitail.tasks.shapes import EpisodeSource, MixedSource
 from unitail.training.recipe import BankChoice, Recipe
 
 

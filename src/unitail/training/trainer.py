@@ -16,7 +16,7 @@ from unitail.learners.checkpoint import save_weights
 from unitail.learners.registry import build_model
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
-from unitail.tasks.batching import BatchPlan
+from unitail.tasks.shapes import BatchPlan
 from unitail.training.batches import draw_batch, draw_visibility
 from unitail.training.config import OptimiserKind, Precision, TrainingConfig
 from unitail.training.objective import query_loss

@@ -15,7 +15,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.nn.draw import Draw
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
-from unitail.tasks.batching import EpisodeRanges, EpisodeSource
+from unitail.tasks.shapes import EpisodeRanges, EpisodeSource
 from unitail.training.batches import draw_batch
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe

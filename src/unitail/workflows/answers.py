@@ -13,7 +13,7 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.files import disk_errors, write_json, write_text
-from unitail.workflows.vectors import Unread
+from unitail.inputs.encode import Unread
 
 FORMAT = 1
 SUFFIXES = (".csv", ".json")

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.banks.bank import FeatureBank
+from unitail.banks.manifest import BankManifest, FeatureType, check_same, describe
+from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.content import content_hash
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Encoded, Failure, encode_items
 from unitail.errors import InvalidSource
-from unitail.tasks.bank_manifest import BankManifest, FeatureType, check_same, describe
-from unitail.tasks.bank_writer import BankWriter
-from unitail.tasks.feature_bank import FeatureBank
-from unitail.tasks.sources import LabelledItems
+from unitail.inputs.sources import LabelledItems
 from unitail.workflows.team import Team
 
 CHUNK = 1024

@@ -16,8 +16,8 @@ from pathlib import Path
 import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
-from unitail.tasks.source_items import numbered
-from unitail.tasks.sources import Items
+from unitail.inputs.items import numbered
+from unitail.inputs.sources import Items
 from unitail.workflows.answers import STRANGE, Answer, Answers
 from unitail.workflows.html_items import Room, item_as_html, link
 

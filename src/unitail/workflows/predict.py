@@ -11,9 +11,9 @@ from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.errors import InvalidSource
 from unitail.estimator.classifier import TailClassifier
-from unitail.tasks.sources import Items, LabelledItems
+from unitail.inputs.encode import OnProgress, Vectors, encode_sources
+from unitail.inputs.sources import Items, LabelledItems
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.vectors import OnProgress, Vectors, encode_sources
 
 
 def predict_files(

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 import torch
-from builders import random_episode
 from torch import nn
 
+from helpers.builders import random_episode
 from unitail.baselines.caml import Caml, CamlConfig, elmes
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from builders import random_episode
 from torch import Tensor, nn
 
+from helpers.builders import random_episode
 from unitail.baselines.gpicl import GaussianLaw, Gpicl, GpiclConfig
 from unitail.errors import InvalidConfig
 from unitail.nn.draw import Draw

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from builders import random_episode
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
+from helpers.builders import random_episode
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.episode import Support

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from builders import random_episode
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from helpers.builders import random_episode
 from unitail.baselines import logistic_regression as module
 from unitail.baselines.logistic_regression import Objective, logistic_regression, with_constant
 from unitail.errors import CannotSolve

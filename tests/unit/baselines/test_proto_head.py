@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from builders import random_episode
 from sklearn.neighbors import NearestCentroid
 
+from helpers.builders import random_episode
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.episode import Support

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from builders import random_episode
 from torch import Tensor
 
+from helpers.builders import random_episode
 from unitail.baselines.caml import Caml, CamlConfig
 from unitail.baselines.gpicl import Gpicl, GpiclConfig
 from unitail.baselines.snail import Snail, SnailConfig
@@ -18,7 +18,7 @@ from unitail.framework.episode import Episode
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.normalisation import Normalisation
 from unitail.randomness import stream
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.objective import query_loss
 
 WIDTH, CLASSES = 8, 4

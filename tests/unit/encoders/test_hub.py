@@ -7,8 +7,8 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_vit
 
+from helpers.tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_vit
 from unitail.encoders.hub import Pretrained, combine, load_pretrained
 from unitail.errors import UnknownEncoder
 

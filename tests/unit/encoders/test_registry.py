@@ -4,8 +4,8 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-from tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_wav2vec2
 
+from helpers.tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_wav2vec2
 from unitail.encoders.encoder import Modality
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.errors import InvalidConfig, MissingExtra, UnknownEncoder

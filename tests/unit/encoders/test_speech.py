@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_models import save_tiny_vit, save_tiny_wav2vec2
 
+from helpers.tiny_models import save_tiny_vit, save_tiny_wav2vec2
 from unitail.encoders import speech
 from unitail.encoders.encoder import Modality
 from unitail.encoders.speech import SpeechEncoder

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import save_tiny_bert, save_tiny_distilbert, save_tiny_resnet
 
+from helpers.tiny_models import save_tiny_bert, save_tiny_distilbert, save_tiny_resnet
 from unitail.encoders import text
 from unitail.encoders.text import TextEncoder, minilm_folder, read_text
 from unitail.errors import MissingExtra, UnknownEncoder, Unreadable

@@ -7,14 +7,14 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from tiny_models import (
+
+from helpers.tiny_models import (
     save_tiny_bert,
     save_tiny_clip,
     save_tiny_mae,
     save_tiny_resnet,
     save_tiny_vit,
 )
-
 from unitail.encoders import vision
 from unitail.encoders.vision import VisionEncoder
 from unitail.errors import UnknownEncoder, Unreadable

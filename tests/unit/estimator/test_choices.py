@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from builders import small_model
 
+from helpers.builders import small_model
 from unitail.errors import InvalidCheckpoint
 from unitail.estimator.choices import (
     DOUBLE_UP_TO,

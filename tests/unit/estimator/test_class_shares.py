@@ -2,8 +2,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blobs import blobs
 
+from helpers.blobs import blobs
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 

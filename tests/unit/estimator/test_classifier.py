@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from blobs import blobs
-from builders import small_model
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+from helpers.blobs import blobs
+from helpers.builders import small_model
 from unitail.errors import InvalidConfig, InvalidEpisode, UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.nn.episode_model import AnyModel

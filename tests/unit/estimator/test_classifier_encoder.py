@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from colours import MeanColour
 from PIL import Image
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
+from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.errors import InvalidCheckpoint, UnknownEncoder, Unreadable
 from unitail.estimator.classifier import TailClassifier

@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from blobs import blobs
-from builders import small_model
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from helpers.blobs import blobs
+from helpers.builders import small_model
 from unitail.errors import InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
 from unitail.learners.checkpoint import save_model

@@ -1,6 +1,6 @@
 import torch
-from builders import flops, random_support, small_model
 
+from helpers.builders import flops, random_support, small_model
 from unitail.estimator.rehearsal import Cost, Speed, rehearse, speed_of
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import small_model
 from numpy.typing import NDArray
 
+from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.saving import CLASSIFIER_FILE, ROWS_FILE

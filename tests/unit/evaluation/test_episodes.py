@@ -5,19 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from known_learners import write_blobs
 
-from tables import numbered_table
+from helpers.known_learners import write_blobs
+from helpers.tables import numbered_table
+from unitail.banks.splits import select_classes
 from unitail.errors import UserError
 from unitail.evaluation.episodes import EPISODES_AT_ONCE, TOKENS_AT_ONCE, FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.batching import QueryShares
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.splits import select_classes
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.shapes import QueryShares
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 TABLE = numbered_table([30] * 6)
 SMALL = EvaluationProtocol(ways=3, queries=4, episodes=70)

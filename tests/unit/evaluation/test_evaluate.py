@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from known_learners import Cannot, SureOfFirst, write_blobs
 from torch import Tensor
 
+from helpers.known_learners import Cannot, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
 from unitail.evaluation.episodes import FixedEpisodes
@@ -16,7 +16,7 @@ from unitail.evaluation.result import Outcome
 from unitail.framework.episode import Support
 from unitail.tasks.bundled import bundled_tasks
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WINE = next(task for task in bundled_tasks() if task.name == "wine")
 SHORT = EvaluationProtocol(ways=3, queries=4, episodes=120)

@@ -13,7 +13,7 @@ from unitail.framework.learner import Learner, Paradigm
 from unitail.framework.task import log_loss
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.synthetic import GaussianTask
+from unitail.tasks.synthetic.gaussian import GaussianTask
 
 TASK = GaussianTask(means=torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]]), scale=torch.ones(2))
 RISKS = np.array([[0.5, 0.7], [0.3, 0.3], [0.4, 0.2]])

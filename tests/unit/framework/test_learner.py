@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unitail.framework.episode import Episode
 from unitail.framework.learner import InducedAlgorithm, InducedInference, Learner, Paradigm
 from unitail.randomness import stream
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 sizes = settings(
     deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -21,7 +21,7 @@ from unitail.framework.validity import (
 )
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.synthetic import GaussianTask, GaussianTasks
+from unitail.tasks.synthetic.gaussian import GaussianTask, GaussianTasks
 
 TASKS = [
     GaussianTasks(feature_dims=(width,)).task(ways=ways, generator=stream(ways), name=f"{ways}-way")

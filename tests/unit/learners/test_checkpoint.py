@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from builders import random_episode, small_model
 
+from helpers.builders import random_episode, small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.nn.visibility import Visibility

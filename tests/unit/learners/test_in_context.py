@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import flops, random_episode, small_model
 from torch import Tensor
 
+from helpers.builders import flops, random_episode, small_model
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.learner import InducedInference, Paradigm
 from unitail.learners.in_context import InContextLearner

@@ -1,7 +1,7 @@
 import torch
-from builders import random_episode, small_model
 from torch import Tensor
 
+from helpers.builders import random_episode, small_model
 from unitail.baselines.proto_head import ProtoHead
 from unitail.framework.learner import Paradigm
 from unitail.learners.in_context import InContextLearner

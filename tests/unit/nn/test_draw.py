@@ -1,6 +1,6 @@
 import pytest
-from builders import random_support, small_model
 
+from helpers.builders import random_support, small_model
 from unitail.errors import DrawMismatch, InvalidConfig, TooManyClasses
 from unitail.nn.draw import draw_injections
 from unitail.randomness import stream

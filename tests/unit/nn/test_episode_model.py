@@ -1,7 +1,7 @@
 import pytest
 import torch
-from builders import random_episode, small_model
 
+from helpers.builders import random_episode, small_model
 from unitail.errors import TooManyExamples, WrongWidth
 from unitail.nn.projection import FixedWidth
 from unitail.nn.slot_model import class_scores

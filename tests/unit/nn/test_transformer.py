@@ -1,9 +1,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from builders import flops
 from torch import Tensor, nn
 
+from helpers.builders import flops
 from unitail.nn.transformer import Block, CachedSupport, Transformer, WaitingSupport
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import flops, random_episode, random_support
 
+from helpers.builders import flops, random_episode, random_support
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner

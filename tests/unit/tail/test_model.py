@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import flops, random_episode, random_support, small_model
 
+from helpers.builders import flops, random_episode, random_support, small_model
 from unitail.errors import InvalidEpisode, TooManyClasses, UserError
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.visibility import Visibility

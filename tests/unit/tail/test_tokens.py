@@ -1,6 +1,6 @@
 import torch
-from builders import CONFIG
 
+from helpers.builders import CONFIG
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.tokens import Tokens

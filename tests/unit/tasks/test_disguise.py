@@ -5,9 +5,9 @@ import torch
 
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
-from unitail.tasks.batching import BatchPlan, EpisodeRanges
 from unitail.tasks.disguise import WIDTHS, Disguised, _keep_shots
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WIDTH = 64
 RANGES = EpisodeRanges(ways=(2, 8), shots=(1, 3), queries=2, tokens=200, multiple=2)

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tables import Table, numbered_table
+from helpers.tables import Table, numbered_table
+from unitail.banks.splits import split_classes
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
-from unitail.tasks import instances
-from unitail.tasks.batching import BatchPlan, EpisodeRanges, QueryShares
+from unitail.tasks import assemble as instances
+from unitail.tasks.query_shares import MOST_QUERIES
 from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.shares import MOST_QUERIES
-from unitail.tasks.splits import split_classes
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges, QueryShares
 
 PLAN = BatchPlan(source="encoder", feature_dim=3, ways=3, shots=2, queries=2, episodes=50)
 RANDOM = QueryShares.RANDOM

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from short_runs import entries, start, weights, write_recipe
+
+from helpers.short_runs import entries, start, weights, write_recipe
 
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
 

@@ -2,12 +2,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from short_runs import TABLE, tables, write_recipe
 
+from helpers.short_runs import TABLE, tables, write_recipe
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
-from unitail.tasks.random_networks import RandomNetworkTasks
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.synthetic.gaussian import GaussianTasks
+from unitail.tasks.synthetic.networks import RandomNetworkTasks
 from unitail.training.recipe import BankChoice, read_recipe, recipe_from_table
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from short_runs import entries, start, weights, write_recipe
+
+from helpers.short_runs import entries, start, weights, write_recipe
 
 KILL_DURING_SAVE = """
 import os, signal, sys

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from short_runs import short_recipe
 
+from helpers.short_runs import short_recipe
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.learners.checkpoint import load_model
 from unitail.tail.model import Tail

@@ -3,13 +3,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from banks import manifest_of
-from short_runs import TABLE
 
+from helpers.banks import manifest_of
+from helpers.short_runs import TABLE
+from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidConfig, UserError
 from unitail.randomness import stream
-from unitail.tasks.bank_writer import BankWriter
-from unitail.tasks.batching import EpisodeRanges, EpisodeSource
+from unitail.tasks.shapes import EpisodeRanges, EpisodeSource
 from unitail.training.recipe import Recipe, recipe_from_table
 from unitail.training.sources import build_sources
 

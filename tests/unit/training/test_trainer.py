@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from short_runs import entries, short_recipe, weights
 
+from helpers.short_runs import entries, short_recipe, weights
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import NonFiniteLoss
 from unitail.framework.episode import Episode
@@ -23,8 +23,8 @@ from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.batching import BatchPlan
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.shapes import BatchPlan
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.runlog import Entry

@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from short_runs import short_recipe
 
+from helpers.short_runs import short_recipe
 from unitail.errors import UserError
 from unitail.learners.registry import build_model
 from unitail.tail.model import Tail
-from unitail.tasks.batching import BatchPlan, EpisodeRanges
-from unitail.tasks.synthetic import GaussianTasks
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.processes import Processes
 from unitail.training.validation import Validator
 

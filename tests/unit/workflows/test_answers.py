@@ -8,6 +8,7 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
+from unitail.inputs.encode import Unread
 from unitail.workflows.answers import (
     Answer,
     Answers,
@@ -15,7 +16,6 @@ from unitail.workflows.answers import (
     check_target,
     write_answers,
 )
-from unitail.workflows.vectors import Unread
 
 
 def _answer(place: int, name: str, label: str = "a", p: float = 0.75) -> Answer:

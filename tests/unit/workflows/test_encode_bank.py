@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sounds import KINDS, write_sounds
 
+from helpers.sounds import KINDS, write_sounds
+from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.log_mel import LogMelEncoder
 from unitail.encoders.registry import make_encoder
 from unitail.errors import InvalidBank, InvalidSource
-from unitail.tasks.bank_writer import BankWriter
-from unitail.tasks.sources import read_labelled
+from unitail.inputs.sources import read_labelled
 from unitail.workflows import encode_bank as module
 from unitail.workflows.encode_bank import MadeBank, encode_bank
 from unitail.workflows.team import Team, find_team

@@ -12,11 +12,11 @@ from PIL import Image
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
-from unitail.tasks.sources import Items
+from unitail.inputs.encode import Unread
+from unitail.inputs.sources import Items
 from unitail.workflows import html_items, html_report
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import write_report
-from unitail.workflows.vectors import Unread
 
 EVIL = '<script>alert("1")</script>'
 LABEL = 'a&b" onclick="x'

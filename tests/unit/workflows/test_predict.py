@@ -2,14 +2,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from colours import MeanColour
 from PIL import Image
 
+from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidSource, UnknownEncoder
-from unitail.tasks.sources import Items, LabelledItems, read_labelled, read_unlabelled
-from unitail.workflows import predict, vectors
+from unitail.inputs import encode as vectors
+from unitail.inputs.sources import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.workflows import predict
 from unitail.workflows.predict import predict_files
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}

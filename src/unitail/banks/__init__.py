@@ -1,0 +1,1 @@
+"""Feature banks: encoded data sets on disk, their splits and their checks."""

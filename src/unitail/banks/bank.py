@@ -1,0 +1,192 @@
+"""Feature banks: the rows of a data set, encoded once, in a folder.
+
+`features.npy` and `labels.npy` hold the rows, `classes.json` the class names, and `manifest.json`
+which encoder made them and what the files should hash to. Features are mapped into memory, so
+opening costs nothing and processes share them.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.banks.manifest import (
+    FEATURES_FILE,
+    LABELS_FILE,
+    MANIFEST_FILE,
+    BankManifest,
+    read_classes,
+    read_manifest,
+)
+from unitail.banks.npy_file import map_array, read_header
+from unitail.errors import InvalidBank
+
+Progress = Callable[[int, int], None]
+"""Told after each chunk how many rows are done, and of how many."""
+CHUNK_ROWS = 4096
+"""The rows that are in memory at once where a bank is read or written as a whole."""
+NAMED = 5
+"""The most classes that a message names."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureBank:
+    """The encoded rows of one data set, with their classes."""
+
+    folder: Path
+    """Where the bank is."""
+    manifest: BankManifest
+    """What the bank says about itself."""
+    features: NDArray[Any]
+    """Encoded inputs, (rows, d_T), mapped into memory and read-only."""
+    class_indices: NDArray[np.int64]
+    """The class of each row, 0..C-1, read-only."""
+    class_names: tuple[str, ...]
+    """The name of each class."""
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Self:
+        """Open a bank after all checks that need not read the features; see `verify` for those."""
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        class_names = read_classes(folder)
+        shape = (manifest.rows, manifest.feature_dim)
+        return cls(
+            folder=folder,
+            manifest=manifest,
+            features=map_array(folder / FEATURES_FILE, np.dtype(manifest.dtype), shape),
+            class_indices=_read_labels(folder / LABELS_FILE, manifest, len(class_names)),
+            class_names=class_names,
+        )
+
+    @property
+    def name(self) -> str:
+        """The data set."""
+        return self.manifest.name
+
+    @property
+    def encoder(self) -> str:
+        """The encoder that made the features."""
+        return self.manifest.encoder
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.manifest.feature_dim
+
+    @property
+    def num_rows(self) -> int:
+        """How many examples there are."""
+        return self.manifest.rows
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes when the features or the labels do."""
+        return f"{self.manifest.features_sha256} {self.manifest.labels_sha256}"
+
+    @cached_property
+    def class_sizes(self) -> NDArray[np.int64]:
+        """The rows of each class, (C,)."""
+        return np.bincount(self.class_indices, minlength=len(self.class_names))
+
+    def require_rows(self, least: int) -> None:
+        """Refuse the bank if a class has fewer than `least` rows."""
+        small = [int(index) for index in np.flatnonzero(self.class_sizes < least)]
+        if small:
+            named = [f"{self.class_names[index]} ({self.class_sizes[index]})" for index in small]
+            more = f" and {len(small) - NAMED} more" if len(small) > NAMED else ""
+            raise InvalidBank(
+                f"classes of {self.encoder}/{self.name} have too few rows",
+                got=", ".join(named[:NAMED]) + more,
+                allowed=f"{least} or more of each class",
+                remedy="Ask for fewer rows of a class, or leave those classes out.",
+            )
+
+    def verify(self, on_progress: Progress | None = None) -> None:
+        """Read all features: refuse any that changed since they were written or are not finite."""
+        path = self.folder / FEATURES_FILE
+        header = read_header(path)
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read(header.offset))
+        odd = 0
+        for start in range(0, self.num_rows, CHUNK_ROWS):
+            chunk = self.features[start : start + CHUNK_ROWS]
+            digest.update(chunk.data)
+            odd += int(np.count_nonzero(~np.isfinite(chunk)))
+            if on_progress is not None:
+                on_progress(start + len(chunk), self.num_rows)
+        _check_hash(path, digest.hexdigest(), self.manifest.features_sha256)
+        if odd:
+            raise InvalidBank(
+                f"features of {self.folder} are not finite",
+                got=f"{odd} NaN or infinite values of {self.features.size}",
+                allowed="finite numbers",
+                remedy="Encode the data again without the rows concerned.",
+            )
+
+
+def find_banks(root: Path | str) -> list[Path]:
+    """List the folders of all banks in `root`, which may be one itself, in the order of names."""
+    root = Path(root)
+    if (root / MANIFEST_FILE).is_file():
+        return [root]
+    if not root.is_dir():
+        raise InvalidBank(
+            f"{root} is not a folder",
+            got="a file" if root.exists() else "nothing of that name",
+            allowed="a folder that holds banks",
+            remedy="Name another folder, or make banks with `unitail bank import`.",
+        )
+    # Hidden folders are left out: an unfinished bank is one.
+    folders = sorted(
+        path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")
+    )
+    return [bank for folder in folders for bank in find_banks(folder)]
+
+
+def named_banks(root: Path | str) -> dict[str, Path]:
+    """Find all banks in `root` by their names ENCODER/DATASET, in the order of names."""
+    found: dict[str, Path] = {}
+    for path in find_banks(root):
+        manifest = read_manifest(path)
+        name = f"{manifest.encoder}/{manifest.name}"
+        if name in found:
+            raise InvalidBank(
+                f"two banks in {root} are called {name}",
+                got=f"{found[name]} and {path}",
+                allowed="one bank of a data set and encoder",
+                remedy="Move one of them elsewhere.",
+            )
+        found[name] = path
+    return dict(sorted(found.items()))
+
+
+def _read_labels(path: Path, manifest: BankManifest, num_classes: int) -> NDArray[np.int64]:
+    """Read the class indices and check that they are those written, each with a class name."""
+    mapped = map_array(path, np.dtype(np.int64), (manifest.rows,))
+    _check_hash(path, hashlib.sha256(path.read_bytes()).hexdigest(), manifest.labels_sha256)
+    labels: NDArray[np.int64] = np.array(mapped)
+    labels.setflags(write=False)
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= num_classes:
+        raise InvalidBank(
+            f"labels in {path} have no class name",
+            got=f"labels from {low} to {high}",
+            allowed=f"0 to {num_classes - 1}, with {num_classes} class names",
+        )
+    return labels
+
+
+def _check_hash(path: Path, got: str, allowed: str) -> None:
+    if got != allowed:
+        raise InvalidBank(
+            f"{path} changed since the bank was written",
+            got=f"sha256 {got[:12] or 'none'}",
+            allowed=f"{allowed[:12] or 'none'} as in {MANIFEST_FILE}",
+            remedy="Copy or make the bank again.",
+        )

@@ -1,0 +1,268 @@
+"""Writing a feature bank chunk by chunk, so that a stop at any moment loses little.
+
+Rows go to a hidden folder beside the final one. Every few seconds they are forced to the disk, and
+only then is their number recorded; after a stop the rows beyond that number are dropped and written
+again. The folder gets its final name when it is complete, so no half-written bank is ever opened.
+"""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unitail.banks.manifest import (
+    CLASSES_FILE,
+    FEATURES_FILE,
+    LABELS_FILE,
+    MANIFEST_FILE,
+    BankManifest,
+    check_same,
+    checked_names,
+    describe,
+)
+from unitail.banks.npy_file import GrowingArray
+from unitail.configuration import to_table
+from unitail.errors import CannotWrite, InvalidBank
+from unitail.files import flush, lock, sha256_of, write_json
+
+PROGRESS_FILE = "progress.json"
+RECORD_SECONDS = 5.0
+"""How much work a stop may lose: the time between two records of the progress."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class BankWriter:
+    """Writes the bank that `manifest` describes, to `folder`.
+
+        with BankWriter(folder, manifest, class_names) as writer:
+            for features, class_indices in encode(rows[writer.rows_written :]):
+                writer.append(features, class_indices)
+
+    The same call after a stop goes on at `rows_written`. Leaving the block with all rows written
+    completes the bank; leaving it earlier keeps what there is.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        manifest: BankManifest,
+        class_names: Sequence[str],
+        *,
+        record_seconds: float = RECORD_SECONDS,
+    ) -> None:
+        self.folder = Path(folder)
+        self.manifest = manifest
+        self.class_names = checked_names(class_names, f"the bank {folder}")
+        self.rows_written = 0
+        self._recorded = 0
+        self._recorded_at = 0.0
+        self._record_seconds = record_seconds
+        self._files: tuple[GrowingArray, GrowingArray] | None = None
+
+    @property
+    def unfinished(self) -> Path:
+        """The folder that holds the bank until it is complete."""
+        whole = self.folder.absolute()
+        return whole.with_name(f".{whole.name}.part")
+
+    def __enter__(self) -> Self:
+        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            raise InvalidBank(
+                f"{self.folder} cannot take a new bank",
+                got="something of that name",
+                allowed="a name that is free",
+                remedy="Delete it, or name another folder.",
+            )
+        try:
+            with self._disk_errors():
+                self._open()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def append(self, features: ArrayLike, class_indices: ArrayLike) -> None:
+        """Write further rows: features (n, d_T) and their classes (n,)."""
+        if self._files is None:
+            raise InvalidBank(
+                f"the writer of {self.folder} is closed",
+                got="rows",
+                allowed="rows inside its `with` block, up to the first error",
+            )
+        rows = self._checked_features(np.asarray(features))
+        indices = self._checked_indices(np.asarray(class_indices), len(rows))
+        with self._disk_errors():
+            self._files[0].write(rows, at=self.rows_written)
+            self._files[1].write(indices, at=self.rows_written)
+            self.rows_written += len(rows)
+            if time.monotonic() - self._recorded_at >= self._record_seconds:
+                self._record()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._files is None:  # an error of the disk: what came after the last record is doubtful
+            return
+        try:
+            with self._disk_errors():
+                self._record()
+                if error is None and self.rows_written == self.manifest.rows:
+                    self._complete()
+        finally:
+            self._close()
+        if error is None and self.rows_written < self.manifest.rows:
+            raise InvalidBank(
+                f"the bank {self.folder} is not complete",
+                got=f"{self.rows_written} rows",
+                allowed=f"the {self.manifest.rows} rows of its manifest",
+                remedy=f"Write again with the same arguments, from row {self.rows_written} on.",
+            )
+
+    def _open(self) -> None:
+        """Open the files at the last row recorded, or at none."""
+        part, width = self.unfinished, self.manifest.feature_dim
+        part.mkdir(parents=True, exist_ok=True)
+        features = GrowingArray(
+            part / FEATURES_FILE, np.dtype(self.manifest.dtype), (self.manifest.rows, width)
+        )
+        labels = GrowingArray(part / LABELS_FILE, np.dtype(np.int64), (self.manifest.rows,))
+        self._files = (features, labels)
+        lock(part / FEATURES_FILE, features.fileno())
+        self.rows_written = self._recorded = self._read_progress()
+        for file in self._files:
+            file.keep(self.rows_written)
+        self._record()
+
+    def _read_progress(self) -> int:
+        """Read how many rows are safe, refusing an unfinished bank of another kind."""
+        path = self.unfinished / PROGRESS_FILE
+        remedy = f"Use the arguments it was begun with, or delete {path.parent} to begin anew."
+        if not path.exists():
+            return 0
+        try:
+            table = json.loads(path.read_text(encoding="utf-8"))
+            found, rows = dict(table["bank"]), int(table["rows_written"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidBank(
+                f"{path} cannot be read",
+                got=f"{type(error).__name__}: {error}",
+                allowed="what the writer recorded",
+                remedy=remedy,
+            ) from error
+        wanted = describe(self.manifest, self.class_names)
+        check_same(found, wanted, f"the unfinished bank {path.parent}", remedy)
+        return rows
+
+    def _record(self) -> None:
+        """Force the rows to the disk, then record their number."""
+        assert self._files is not None
+        for file in self._files:
+            file.sync()
+        bank = describe(self.manifest, self.class_names)
+        table = {"rows_written": self.rows_written, "bank": bank}
+        write_json(self.unfinished / PROGRESS_FILE, table)
+        self._recorded, self._recorded_at = self.rows_written, time.monotonic()
+
+    def _complete(self) -> None:
+        """Add what makes the folder a bank, and give it its name."""
+        part = self.unfinished
+        write_json(part / CLASSES_FILE, list(self.class_names))
+        manifest = replace(
+            self.manifest,
+            labels_sha256=sha256_of(part / LABELS_FILE),
+            features_sha256=sha256_of(part / FEATURES_FILE),
+        )
+        write_json(part / MANIFEST_FILE, to_table(manifest))
+        flush(part)
+        self._close()
+        os.rename(part, self.folder)
+        # Only now: a stop before the renaming would else find no progress, and begin anew.
+        (self.folder / PROGRESS_FILE).unlink()
+        flush(self.folder.absolute().parent)
+
+    def _close(self) -> None:
+        for file in self._files or ():
+            file.close()
+        self._files = None
+
+    def _checked_features(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Refuse rows of another width or that the type of the bank cannot hold; convert others."""
+        width = self.manifest.feature_dim
+        fine = features.ndim == 2 and features.shape[1] == width and features.dtype.kind == "f"
+        if not fine:
+            raise InvalidBank(
+                f"features do not fit the bank {self.folder}",
+                got=f"{features.dtype} of shape {features.shape}",
+                allowed=f"floating-point numbers of shape (rows, {width})",
+                remedy="Correct the array.",
+            )
+        if self.rows_written + len(features) > self.manifest.rows:
+            raise InvalidBank(
+                f"too many rows for the bank {self.folder}",
+                got=f"{self.rows_written + len(features)}",
+                allowed=f"the {self.manifest.rows} rows of its manifest",
+                remedy="Go on from `rows_written` after a stop, or correct the manifest.",
+            )
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            rows = features.astype(self.manifest.dtype)
+        odd = int(np.count_nonzero(~np.isfinite(rows)))
+        if odd:
+            raise InvalidBank(
+                f"features for the bank {self.folder} are not finite as {self.manifest.dtype}",
+                got=f"{odd} values",
+                allowed="finite numbers",
+                remedy="Leave the rows out, scale the features down, or store them as float32.",
+            )
+        return rows
+
+    def _checked_indices(self, indices: NDArray[Any], rows: int) -> NDArray[np.int64]:
+        """Refuse class indices without a class name, or not one for each row."""
+        if indices.shape != (rows,) or indices.dtype.kind not in "iu":
+            raise InvalidBank(
+                f"class indices do not fit the features for the bank {self.folder}",
+                got=f"{indices.dtype} of shape {indices.shape}",
+                allowed=f"whole numbers of shape ({rows},)",
+                remedy="Correct the array.",
+            )
+        classes = len(self.class_names)
+        if rows and not (indices.min() >= 0 and indices.max() < classes):
+            raise InvalidBank(
+                f"class indices for the bank {self.folder} have no class name",
+                got=f"values from {indices.min()} to {indices.max()}",
+                allowed=f"0 to {classes - 1}, with {classes} class names",
+                remedy="Name the class, or correct the index.",
+            )
+        return indices.astype(np.int64)
+
+    @contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        """Close the files after an error of the disk, and tell what is safe.
+
+        Nothing is recorded after such an error: a second fsync may succeed though data were lost.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._close()
+            missing = self.manifest.rows - self._recorded
+            size = np.dtype(self.manifest.dtype).itemsize * self.manifest.feature_dim * missing
+            full = error.errno in FULL
+            raise CannotWrite(
+                "the disk is full" if full else f"{self.unfinished} could not be written",
+                got=f"{error}; {self._recorded} of {self.manifest.rows} rows are safe",
+                allowed=f"about {size / 1e6:.1f} MB more" if full else "a folder to write to",
+                remedy=("Free some room" if full else "Mend the cause")
+                + " and write again with the same arguments; it goes on at the rows that are safe.",
+            ) from error

@@ -1,0 +1,1 @@
+"""All learners over suites of feature banks: run, compare, report."""

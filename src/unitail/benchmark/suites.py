@@ -1,0 +1,115 @@
+"""What learners are tested on: suites of feature banks, in groups that are averaged."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.banks.splits import FeatureTable, full_name, split_classes
+from unitail.errors import InvalidBank, UserError
+
+HELD_OUT = 0.2
+"""The share of the classes that recipes keep out of training, if they state no other."""
+SPLIT_SEED = 0
+"""The seed that decides which classes these are: that of a recipe that states no other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Data sets whose accuracies are averaged."""
+
+    name: str
+    banks: tuple[str, ...]
+    """Patterns ENCODER/DATASET."""
+    held_out: float | None = None
+    """Test only the share of the classes that training keeps out; None for all classes."""
+
+
+SUITES: dict[str, tuple[Group, ...]] = {
+    "banks": (
+        Group(
+            name="in-domain, held-out classes",
+            banks=("efflite0/tiny_imagenet",),
+            held_out=HELD_OUT,
+        ),
+        Group(
+            name="unseen image domains",
+            banks=(
+                "efflite0/cub200",
+                "efflite0/rsscn7",
+                "efflite0/dtd10",
+                "efflite0/pacs_photo",
+                "efflite0/pacs_art_painting",
+                "efflite0/pacs_cartoon",
+                "efflite0/pacs_sketch",
+                "efflite0/brain_mri4",
+                "efflite0/chest_xray3",
+            ),
+        ),
+        Group(name="unseen encoder", banks=("resnet50/*",)),
+        Group(name="text", banks=("minilm/*", "glove100/*")),
+        Group(name="audio", banks=("yamnet/*", "whisper_tiny/*")),
+    )
+}
+"""The testing groups by the name of the suite."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BenchTable:
+    """A table to test on."""
+
+    group: str
+    """What it is averaged with."""
+    bank: FeatureBank
+    """The bank that it is, or is a part of."""
+    table: FeatureTable
+    """The classes that are tested."""
+
+    @property
+    def name(self) -> str:
+        """ENCODER/DATASET."""
+        return full_name(self.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """The tables of a suite that are there."""
+
+    tables: tuple[BenchTable, ...]
+    """In the order of the suite."""
+    missing: tuple[str, ...]
+    """Patterns of the suite that no bank matches."""
+
+
+def open_suite(name: str, folder: Path) -> Suite:
+    """Open the banks of a suite; some may be missing, not all."""
+    if name not in SUITES:
+        raise UserError("unknown suite", got=name, allowed=", ".join(SUITES))
+    found = named_banks(folder)
+    groups = SUITES[name]
+    tables = [_open(group, found[bank]) for group in groups for bank in _matching(group, found)]
+    if not tables:
+        raise InvalidBank(
+            f"{folder} holds no bank of the suite {name!r}",
+            got=", ".join(found) or "no banks",
+            allowed=", ".join(pattern for group in groups for pattern in group.banks),
+            remedy="Make banks with `unitail bank import`, or name their folder with --banks.",
+        )
+    patterns = [pattern for group in groups for pattern in group.banks]
+    missing = [each for each in patterns if not any(fnmatch(bank, each) for bank in found)]
+    return Suite(tables=tuple(tables), missing=tuple(missing))
+
+
+def _matching(group: Group, names: Iterable[str]) -> Sequence[str]:
+    """List the banks of a group, pattern by pattern, each once."""
+    found = [name for pattern in group.banks for name in names if fnmatch(name, pattern)]
+    return list(dict.fromkeys(found))
+
+
+def _open(group: Group, path: Path) -> BenchTable:
+    bank = FeatureBank.open(path)
+    if group.held_out is None:
+        return BenchTable(group=group.name, bank=bank, table=bank)
+    _, held_out = split_classes(bank, group.held_out, SPLIT_SEED)
+    return BenchTable(group=group.name, bank=bank, table=held_out)

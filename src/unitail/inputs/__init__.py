@@ -1,0 +1,1 @@
+"""From what a user has (files, tables, arrays) to vectors."""

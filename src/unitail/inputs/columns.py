@@ -1,0 +1,180 @@
+"""Which column of a table holds the items, and what the others are."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource
+from unitail.extras import optional
+from unitail.inputs.items import numbered
+from unitail.inputs.suffixes import common_modality, modality_of
+from unitail.inputs.tables import list_columns
+
+WORDS_OF_A_TEXT = 3
+"""A column of at least so many words a cell, on average, is text rather than names of classes."""
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+"""Cells of a table that say that a value is missing, in small letters."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the rows of a table are."""
+
+    modality: Modality
+    column: str | None
+    """The column of texts or paths; None if all columns are features."""
+    are_files: bool = False
+
+
+def choose_content(
+    frame: Any,  # noqa: ANN401 - a DataFrame
+    folder: Path,
+    *,
+    column: str | None,
+    modality: Modality | None,
+) -> Content:
+    """Decide what the rows are, as far as there is no doubt.
+
+    A column of file names wins; then a column of text that has nothing but row numbers beside it;
+    then all columns are features.
+    """
+    if column is not None:
+        _require_column(frame, column)
+        return _content_of(frame, column, folder, modality)
+    if modality is Modality.TABLE:
+        return Content(Modality.TABLE, None)
+    names_of_files = [name for name in frame if _hold_files(frame[name])]
+    if names_of_files:
+        return _content_of(frame, _only(names_of_files, "file names"), folder, modality)
+    texts = [name for name in frame if _is_text(frame, name)]
+    features = [name for name in frame if name not in texts and not _is_row_name(frame[name])]
+    if modality is Modality.TEXT or (texts and not features):
+        return _content_of(frame, _only(texts, "text"), folder, modality)
+    if modality is not None:
+        raise _no_files(list_columns(frame), modality, folder)
+    if texts:
+        raise InvalidSource(
+            "the rows may be texts or rows of features",
+            got=f"text in {', '.join(map(repr, texts))} beside {', '.join(map(repr, features))}",
+            allowed="one of the two",
+            remedy="Name the content column, or choose the modality table.",
+        )
+    return Content(Modality.TABLE, None)
+
+
+def texts_of(cells: Sequence[Any]) -> list[str]:
+    """Write cells as texts without spaces around them; missing ones are empty."""
+    return ["" if _is_missing(cell) else str(cell).strip() for cell in cells]
+
+
+def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
+
+    A column is numeric if all of its cells are. With `like`, only its columns are returned, as far
+    as they are there, and numeric if they are there; cells that are not numbers are then missing
+    too, and told in the phrases returned.
+    """
+    pandas = optional("pandas", extra="encoders")
+    columns, notes = {}, []
+    for name in frame if like is None else [name for name in like if name in frame]:
+        texts = pandas.Series(texts_of(frame[name]), dtype=object)
+        texts = texts.where(~texts.str.lower().isin(MISSING), None)
+        numbers = pandas.to_numeric(texts, errors="coerce").astype("float64")
+        wrong = texts[numbers.isna() & texts.notna()]
+        if like is None:
+            columns[name] = texts if len(wrong) else numbers
+        elif like[name].dtype == object:
+            columns[name] = texts
+        else:
+            columns[name] = numbers
+            if len(wrong):
+                cells = numbered(len(wrong), "cell")
+                notes.append(f"{cells} of {name!r} that are no numbers ({wrong.iloc[0]!r})")
+    return pandas.DataFrame(columns), notes
+
+
+def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> Content:  # noqa: ANN401
+    """Decide what one column holds."""
+    if modality is Modality.TABLE:
+        raise InvalidSource(
+            "a table of features has no content column", got=repr(column), allowed="none"
+        )
+    if not _hold_files(frame[column]):
+        if modality not in (None, Modality.TEXT):
+            raise _no_files(repr(column), modality, folder)
+        return Content(Modality.TEXT, column)
+    paths = [folder / cell for cell in texts_of(frame[column]) if cell]
+    if not any(path.is_file() for path in paths):
+        raise InvalidSource(
+            f"no file that column {column!r} names is there",
+            got=f"{str(paths[0])!r} and others",
+            allowed="paths of files, absolute or relative to the table",
+            remedy="Put the table beside its files.",
+        )
+    return Content(modality or common_modality(paths, f"column {column!r}"), column, are_files=True)
+
+
+def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Say whether all cells are names of files of a kind that is read."""
+    texts = [cell for cell in texts_of(cells) if cell]
+    named = all("\n" not in cell and modality_of(Path(cell)) is not None for cell in texts)
+    return bool(texts) and named
+
+
+def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
+    cells = [cell for cell in texts_of(frame[name]) if cell]
+    if not cells or all(map(_is_number, cells)):
+        return False
+    return len(frame.columns) == 1 or (
+        sum(len(cell.split()) for cell in cells) >= WORDS_OF_A_TEXT * len(cells)
+    )
+
+
+def _is_row_name(cells: Any) -> bool:  # noqa: ANN401
+    """Say whether a column only tells rows apart: all distinct, and no measurements."""
+    texts = texts_of(cells)
+    fractions = any("." in cell and _is_number(cell) for cell in texts)
+    return len(set(texts)) == len(texts) and not fractions
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return text.lower() in MISSING
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def _only(names: list[str], what: str) -> str:
+    if len(names) != 1:
+        raise InvalidSource(
+            f"it is not clear which column holds the {what}",
+            got=", ".join(map(repr, names)) or "no such column",
+            allowed="one column",
+            remedy="Name the content column.",
+        )
+    return names[0]
+
+
+def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
+    if column not in frame:
+        raise InvalidSource(
+            f"a table has no column {column!r} to take its items from",
+            got=list_columns(frame),
+            allowed="the column that was named, or that the examples are in",
+            remedy="Rename the column.",
+        )
+
+
+def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidSource:
+    return InvalidSource(
+        f"no column names {modality} files",
+        got=got,
+        allowed=f"a column of paths, absolute or relative to {folder}",
+    )

@@ -1,0 +1,165 @@
+"""Folders of files: one item in each file, one class in each subfolder."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource
+from unitail.inputs.items import Items, LabelledItems, numbered, shown
+from unitail.inputs.suffixes import common_modality, known_suffixes, modality_of
+
+NAMED = 3
+"""The most names that a phrase gives."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All files in a folder and its subfolders."""
+
+    files: tuple[Path, ...]
+    """Sorted; hidden ones are left out."""
+    hidden: int
+    broken: tuple[str, ...]
+    """What is neither a file nor a folder that can be opened once, and why."""
+
+
+def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
+    """Search a folder; links are followed, each real folder is opened once, `never` not at all."""
+    seen = {_identity(each) for each in never}
+    files: list[Path] = []
+    broken: list[str] = []
+    hidden = 0
+
+    def refused(error: OSError) -> None:
+        broken.append(f"{shown(error.filename)}: {error.strerror}")
+
+    for place, folders, names in os.walk(folder, onerror=refused, followlinks=True):
+        here = Path(place)
+        if _identity(here) in seen:
+            folders.clear()
+            broken.append(f"{shown(here)}: a link to a folder that is searched already")
+            continue
+        seen.add(_identity(here))
+        hidden += sum(name.startswith(".") for name in (*folders, *names))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for path in (here / name for name in names if not name.startswith(".")):
+            if path.is_file():
+                files.append(path)
+            else:
+                broken.append(f"{shown(path)}: no file that can be opened")
+    return Listing(tuple(sorted(files, key=lambda path: path.parts)), hidden, tuple(broken))
+
+
+def read_folder(folder: Path, modality: Modality | None) -> Items:
+    """Find the items in a folder and its subfolders; names are relative to it."""
+    listing = list_files(folder)
+    modality = modality or common_modality(listing.files, shown(folder))
+    chosen = tuple(file for file in listing.files if modality_of(file) is modality)
+    if not chosen:
+        raise _nothing(folder, modality, listing.files)
+    return Items(
+        items=chosen,
+        names=tuple(shown(file.relative_to(folder)) for file in chosen),
+        modality=modality,
+        ignored=_passed_over([listing], modality),
+    )
+
+
+def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems:
+    """Find the items in a folder with a subfolder for each class."""
+    listings = {path.name: list_files(path, never=[folder]) for path in _subfolders(folder)}
+    if not listings:
+        raise InvalidSource(
+            f"{shown(folder)} holds no class folders",
+            got=numbered(len(list_files(folder).files), "file"),
+            allowed="a subfolder for each class, with its examples inside",
+            remedy="Put the examples of each class into a subfolder that is named after the class.",
+        )
+    files = [file for listing in listings.values() for file in listing.files]
+    modality = modality or common_modality(files, shown(folder))
+    pairs = [
+        (file, shown(label))
+        for label, listing in listings.items()
+        for file in listing.files
+        if modality_of(file) is modality
+    ]
+    if not pairs:
+        raise _nothing(folder, modality, files)
+    empty = [name for name in map(shown, listings) if name not in {label for _, label in pairs}]
+    notes = _passed_over(listings.values(), modality)
+    return LabelledItems(
+        items=tuple(file for file, _ in pairs),
+        names=tuple(shown(file.relative_to(folder)) for file, _ in pairs),
+        labels=tuple(label for _, label in pairs),
+        modality=modality,
+        ignored=(*_empty_classes(empty, modality), *_outside(folder), *notes),
+    )
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    found = (path for path in _entries(folder) if path.is_dir())
+    return [path for path in found if not path.name.startswith(".")]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise InvalidSource(
+            f"{shown(folder)} cannot be opened", got=str(error.strerror), allowed="a folder"
+        ) from error
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    """Tell real folders apart, whatever links lead to them."""
+    status = folder.stat()
+    return status.st_dev, status.st_ino
+
+
+def _outside(folder: Path) -> Iterator[str]:
+    names = [shown(path.name) for path in _entries(folder) if not path.is_dir()]
+    seen = [name for name in names if not name.startswith(".")]
+    if seen:
+        yield f"{numbered(len(seen), 'file')} outside the class folders ({_some(seen)})"
+
+
+def _empty_classes(names: list[str], modality: Modality) -> Iterator[str]:
+    if names:
+        what = "class folder" if len(names) == 1 else "class folders"
+        yield f"{len(names)} {what} without {modality} files ({_some(names)})"
+
+
+def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, ...]:
+    """Tell what was found but is not an item."""
+    listings = list(listings)
+    others = Counter(
+        shown(file.suffix.lower()) or "no suffix"
+        for listing in listings
+        for file in listing.files
+        if modality_of(file) is not modality
+    )
+    hidden = sum(listing.hidden for listing in listings)
+    notes = [broken for listing in listings for broken in listing.broken]
+    if others:
+        kinds = _some([name for name, _ in others.most_common()])
+        notes.append(f"{numbered(others.total(), 'file')} of other kinds ({kinds})")
+    if hidden:
+        notes.append(f"{numbered(hidden, 'hidden file')}")
+    return tuple(notes)
+
+
+def _some(names: list[str]) -> str:
+    more = ", …" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidSource:
+    found = numbered(len(list(files)), "file")
+    return InvalidSource(
+        f"{shown(folder)} holds no {modality} files",
+        got=f"{found} of other kinds",
+        allowed="a table file, not a folder" if modality is Modality.TABLE else known_suffixes(),
+    )

@@ -1,0 +1,111 @@
+"""What X holds: vectors, images, texts, sounds, or the rows of a table."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unitail.encoders.content import is_image, is_sound
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource
+from unitail.inputs.suffixes import known_suffixes, modality_of
+
+
+def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users give
+    """Say what X holds; None for vectors, which scikit-learn checks further."""
+    if is_frame(rows):
+        return Modality.TABLE
+    if _is_array(rows):
+        return Modality.IMAGE if rows.dtype == np.uint8 and rows.ndim in (3, 4) else None
+    items = listed(rows)
+    files = are_files(items)
+    kinds = dict.fromkeys(_kind(Path(x) if files and isinstance(x, str) else x) for x in items)
+    if len(kinds) > 1:
+        raise InvalidSource(
+            "X holds items of several kinds",
+            got=" and ".join(str(kind or "vector") for kind in kinds),
+            allowed="items of one kind",
+            remedy="Fit one classifier for each kind.",
+        )
+    return next(iter(kinds), None)
+
+
+def is_frame(rows: object) -> bool:
+    """Tell whether X is a table."""
+    return _is_of_pandas(rows, "DataFrame")
+
+
+def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
+    """Return the items of X."""
+    if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
+        return list(rows)
+    raise InvalidSource(
+        "X is not a list of items",
+        got=type(rows).__name__,
+        allowed="a list of paths, texts, images or sounds",
+        remedy="Put the items into a list; tables need encoder='auto'.",
+    )
+
+
+def are_files(items: Sequence[object]) -> bool:
+    """Tell whether the strings among items are names of files rather than texts.
+
+    They are if there are files of all these names with known suffixes. Names of images and sounds
+    need not exist: nobody's texts all end so, and a missing file is better told than read as text.
+    """
+    names = [item for item in items if isinstance(item, str)]
+    kinds = {modality_of(Path(name)) for name in names}
+    if kinds <= {Modality.IMAGE, Modality.AUDIO}:
+        return len(names) > 0
+    return None not in kinds and all(os.path.isfile(name) for name in names)
+
+
+def _kind(item: object) -> Modality | None:
+    """Say what one item is; None for a vector."""
+    if isinstance(item, str):
+        return Modality.TEXT
+    if isinstance(item, Path):
+        return _kind_of_file(item)
+    if is_image(item):
+        return Modality.IMAGE
+    if is_sound(item):
+        return Modality.AUDIO
+    if isinstance(item, np.ndarray):
+        has_pixels = item.ndim == 3 or (item.ndim == 2 and item.dtype == np.uint8)
+        return Modality.IMAGE if has_pixels else None
+    if isinstance(item, list | tuple | int | float | np.number):
+        return None
+    raise InvalidSource(
+        "X holds items of a type that is not recognised",
+        got=type(item).__name__,
+        allowed="vectors, paths, texts, images, or pairs (samples, rate)",
+        remedy="Convert them, or name the encoder that takes them.",
+    )
+
+
+def _kind_of_file(path: Path) -> Modality:
+    kind = modality_of(path)
+    if kind is None:
+        raise InvalidSource(
+            f"{path} is not recognised by its suffix",
+            got=path.suffix or "no suffix",
+            allowed=known_suffixes(),
+            remedy="Name the encoder that takes such files.",
+        )
+    return kind
+
+
+def _is_array(rows: object) -> bool:
+    """Tell whether X is one array of numbers, of numpy or another library, dense or sparse."""
+    if isinstance(rows, np.ndarray):
+        return rows.dtype.kind not in "OUST"
+    return hasattr(rows, "shape") and not _is_of_pandas(rows, "Series")
+
+
+def _is_of_pandas(rows: object, kind: str) -> bool:
+    """Tell whether X is of a class of pandas, which is not imported for that."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(rows, getattr(pandas, kind))

@@ -1,0 +1,106 @@
+"""The rows of a table as items: paths, texts or features."""
+
+from pathlib import Path
+from typing import Any
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource
+from unitail.inputs.columns import Content, as_features, choose_content, texts_of
+from unitail.inputs.items import Items, LabelledItems, excerpt, numbered, shown
+from unitail.inputs.suffixes import modality_of
+from unitail.inputs.tables import list_columns, read_table
+
+
+def read_labelled_rows(
+    source: Path, label_column: str, content_column: str | None, modality: Modality | None
+) -> LabelledItems:
+    """Read a table with a column of labels; rows without one are passed over and told."""
+    frame = read_table(source)
+    if label_column not in frame:
+        raise InvalidSource(
+            f"{shown(source)} has no column of labels named {label_column!r}",
+            got=list_columns(frame),
+            allowed="a table with such a column",
+            remedy="Name the column that holds the labels.",
+        )
+    labels = texts_of(frame[label_column])
+    labelled = [place for place, label in enumerate(labels) if label]
+    if not labelled:
+        raise InvalidSource(
+            f"no row of {shown(source)} has a label", got="empty cells", allowed="labels"
+        )
+    rows = frame.drop(columns=label_column).iloc[labelled]
+    found, kept = _items_of(rows, source, content_column, modality)
+    missing = len(labels) - len(labelled)
+    notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
+    return LabelledItems(
+        items=found.items,
+        names=found.names,
+        labels=tuple(labels[labelled[place]] for place in kept),
+        modality=found.modality,
+        ignored=(*notes, *found.ignored),
+        content_column=found.content_column,
+    )
+
+
+def read_rows(
+    source: Path,
+    label_column: str,
+    column: str | None,
+    modality: Modality | None,
+    like: LabelledItems | None,
+) -> Items:
+    """Read a table, a column of labels apart; features become what they are in `like`."""
+    frame = read_table(source)
+    frame = frame.drop(columns=[label_column] if label_column in frame else [])
+    # Another table may call its only column by another name.
+    column = column if column in frame or len(frame.columns) > 1 else None
+    return _items_of(frame, source, column, modality, like)[0]
+
+
+def _items_of(
+    frame: Any,  # noqa: ANN401 - a DataFrame
+    source: Path,
+    column: str | None,
+    modality: Modality | None,
+    like: LabelledItems | None = None,
+) -> tuple[Items, list[int]]:
+    """Turn the rows of a table into items; return also the places of the rows that are items."""
+    content = choose_content(frame, source.parent, column=column, modality=modality)
+    rows = [f"row {place + 1}" for place in frame.index]
+    if content.column is None:
+        features, notes = as_features(frame, like.items if like else None)
+        unused = [name for name in frame if name not in features]
+        items = Items(
+            items=features,
+            names=tuple(rows),
+            modality=Modality.TABLE,
+            ignored=(*notes, *_unused(unused)),
+        )
+        return items, list(range(len(rows)))
+    cells = texts_of(frame[content.column])
+    kept = [place for place, cell in enumerate(cells) if _is_item(cell, content)]
+    passed = len(cells) - len(kept)
+    notes = [f"{numbered(passed, 'row')} without {content.modality} content"] if passed else []
+    chosen = [cells[place] for place in kept]
+    unused = [name for name in frame if name != content.column]
+    items = Items(
+        items=tuple(source.parent / cell for cell in chosen)
+        if content.are_files
+        else tuple(chosen),
+        names=tuple(shown(cell) if content.are_files else excerpt(cell) for cell in chosen),
+        modality=content.modality,
+        ignored=(*notes, *_unused(unused)),
+        content_column=content.column,
+    )
+    return items, kept
+
+
+def _is_item(cell: str, content: Content) -> bool:
+    return bool(cell) and (not content.are_files or modality_of(Path(cell)) is content.modality)
+
+
+def _unused(columns: list[str]) -> list[str]:
+    if not columns:
+        return []
+    return [f"{numbered(len(columns), 'column')} ({', '.join(map(str, columns[:5]))})"]

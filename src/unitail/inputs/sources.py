@@ -1,0 +1,153 @@
+"""What users have: folders and tables, labelled or not, to items for an encoder.
+
+Labelled examples are a folder with a subfolder for each class, or a table with a column of labels.
+What the items are is recognised from the files' suffixes or the table's columns; where that leaves
+a doubt, `InvalidSource` asks.
+"""
+
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource
+from unitail.extras import optional
+from unitail.inputs.folders import read_class_folders, read_folder
+from unitail.inputs.items import Items as Items
+from unitail.inputs.items import LabelledItems as LabelledItems
+from unitail.inputs.items import excerpt, numbered, shown
+from unitail.inputs.rows import read_labelled_rows, read_rows
+from unitail.inputs.suffixes import TABLES, is_table, known_suffixes, modality_of
+from unitail.inputs.tables import decode
+
+STDIN = Path("-")
+"""Stands for the lines of standard input, a text each."""
+
+
+def read_labelled(
+    source: Path,
+    *,
+    label_column: str = "label",
+    content_column: str | None = None,
+    modality: Modality | None = None,
+) -> LabelledItems:
+    """Read the examples of at least two classes from a folder or a table.
+
+    A folder has a subfolder for each class; a table has a column of labels, and a column of paths
+    (relative to the table), one of texts, or columns of features. Rows without a label and files
+    of other kinds are passed over and told. `modality` and `content_column` decide where the
+    source leaves a doubt.
+    """
+    if source.is_dir():
+        found = read_class_folders(source, modality)
+    elif is_table(source):
+        found = read_labelled_rows(source, label_column, content_column, modality)
+    else:
+        raise InvalidSource(
+            f"{shown(source)} does not hold labelled examples",
+            got="another file" if source.exists() else "no such file or folder",
+            allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
+        )
+    if len(found.classes) < 2:
+        raise InvalidSource(
+            f"{shown(source)} holds one class only",
+            got=repr(found.classes[0]),
+            allowed="two classes or more",
+            remedy="Add examples of another class.",
+        )
+    return found
+
+
+def read_unlabelled(
+    sources: Sequence[Path],
+    *,
+    label_column: str = "label",
+    content_column: str | None = None,
+    modality: Modality | None = None,
+    like: LabelledItems | None = None,
+) -> Items:
+    """Read items from folders (with their subfolders), files, tables, and "-", lines of text.
+
+    With `like`, the labelled examples that they are compared with, the items are read as those
+    were: the modality, the column of content where a table has it, the columns of features.
+    A column of labels is passed over.
+    """
+    modality = modality or (like.modality if like else None)
+    parts = []
+    for source in sources:
+        if source == STDIN:
+            parts.append(_read_lines(sys.stdin.buffer.read(), modality))
+        elif source.is_dir():
+            parts.append(read_folder(source, modality))
+        elif is_table(source):
+            column = content_column or (like.content_column if like else None)
+            parts.append(read_rows(source, label_column, column, modality, like))
+        else:
+            parts.append(_read_file(source, modality))
+    return _joined(sources, parts)
+
+
+def _read_lines(content: bytes, modality: Modality | None) -> Items:
+    """Take each line as a text."""
+    if modality not in (None, Modality.TEXT):
+        raise InvalidSource(
+            "lines of standard input are texts", got=f"'-' for {modality} items", allowed="texts"
+        )
+    lines = [line.strip() for line in decode(content, "standard input").splitlines()]
+    texts = tuple(line for line in lines if line)
+    if not texts:
+        raise InvalidSource("standard input is empty", got="no text", allowed="a text in each line")
+    empty = len(lines) - len(texts)
+    notes = (f"{numbered(empty, 'empty line')}",) if empty else ()
+    names = tuple(map(excerpt, texts))
+    return Items(items=texts, names=names, modality=Modality.TEXT, ignored=notes)
+
+
+def _read_file(source: Path, modality: Modality | None) -> Items:
+    """Take a file that was named as one item; with a modality given, whatever its suffix."""
+    kind = modality or modality_of(source)
+    if kind in (None, Modality.TABLE) or not source.is_file():
+        raise InvalidSource(
+            f"{shown(source)} cannot be an item",
+            got="another kind of file" if source.exists() else "no such file or folder",
+            allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
+            remedy="Name another file, or choose the modality.",
+        )
+    return Items(items=(source,), names=(shown(source),), modality=kind)
+
+
+def _joined(sources: Sequence[Path], parts: Sequence[Items]) -> Items:
+    """Put the items of several sources in a row, in the order of the sources."""
+    kinds = sorted({part.modality for part in parts})
+    if len(kinds) != 1:
+        raise InvalidSource(
+            "the sources hold items of several kinds" if kinds else "there is no source",
+            got=", ".join(kinds) or "none",
+            allowed="items of one kind",
+            remedy="Ask for each kind by itself.",
+        )
+    if len(parts) == 1:
+        return parts[0]
+    if kinds[0] is Modality.TABLE:
+        pandas = optional("pandas", extra="encoders")
+        items: Any = pandas.concat([part.items for part in parts], ignore_index=True)
+    else:
+        items = tuple(chain.from_iterable(part.items for part in parts))
+    return Items(
+        items=items,
+        names=tuple(chain.from_iterable(map(_full_names, sources, parts))),
+        modality=kinds[0],
+        ignored=tuple(chain.from_iterable(part.ignored for part in parts)),
+        content_column=parts[0].content_column,
+    )
+
+
+def _full_names(source: Path, part: Items) -> tuple[str, ...]:
+    """Put the source before names that are relative to it."""
+    if source.is_dir():
+        return tuple(f"{shown(source)}/{name}" for name in part.names)
+    if part.modality is Modality.TABLE:
+        return tuple(f"{shown(source)} {name}" for name in part.names)
+    return part.names

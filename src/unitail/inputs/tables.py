@@ -1,0 +1,171 @@
+"""Files of rows and columns, read without guessing more than the delimiter."""
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from unitail.errors import InvalidSource
+from unitail.extras import optional
+from unitail.inputs.items import shown
+
+DELIMITERS = ",;\t|"
+"""Those tried, the earlier first where they give as many columns."""
+SHOWN_COLUMNS = 20
+NESTED = (list, dict, bytes)
+_NAMELESS = re.compile(r"|__index_level_\d+__")
+"""What CSV and Parquet files call row numbers that pandas wrote."""
+
+
+def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return a frame with named, distinct columns and at least one row.
+
+    Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
+    `source_columns.as_features` finds numbers and missing values. Nameless columns, which are row
+    numbers that a program wrote, are left out.
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        frame = _read_parquet(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        frame = _read_json_lines(path)
+    else:
+        frame = _read_delimited(path, "\t" if suffix == ".tsv" else None)
+    return _checked(frame, path)
+
+
+def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
+    """Name the columns, for messages."""
+    names = [repr(name) for name in frame.columns]
+    more = f" and {len(names) - SHOWN_COLUMNS} more" if len(names) > SHOWN_COLUMNS else ""
+    return ", ".join(names[:SHOWN_COLUMNS]) + more
+
+
+def decode(content: bytes, where: str) -> str:
+    """Decode UTF-8, or UTF-16 with its mark, as spreadsheets write it."""
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if marked else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidSource(
+            f"{where} is not text in UTF-8",
+            got=f"byte {content[error.start]:#04x} at place {error.start:,}",
+            allowed="UTF-8, or UTF-16 with a byte order mark",
+            remedy="Save it again as UTF-8.",
+        ) from error
+
+
+def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
+    text = decode(_bytes(path), shown(path))
+    delimiter = delimiter or _delimiter(text)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    cells: list[list[str]] = []
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        for row in rows:
+            if row and len(row) != len(header):
+                raise csv.Error(f"{len(row)} cells under a header of {len(header)}")
+            cells += [row] if row else []
+    except csv.Error as error:
+        raise InvalidSource(
+            f"{shown(path)} is not a table, line {rows.line_num}",
+            got=str(error),
+            allowed="as many cells in each line as the header has, and quotes round cells that"
+            f" hold the delimiter {delimiter!r}",
+            remedy="Correct the line.",
+        ) from error
+    columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in header]
+    return _frame(header, columns)
+
+
+def _delimiter(text: str) -> str:
+    """Choose the delimiter that gives the header most columns."""
+    line = text.lstrip("\r\n").split("\n", 1)[0]
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter))))
+
+
+def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
+    rows = []
+    for number, line in enumerate(decode(_bytes(path), shown(path)).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise _bad_line(path, number, str(error)) from error
+        if not isinstance(row, dict):
+            raise _bad_line(path, number, type(row).__name__)
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _frame(names, [[row.get(name) for row in rows] for name in names])
+
+
+def _bad_line(path: Path, number: int, got: str) -> InvalidSource:
+    return InvalidSource(
+        f"{shown(path)} is not a table, line {number}",
+        got=got,
+        allowed="one JSON object in each line",
+        remedy="Correct the line.",
+    )
+
+
+def _read_parquet(path: Path) -> Any:  # noqa: ANN401
+    parquet = optional("pyarrow.parquet", extra="encoders")
+    pyarrow = optional("pyarrow", extra="encoders")
+    try:
+        table = parquet.ParquetFile(io.BytesIO(_bytes(path))).read()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InvalidSource(
+            f"{shown(path)} is not a Parquet file",
+            got=str(error).split("\n")[0],
+            allowed="a whole Parquet file",
+        ) from error
+    return _frame(table.column_names, [column.to_pylist() for column in table.columns])
+
+
+def _frame(names: Iterable[str], columns: list[list[Any]]) -> Any:  # noqa: ANN401
+    """Make a frame of objects; names may still be equal."""
+    pandas = optional("pandas", extra="encoders")
+    frame = pandas.DataFrame(dict(enumerate(columns)), dtype=object)
+    frame.columns = list(names)
+    return frame
+
+
+def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
+    frame = frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
+    repeated = [name for name, number in Counter(frame.columns).items() if number > 1]
+    if repeated:
+        raise InvalidSource(
+            f"{shown(path)} has several columns of one name",
+            got=", ".join(map(repr, repeated)),
+            allowed="distinct names",
+            remedy="Rename or remove them.",
+        )
+    if frame.empty:
+        raise InvalidSource(
+            f"{shown(path)} holds no rows", got="an empty table", allowed="a header line and rows"
+        )
+    nested = [name for name in frame if any(isinstance(cell, NESTED) for cell in frame[name])]
+    if nested:
+        raise InvalidSource(
+            f"{shown(path)} has columns whose cells hold several values or bytes",
+            got=", ".join(map(repr, nested)),
+            allowed="a text or number in each cell",
+            remedy="Spread or remove them; keep images and sounds as files and name their paths.",
+        )
+    return frame
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidSource(
+            f"{shown(path)} cannot be read", got=str(error.strerror), allowed="a file"
+        ) from error

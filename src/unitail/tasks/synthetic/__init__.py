@@ -1,0 +1,1 @@
+"""Tasks drawn from known laws."""

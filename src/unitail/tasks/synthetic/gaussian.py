@@ -1,0 +1,189 @@
+"""Gaussian classification tasks, whose Bayes risk is known."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from unitail.configuration import require
+from unitail.framework.episode import Episode
+from unitail.framework.statistics import MeanInterval
+from unitail.framework.task import Loss, zero_one_loss
+from unitail.randomness import stream
+from unitail.tasks.assemble import check_counts, split_rows
+from unitail.tasks.query_shares import draw_classes
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges
+from unitail.tasks.synthetic.laws import Draws, check_range, check_sizes, episodes_of, pick
+
+BAYES_SAMPLES = 200_000
+"""The rows that estimate a Bayes risk."""
+BAYES_CHUNK = 10_000
+"""The rows of it that are drawn at once."""
+REFERENCE_WIDTH = 8
+"""The feature width at which `GaussianTasks` adds noise of the size of the scale itself."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GaussianTask:
+    """K equally probable classes, p(x | y) = N(means[y], diag(scale²))."""
+
+    means: Tensor
+    """The class means, (K, d_T)."""
+    scale: Tensor
+    """The standard deviation of each coordinate, shared by the classes, (d_T,)."""
+    name: str = "gaussian"
+    """What reports call this task."""
+    loss: Loss = zero_one_loss
+    """The loss that risks are measured in."""
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.means.shape)
+        fine = len(shape) == 2 and shape[0] >= 2 and shape[1] >= 1
+        require(fine, "means", got=shape, allowed="a shape (K, d_T) with K of 2 or more")
+        fine = self.scale.shape == shape[1:]
+        require(fine, "scale", got=tuple(self.scale.shape), allowed=f"the shape {shape[1:]}")
+        fine = bool((self.scale > 0).all() and self.scale.isfinite().all())
+        require(fine, "scale", got=self.scale.tolist(), allowed="finite numbers above 0")
+        fine = bool(self.means.isfinite().all())
+        require(fine, "means", got="NaN or infinite values", allowed="finite numbers")
+
+    @property
+    def feature_dim(self) -> int:
+        """d_T."""
+        return self.means.shape[1]
+
+    @property
+    def ways(self) -> int:
+        """K."""
+        return self.means.shape[0]
+
+    @property
+    def bayes_risk(self) -> float:
+        """R*, by Monte Carlo; its error is in `bayes_risk_interval`."""
+        return self.bayes_risk_interval.mean
+
+    @cached_property
+    def bayes_risk_interval(self) -> MeanInterval:
+        """R* with the interval of its Monte-Carlo estimate.
+
+        For the 0-1 loss the mean of 1 - max_y p(y | x), which varies less than the loss itself; for
+        other losses the mean loss of the posterior, which is the least where the loss is proper.
+        """
+        generator = stream(0, "bayes risk")
+        chunks = [self._bayes_losses(generator) for _ in range(BAYES_SAMPLES // BAYES_CHUNK)]
+        return MeanInterval.of(torch.cat(chunks).numpy())
+
+    def _bayes_losses(self, generator: torch.Generator) -> Tensor:
+        """Draw the contributions of about BAYES_CHUNK rows to the Bayes risk."""
+        count = math.ceil(BAYES_CHUNK / self.ways)
+        query = split_rows(self._rows(1, 1 + count, generator), 1).query
+        answers = self.log_posterior(query.features)
+        if self.loss is zero_one_loss:
+            return 1 - answers.max(dim=-1).values.exp().flatten()
+        assert query.class_indices is not None
+        return self.loss(answers, query.class_indices).flatten()
+
+    def log_posterior(self, features: Tensor) -> Tensor:
+        """Answer with log p(y | x), the Bayes hypothesis: (..., d_T) -> (..., K).
+
+        The part of log p(x | y) that is quadratic in x is the same for all classes. What remains
+        is linear, and centred first so that it does not cancel badly.
+        """
+        means, scale = self.means.to(features.device), self.scale.to(features.device)
+        centre = means.mean(dim=0)
+        centroids = (means - centre) / scale  # (K, d_T)
+        scores = (features - centre) / scale @ centroids.T - centroids.square().sum(dim=1) / 2
+        return scores.log_softmax(dim=-1)
+
+    def sample(
+        self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        """Draw N-shot instances, on the device of the generator."""
+        check_counts(episodes=episodes, shots=shots, queries=queries)
+        return split_rows(self._rows(episodes, shots + queries, generator), shots)
+
+    def _rows(self, episodes: int, count: int, generator: torch.Generator) -> Tensor:
+        """Draw `count` rows of each class for each episode, (B, K, count, d_T)."""
+        means, scale = self.means.to(generator.device), self.scale.to(generator.device)
+        return _noisy_rows(
+            means.expand(episodes, -1, -1), scale.expand(episodes, -1), count, generator
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianTasks:
+    """nu: Gaussian tasks of several feature widths, coordinate scales and difficulties."""
+
+    feature_dims: tuple[int, ...] = (8, 16, 32, 64)
+    """The feature widths d_T; one is drawn for each batch."""
+    separation: tuple[float, float] = (0.5, 3.0)
+    """The least and the greatest spread of the class means in units of the scale, log-uniform."""
+    scale_spread: float = 0.7
+    """The standard deviation of the logarithm of a coordinate's scale."""
+
+    def __post_init__(self) -> None:
+        check_sizes(feature_dims=self.feature_dims)
+        check_range("separation", self.separation)
+        fine = 0 <= self.scale_spread < math.inf
+        require(fine, "scale_spread", got=self.scale_spread, allowed="0 or more")
+
+    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+        """Draw the width and the shape of a batch."""
+        return ranges.draw_plan(
+            generator,
+            shots=ranges.draw_shots(generator),
+            source="gaussian",
+            feature_dim=pick(self.feature_dims, generator),
+        )
+
+    def sample(
+        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
+    ) -> Episode:
+        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
+        means, scale = self._draw_tasks(plan.episodes, plan.ways, plan.feature_dim, generator)
+        classes = draw_classes(plan, generator)  # (B, n + m)
+        noise = torch.randn(
+            *classes.shape, plan.feature_dim, generator=generator, device=generator.device
+        )
+        index = classes.unsqueeze(2).expand_as(noise)
+        features = means.gather(1, index) + noise * scale.unsqueeze(1)  # (B, n + m, d_T)
+        return episodes_of(plan, features, classes, part)
+
+    def instances(
+        self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
+    ) -> Episode:
+        """Draw an instance of each of `episodes` fresh tasks, on the device of the generator."""
+        ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=queries)
+        return self.sample(self.plan(ranges, generator), generator)
+
+    def task(
+        self, *, ways: int, generator: torch.Generator, name: str = "gaussian"
+    ) -> GaussianTask:
+        """Draw one task, of which many instances can be drawn."""
+        means, scale = self._draw_tasks(1, ways, pick(self.feature_dims, generator), generator)
+        return GaussianTask(means=means[0], scale=scale[0], name=name)
+
+    def _draw_tasks(
+        self, episodes: int, ways: int, width: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Draw class means (B, K, d_T) and noise scales (B, d_T)."""
+        device = generator.device
+        separation = Draws(episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
+        spread = torch.randn(episodes, 1, width, generator=generator, device=device)
+        scale = (self.scale_spread * spread).exp()  # (B, 1, d_T)
+        means = torch.randn(episodes, ways, width, generator=generator, device=device)
+        # The squared distance of two means grows as d_T, its error from few shots as noise² √d_T.
+        # Noise that grows as d_T^(1/4) balances them, or wide tasks would all be trivial.
+        noise = (width / REFERENCE_WIDTH) ** 0.25
+        return means * separation * scale, scale.squeeze(1) * noise
+
+
+def _noisy_rows(means: Tensor, scale: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """Draw `count` rows around each mean (B, K, d_T) with scales (B, d_T): (B, K, count, d_T)."""
+    episodes, ways, width = means.shape
+    noise = torch.randn(
+        episodes, ways, count, width, generator=generator, device=means.device, dtype=means.dtype
+    )
+    return means.unsqueeze(2) + noise * scale[:, None, None]

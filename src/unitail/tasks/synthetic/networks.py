@@ -1,0 +1,136 @@
+"""Synthetic tasks whose classes are curved: Gaussian clusters seen through a random network."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from unitail.configuration import require
+from unitail.framework.episode import Episode
+from unitail.tasks.query_shares import draw_classes
+from unitail.tasks.shapes import BatchPlan, EpisodeRanges, draw_between
+from unitail.tasks.synthetic.laws import Draws, check_range, check_sizes, episodes_of, pick
+
+REFERENCE_WIDTH = 8
+"""The latent width at which the noise around a prototype has the size 1."""
+
+
+class Activation(StrEnum):
+    """What a hidden layer does to each coordinate."""
+
+    TANH = "tanh"
+    RELU = "relu"
+    SINE = "sine"
+
+
+FUNCTIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    Activation.TANH: torch.tanh,
+    Activation.RELU: torch.relu,
+    Activation.SINE: torch.sin,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The random networks of one batch."""
+
+    latent_dim: int
+    """Width of the space in which classes are clusters."""
+    hidden_dim: int
+    """Width of each hidden layer."""
+    depth: int
+    """Number of hidden layers."""
+    activation: Activation
+    """The function between the layers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomNetworkTasks:
+    """nu: x = W z_depth + b, z_i = f(W_i z_{i-1} + b_i), z_0 ~ N(prototype of the class, noise²).
+
+    Every episode has its own prototypes and weights, every batch its own architecture. A class is
+    a curved piece of a low-dimensional surface, and features are correlated and of low rank, as
+    those of encoders are and those of `GaussianTasks` are not.
+    """
+
+    feature_dims: tuple[int, ...] = (32, 64, 128, 256)
+    """The feature widths d_T; one is drawn for each batch."""
+    latent_dims: tuple[int, ...] = (4, 8, 16)
+    """The widths of the space in which classes are clusters; one is drawn for each batch."""
+    hidden_dims: tuple[int, ...] = (32, 64)
+    """The widths of hidden layers; one is drawn for each batch."""
+    depths: tuple[int, ...] = (1, 2, 3)
+    """The numbers of hidden layers; one is drawn for each batch."""
+    activations: tuple[Activation, ...] = tuple(Activation)
+    """The functions between layers; one is drawn for each batch."""
+    separation: tuple[float, float] = (0.5, 3.0)
+    """The least and the greatest spread of the prototypes in units of the noise, log-uniform."""
+    gain: float = 1.5
+    """The standard deviation of a layer's sums for inputs of size 1; curvature grows with it."""
+
+    def __post_init__(self) -> None:
+        check_sizes(feature_dims=self.feature_dims, latent_dims=self.latent_dims)
+        check_sizes(hidden_dims=self.hidden_dims, depths=self.depths)
+        require(bool(self.activations), "activations", got="none", allowed="one or more")
+        check_range("separation", self.separation)
+        require(0 < self.gain < math.inf, "gain", got=self.gain, allowed="a number above 0")
+
+    @cached_property
+    def architectures(self) -> tuple[Architecture, ...]:
+        """All architectures; a plan's `group` is the number of one of them."""
+        choices = product(self.latent_dims, self.hidden_dims, self.depths, self.activations)
+        return tuple(
+            Architecture(latent_dim=latent, hidden_dim=hidden, depth=depth, activation=activation)
+            for latent, hidden, depth, activation in choices
+        )
+
+    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+        """Draw the width, the architecture and the shape of a batch."""
+        return ranges.draw_plan(
+            generator,
+            shots=ranges.draw_shots(generator),
+            source="random network",
+            group=draw_between((0, len(self.architectures) - 1), generator),
+            feature_dim=pick(self.feature_dims, generator),
+        )
+
+    def sample(
+        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
+    ) -> Episode:
+        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
+        architecture = self.architectures[plan.group]
+        classes = draw_classes(plan, generator)  # (B, n + m)
+        states = self._draw_latent(plan, classes, architecture.latent_dim, generator)
+        for _ in range(architecture.depth):
+            sums = self._random_layer(states, architecture.hidden_dim, generator)
+            states = FUNCTIONS[architecture.activation](sums)  # (B, n + m, hidden)
+        features = self._random_layer(states, plan.feature_dim, generator)  # (B, n + m, d_T)
+        return episodes_of(plan, features, classes, part)
+
+    def _draw_latent(
+        self, plan: BatchPlan, classes: Tensor, width: int, generator: torch.Generator
+    ) -> Tensor:
+        """Draw points around the prototypes of the classes, of size 1: (B, n + m, latent)."""
+        device = generator.device
+        separation = Draws(plan.episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
+        prototypes = torch.randn(
+            plan.episodes, plan.ways, width, generator=generator, device=device
+        )
+        noise = torch.randn(*classes.shape, width, generator=generator, device=device)
+        size: float = (width / REFERENCE_WIDTH) ** 0.25  # as in `GaussianTasks`: wide is not easy
+        index = classes.unsqueeze(2).expand_as(noise)
+        points = prototypes.gather(1, index) * separation + noise * size
+        return points / (separation.square() + size**2).sqrt()
+
+    def _random_layer(self, states: Tensor, width: int, generator: torch.Generator) -> Tensor:
+        """Apply a random affine map to each episode's states (B, T, in): (B, T, width)."""
+        episodes, _, inputs = states.shape
+        device = generator.device
+        weights = torch.randn(episodes, inputs, width, generator=generator, device=device)
+        bias = torch.randn(episodes, 1, width, generator=generator, device=device)
+        return torch.baddbmm(bias, states, weights * (self.gain / math.sqrt(inputs)))

@@ -1,0 +1,1 @@
+"""How accuracy grows with the labels of a user's own data."""

@@ -1,0 +1,213 @@
+"""The learning curve on a user's own labelled rows: what more examples would bring."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unitail.errors import CannotSolve
+from unitail.estimator.reduction import Rows
+from unitail.evaluation.metrics import check_log_probabilities
+from unitail.framework.episode import Episode, Query, Support
+from unitail.framework.learner import Inference, reseeded
+from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast
+from unitail.workflows.learning_curve.splits import (
+    Splits,
+    check_rows,
+    leave_out_splits,
+    random_splits,
+    shot_series,
+)
+
+SPLITS = 200
+"""The splits of each size."""
+PAIRS_AT_ONCE = 2**20
+"""Pairs of rows of all episodes that a learner relates at once."""
+STATES_AT_ONCE = 2**17
+"""The same for rows times classes."""
+
+Answers = NDArray[np.int64]
+OnProgress = Callable[[int, int], None]
+"""Told how many of how many splits all learners have answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """All splits of one size, what was asked in them, and each learner's answers."""
+
+    rows: Rows
+    splits: Sequence[Splits]
+    shots: int | None
+    """N; None where all rows but one of each class are the support."""
+    answers: dict[str, Answers] = field(default_factory=dict)
+    """The classes that each learner chose, (T,)."""
+
+    @property
+    def count(self) -> int:
+        """How many splits there are."""
+        return sum(part.count for part in self.splits)
+
+    @property
+    def shots_on_average(self) -> float:
+        """The rows of the support over the classes; below N where classes are too small."""
+        return float(self.splits[0].support.shape[1]) / self.rows.ways
+
+    @property
+    def share(self) -> float:
+        """The share of its rows that a class gives to the support, on average."""
+        given = np.bincount(self.rows.class_indices[self.splits[0].support[0]])
+        return float((given / self.rows.shots).mean())
+
+    @cached_property
+    def asked(self) -> NDArray[np.int64]:
+        """The row of each question, (T,)."""
+        return np.concatenate([part.query.ravel() for part in self.splits])
+
+    def right(self, name: str) -> Marks:
+        """Mark a learner's answers."""
+        value = self.answers[name] == self.rows.class_indices[self.asked]
+        sizes = [part.query.shape[1] for part in self.splits for _ in range(part.count)]
+        split = np.repeat(np.arange(self.count), sizes)
+        return Marks(split, self.asked, value.astype(np.float64), self.rows.class_indices)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnCurve:
+    """Accuracy against shots, by leaving rows out; the last level is leave-one-out."""
+
+    rows: Rows
+    learners: tuple[str, ...]
+    levels: tuple[Level, ...]
+    failures: Mapping[str, str]
+    """Why a learner could not go on."""
+
+    def accuracy(self, name: str) -> dict[int, Estimate]:
+        """Give the accuracy at each level that the learner answered, by the level's place."""
+        return {place: each.accuracy() for place, each in self._moments(name).items()}
+
+    def spread(self, name: str) -> dict[int, float]:
+        """Give the standard deviation of accuracy from one support to another."""
+        found = self._moments(name).items()
+        return {place: each.support_variance**0.5 for place, each in found}
+
+    def lead(self, name: str, over: str) -> dict[int, Estimate]:
+        """Give how much more accurate a learner is than another on the same questions."""
+        found = self._moments(name, over).items()
+        return {place: each.difference() for place, each in found}
+
+    def forecast(self, name: str) -> Estimate:
+        """Guess the accuracy with twice the examples."""
+        found = self.accuracy(name)
+        shots = [self.levels[place].shots_on_average for place in found]
+        return forecast(shots, list(found.values()), 2 * shots[-1])
+
+    def _moments(self, name: str, over: str | None = None) -> dict[int, Moments]:
+        """Sum up the marks, or their differences; see `own_interval` for what is carried over."""
+        found: dict[int, Moments] = {}
+        carried = None
+        for place, level in enumerate(self.levels):
+            if name in level.answers and (over is None or over in level.answers):
+                marks = level.right(name)
+                if over is not None:
+                    marks = replace(marks, value=marks.value - level.right(over).value)
+                found[place] = Moments.of(marks, level.share, carried)
+                carried = found[place].support_variance
+        return found
+
+    def confusions(self, name: str) -> list[tuple[int, int, int]]:
+        """Count wrong answers of leave-one-out: (true class, answer, count), most often first."""
+        last = self.levels[-1]
+        if name not in last.answers:
+            return []
+        counts = np.zeros((self.rows.ways, self.rows.ways), dtype=np.int64)
+        np.add.at(counts, (self.rows.class_indices[last.asked], last.answers[name]), 1)
+        np.fill_diagonal(counts, 0)
+        pairs = np.argwhere(counts)
+        order = np.argsort(-counts[tuple(pairs.T)], kind="stable")
+        return [(int(true), int(said), int(counts[true, said])) for true, said in pairs[order]]
+
+
+def own_curve(
+    rows: Rows,
+    learners: Mapping[str, Inference],
+    *,
+    splits: int = SPLITS,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+    on_progress: OnProgress | None = None,
+) -> OwnCurve:
+    """Let all learners answer the same random splits of the rows, and leave-one-out.
+
+    A learner that says it cannot solve such tasks does not keep the others from it.
+    """
+    check_rows(rows)
+    levels = [
+        Level(rows, [random_splits(rows, shots, splits, seed)], shots)
+        for shots in shot_series(rows)
+    ]
+    levels.append(Level(rows, leave_out_splits(rows), None))
+    panel = _Panel(learners, torch.from_numpy(rows.features).to(device))
+    done, total = 0, sum(level.count for level in levels)
+    for level in levels:
+        for count in panel.ask(level):
+            done += count
+            if on_progress is not None:
+                on_progress(done, total)
+    return OwnCurve(rows, tuple(learners), tuple(levels), panel.failures)
+
+
+@dataclass(frozen=True, eq=False)
+class _Panel:
+    """The learners that are asked, on the device where they are."""
+
+    learners: Mapping[str, Inference]
+    features: torch.Tensor
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, level: Level) -> Iterator[int]:
+        """Let all answer a level, batch by batch; give the number of splits of each batch."""
+        found: dict[str, list[Answers]] = {name: [] for name in self.learners}
+        for turn, part in enumerate(_batches(level.splits, level.rows.ways)):
+            episode = _episode(self.features, level.rows, part)
+            for name in [name for name in found if name not in self.failures]:
+                try:
+                    found[name].append(_ask(name, reseeded(self.learners[name], turn), episode))
+                except CannotSolve as error:
+                    self.failures[name] = str(error)
+            yield part.count
+        whole = {name: parts for name, parts in found.items() if name not in self.failures}
+        level.answers.update({name: np.concatenate(parts) for name, parts in whole.items()})
+
+
+def _batches(groups: Iterable[Splits], ways: int) -> Iterator[Splits]:
+    """Put as many splits together as fit into bounded memory."""
+    for splits in groups:
+        tokens = splits.support.shape[1] + splits.query.shape[1]
+        most = min(PAIRS_AT_ONCE // tokens**2, STATES_AT_ONCE // (tokens * ways))
+        yield from splits.parts(max(1, most))
+
+
+def _episode(features: torch.Tensor, rows: Rows, splits: Splits) -> Episode:
+    """Gather the rows of some splits, each an episode of its own."""
+    support, query = (torch.from_numpy(each) for each in (splits.support, splits.query))
+    classes = torch.from_numpy(rows.class_indices)
+    return Episode(
+        support=Support(
+            features=features[support.to(features.device)],
+            class_indices=classes[support].to(features.device),
+            ways=rows.ways,
+        ),
+        query=Query(features=features[query.to(features.device)], class_indices=classes[query]),
+    )
+
+
+def _ask(name: str, learner: Inference, episode: Episode) -> Answers:
+    """Return the classes that a learner chooses, (T,)."""
+    answers = learner.infer(episode.support, episode.query.features).detach().float().cpu()
+    shape = (*episode.query.features.shape[:2], episode.ways)
+    check_log_probabilities(answers, shape, name)
+    chosen: Answers = answers.argmax(dim=-1).flatten().numpy()
+    return chosen

@@ -1,0 +1,104 @@
+"""A user's labelled examples as rows of vectors to estimate from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.encoder import Modality
+from unitail.estimator.reduction import Rows
+from unitail.inputs.encode import OnProgress, Unread, encode_sources
+from unitail.inputs.items import numbered
+from unitail.inputs.sources import LabelledItems
+from unitail.workflows.learning_curve.splits import thinned
+
+TABLE_NOTE = (
+    "Scales and categories of columns are learned from all rows, those asked about among them:"
+    " the estimate is slightly too good"
+)
+SHOWN = 5
+"""The most classes that a note names."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OwnData:
+    """Vectors of the examples that could be read, each content once."""
+
+    rows: Rows
+    classes: tuple[str, ...]
+    """The names of the classes 0..K-1; one without a readable example is not among them."""
+    modality: Modality
+    encoder: str
+    unreadable: tuple[Unread, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What else the user should know, a phrase each."""
+
+
+def encode_own(
+    examples: LabelledItems,
+    *,
+    encoder: str | None = None,
+    device: str = "auto",
+    cache: FeatureCache | None = None,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> OwnData:
+    """Encode labelled examples once; without `encoder` by the modality's default.
+
+    Of files or texts of equal content in a class all but the first are left out: asked about one
+    and shown the other, any learner would be right. Of very many examples some are drawn by `seed`.
+    """
+    found = encode_sources(
+        {"support": examples},
+        encoder=encoder,
+        device=device,
+        cache=cache,
+        on_progress=on_progress,
+    )
+    [vectors] = found.parts
+    labels = np.array([examples.labels[place] for place in vectors.places], dtype=object)
+    is_table = examples.modality is Modality.TABLE
+    chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
+    notes = [*found.notes, *([TABLE_NOTE] if is_table else [])]
+    if len(chosen) < len(labels):
+        twice = numbered(len(labels) - len(chosen), "example")
+        notes.append(f"{twice} equal to another of the same class: left out")
+    return _own(
+        vectors.features[chosen],
+        labels[chosen],
+        seed,
+        modality=examples.modality,
+        encoder=found.encoder,
+        unreadable=found.unreadable,
+        notes=notes,
+    )
+
+
+def _first_of_each(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places of the first row of each label and vector, in order."""
+    seen: dict[tuple[str, bytes], int] = {}
+    for place, (label, row) in enumerate(zip(labels, features, strict=True)):
+        seen.setdefault((label, row.tobytes()), place)
+    return np.array(list(seen.values()), dtype=np.int64)
+
+
+def _own(
+    features: NDArray[np.float32],
+    labels: NDArray[Any],
+    seed: int,
+    *,
+    notes: list[str],
+    **facts: Any,  # noqa: ANN401 - the other fields
+) -> OwnData:
+    classes, indices = np.unique(labels, return_inverse=True)
+    rows = Rows(features, indices.astype(np.int64), len(classes))
+    kept = thinned(rows, seed)
+    if len(kept) < len(labels):
+        notes.append(f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate")
+    alone = classes[rows.shots == 1]
+    if len(alone):
+        names = f"{', '.join(alone[:SHOWN])}{', …' if len(alone) > SHOWN else ''}"
+        notes.append(f"Never asked about, with one example only: {names}")
+    return OwnData(rows=rows.take(kept), classes=tuple(classes), notes=tuple(notes), **facts)

@@ -1,0 +1,82 @@
+"""The learning curve on own data as a picture."""
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unitail.benchmark.report_extra import optional
+
+if TYPE_CHECKING:
+    from unitail.workflows.learning_curve.report import Line
+
+SIZE = (7.0, 4.4)
+"""Inches."""
+STYLES = ("o", "s", "D", "^")
+CLOSE = 1.12
+"""Of sizes that are closer than this only the larger is named."""
+APART = 1.03
+"""Learners are drawn a little apart, so that no interval hides another."""
+
+
+def draw_curve(numbers: "Sequence[Line]", title: str) -> bytes:
+    """Draw accuracy against examples of a class, as a PNG; forecasts are hollow and dashed."""
+    figures, canvas = optional("matplotlib.figure"), optional("matplotlib.backends.backend_agg")
+    figure = figures.Figure(figsize=SIZE, layout="constrained")
+    canvas.FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    learners = list(dict.fromkeys(line.learner for line in numbers))
+    for place, name in enumerate(learners):
+        own = [line for line in numbers if line.learner == name]
+        _draw(axes, own, place, len(learners))
+    _label(axes, numbers)
+    axes.set_title(f"{title}: accuracy on examples left out, 95 % intervals", fontsize=10)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()
+
+
+def _draw(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None:  # noqa: ANN401
+    """Draw what was measured of one learner, then its forecast."""
+    shift = APART ** (place - (learners - 1) / 2)
+    color, marker = f"C{place}", STYLES[place % len(STYLES)]
+    measured = [line for line in own if line.how != "forecast"]
+    style = {"color": color, "marker": marker, "ms": 5, "capsize": 2.5, "lw": 1.6, "elinewidth": 1}
+    axes.errorbar(**_points(measured, shift), **style, label=own[0].learner)
+    ahead = [line for line in own if line.how == "forecast"]
+    if ahead:
+        bridge = [measured[-1], *ahead]
+        points = _points(bridge, shift)
+        axes.plot(points["x"], points["y"], color=color, lw=1.2, ls=":")
+        axes.errorbar(**_points(ahead, shift), **{**style, "lw": 0}, mfc="white")
+
+
+def _points(own: "Sequence[Line]", shift: float) -> dict[str, Any]:
+    found = [line.accuracy for line in own]
+    return {
+        "x": [line.examples * shift for line in own],
+        "y": [100 * each.mean for each in found],
+        "yerr": [
+            [100 * (each.mean - each.low) for each in found],
+            [100 * (each.high - each.mean) for each in found],
+        ],
+    }
+
+
+def _label(axes: Any, numbers: "Sequence[Line]") -> None:  # noqa: ANN401
+    sizes = sorted({round(line.examples, 1) for line in numbers})
+    pairs = zip(sizes, [*sizes[1:], np.inf], strict=False)
+    ticks = [size for size, after in pairs if after > CLOSE * size]
+    axes.set_xscale("log")
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=8)
+    axes.minorticks_off()
+    axes.set_xlabel(
+        "labelled examples of a class (last but one: all but one of each; hollow: forecast)",
+        fontsize=9,
+    )
+    axes.set_ylabel("accuracy in %", fontsize=9)
+    axes.set_ylim(top=min(101, axes.get_ylim()[1]))
+    axes.grid(alpha=0.3)
+    if numbers:
+        axes.legend(fontsize=9, loc="lower right")

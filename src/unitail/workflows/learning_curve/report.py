@@ -1,0 +1,170 @@
+"""What a learning curve on own data says: in sentences, as a table, in files."""
+
+import csv
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unitail.benchmark.report_extra import optional
+from unitail.files import disk_errors, write_bytes, write_json, write_text
+from unitail.inputs.items import numbered
+from unitail.workflows.learning_curve.curve import Level, OwnCurve
+from unitail.workflows.learning_curve.data import OwnData
+from unitail.workflows.learning_curve.interval import Estimate
+from unitail.workflows.learning_curve.plot import draw_curve
+
+OURS = "unitail"
+"""The name of the learner that sentences are about."""
+USUAL_SHOTS = 5
+"""Sentences tell of the largest number of examples up to this."""
+MOST_CONFUSIONS = 5
+DIGITS = 4
+LOPSIDED = 0.5
+"""The shorter side of an interval over the longer one, below which ± would mislead."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of the curve: measured by random splits or leave-one-out, or a forecast."""
+
+    how: str
+    examples: float
+    """Of a class in the support, on average."""
+    splits: int
+    learner: str
+    accuracy: Estimate
+    spread: float | None
+    """The standard deviation from one support to another."""
+
+
+def lines(curve: OwnCurve) -> Iterator[Line]:
+    """List all numbers, level by level."""
+    for place, level in enumerate(curve.levels):
+        how = "leave-one-out" if level.shots is None else "random splits"
+        for name in [name for name in curve.learners if name in level.answers]:
+            found, spread = curve.accuracy(name)[place], curve.spread(name)[place]
+            yield Line(how, level.shots_on_average, level.count, name, found, spread)
+    for name in [name for name in curve.learners if name in curve.levels[-1].answers]:
+        twice = 2 * curve.levels[-1].shots_on_average
+        yield Line("forecast", twice, 0, name, curve.forecast(name), None)
+
+
+def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
+    """Say what matters: now, with all examples, with twice as many, and what is confused."""
+    if OURS in curve.failures:
+        return [f"{OURS} cannot solve this task: {curve.failures[OURS]}"]
+    few = max(
+        (place for place, level in enumerate(curve.levels) if (level.shots or 0) <= USUAL_SHOTS),
+        key=lambda place: curve.levels[place].shots or 0,
+    )
+    found, last, forecast = curve.accuracy(OURS), curve.levels[-1], curve.forecast(OURS)
+    everything = last.shots_on_average
+    return [
+        f"With {_examples(curve.levels[few])} a class you get about {percent(found[few])}.",
+        *_others(curve, few),
+        f"With all but one of each class ({everything:.3g} a class) it is about"
+        f" {percent(found[len(curve.levels) - 1])}.",
+        f"Twice as many ({2 * everything:.3g} a class) would give about {100 * forecast.mean:.0f} %"
+        f" ({100 * forecast.low:.0f} to {100 * forecast.high:.0f}).",
+        *_confusions(curve, data),
+    ]
+
+
+def percent(found: Estimate) -> str:
+    """Write an accuracy with its uncertainty, or its bounds if one is much farther away."""
+    sides = sorted((found.mean - found.low, found.high - found.mean))
+    if sides[0] < LOPSIDED * sides[1]:
+        return f"{100 * found.mean:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"
+    return f"{100 * found.mean:.0f} % ± {max(1, round(100 * found.half_width))}"
+
+
+def as_csv(curve: OwnCurve) -> str:
+    """Write a line for each number."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_HEADER)
+    writer.writerows(_cells(line).values() for line in lines(curve))
+    return file.getvalue()
+
+
+def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
+    """Return all that was found, for `json`."""
+    counts = dict(zip(data.classes, data.rows.shots.tolist(), strict=True))
+    return {
+        "modality": str(data.modality),
+        "encoder": data.encoder,
+        "examples": counts,
+        "sentences": sentences(curve, data),
+        "curve": [_cells(line) for line in lines(curve)],
+        "confusions": [
+            {"true": data.classes[true], "answer": data.classes[said], "count": count}
+            for true, said, count in curve.confusions(OURS)
+        ],
+        "cannot": dict(curve.failures),
+        "unreadable": [{"name": item.name, "reason": item.reason} for item in data.unreadable],
+        "notes": list(data.notes),
+    }
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure, before any work is done, that the files can be drawn and written."""
+    optional("matplotlib")
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"{folder} is closed to you")
+
+
+def write_curve(curve: OwnCurve, data: OwnData, folder: Path) -> None:
+    """Write curve.csv, curve.json and curve.png; each is whole or not there."""
+    picture = draw_curve(list(lines(curve)), f"{len(data.classes)} classes, {data.encoder}")
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "curve.csv", as_csv(curve))
+        write_json(folder / "curve.json", as_json(curve, data))
+        write_bytes(folder / "curve.png", picture)
+
+
+_HEADER = ("how", "examples", "splits", "learner", "accuracy", "low", "high", "spread")
+
+
+def _cells(line: Line) -> dict[str, Any]:
+    spread = None if line.spread is None else round(line.spread, DIGITS)
+    found = line.accuracy
+    numbers = [round(number, DIGITS) for number in (found.mean, found.low, found.high)]
+    cells = (line.how, round(line.examples, 2), line.splits, line.learner, *numbers, spread)
+    return dict(zip(_HEADER, cells, strict=True))
+
+
+def _others(curve: OwnCurve, place: int) -> Iterator[str]:
+    """Compare with each other learner on the same questions."""
+    level: Level = curve.levels[place]
+    for name in [name for name in level.answers if name != OURS]:
+        lead = curve.lead(OURS, name)[place]
+        points = f"{100 * lead.mean:+.1f} ± {100 * lead.half_width:.1f} points"
+        surely = lead.low > 0 or lead.high < 0
+        verdict = ("ahead" if lead.mean > 0 else "behind") if surely else "no sure difference"
+        accuracy = curve.accuracy(name)[place].mean
+        yield f"The same questions, {name}: {100 * accuracy:.0f} % ({OURS}: {verdict}, {points})."
+
+
+def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
+    found = curve.confusions(OURS)[:MOST_CONFUSIONS]
+    sizes = data.rows.shots
+    if found:
+        pairs = (
+            f"{data.classes[true]} taken for {data.classes[said]} ({count} of {sizes[true]})"
+            for true, said, count in found
+        )
+        yield f"Confused most: {', '.join(pairs)}."
+
+
+def _examples(level: Level) -> str:
+    """Count the examples of a class; small classes may give fewer."""
+    shots = level.shots or 1
+    if level.shots_on_average < shots:
+        return f"up to {shots} examples ({level.shots_on_average:.3g} on average)"
+    return numbered(shots, "example")

@@ -1,0 +1,143 @@
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unitail.benchmark.compare import (
+    compare,
+    compare_accuracies,
+    compare_groups,
+    paired_bootstrap,
+    read_rows,
+)
+from unitail.errors import UserError
+
+
+def _rows(
+    learner: str,
+    accuracies: Sequence[float],
+    *,
+    hashes: Sequence[int] | None = None,
+    data_set: str = "birds",
+    group: str = "images",
+    protocol: str = "5-way 1-shot",
+) -> pd.DataFrame:
+    count = len(accuracies)
+    return pd.DataFrame(
+        {
+            "learner": learner,
+            "encoder": "net",
+            "data_set": data_set,
+            "group": group,
+            "protocol": protocol,
+            "hash": np.arange(count, dtype=np.uint64) if hashes is None else hashes,
+            "accuracy": np.array(accuracies, np.float32),
+        }
+    )
+
+
+def test_a_hand_computed_case() -> None:
+    # Two differences, 0.2 and 0.4: a resample has mean 0.2, 0.3 or 0.4 with 1/4, 1/2, 1/4.
+    rows = pd.concat([_rows("a", [0.5, 0.9]), _rows("b", [0.3, 0.5])])
+    found = compare(rows, "a", "b")
+    assert found.difference == pytest.approx(0.3)
+    assert (found.low, found.high) == pytest.approx((0.2, 0.4))
+    assert (found.pairs, found.data_sets) == (2, ("net/birds",))
+    sentence = (
+        "a is better than b by 30.0 points (95 % interval 20.0 to 40.0;"
+        " 2 pairs of episodes on net/birds)"
+    )
+    assert str(found) == sentence
+    assert str(compare(rows, "b", "a")) == sentence
+
+
+def test_rows_are_paired_by_hash_whatever_their_order() -> None:
+    first = _rows("a", [0.5, 0.6, 0.7], hashes=[1, 2, 3])
+    second = _rows("b", [0.6, 0.4, 0.1], hashes=[3, 1, 9])
+    found = compare(pd.concat([first, second]), "a", "b")
+    assert found.pairs == 2
+    assert (found.low, found.high) == pytest.approx((0.1, 0.1))
+
+
+def test_data_sets_weigh_the_same_whatever_their_size() -> None:
+    parts = [
+        *(_rows("a", [1.0] * 10), _rows("b", [0.0] * 10)),
+        *(_rows("a", [0.5] * 90, data_set="cars"), _rows("b", [0.5] * 90, data_set="cars")),
+    ]
+    found = compare(pd.concat(parts), "a", "b")
+    assert found.difference == pytest.approx(0.5)
+    assert (found.low, found.high) == pytest.approx((0.5, 0.5))
+    assert str(found).endswith("100 pairs of episodes on 2 data sets)")
+
+
+def test_protocols_are_not_mixed_up() -> None:
+    parts = [
+        _rows(name, [value] * 4, protocol=protocol)
+        for protocol in ("5-way 1-shot", "5-way 5-shot")
+        for name, value in (("a", 0.75), ("b", 0.25))
+    ]
+    found = compare(pd.concat(parts), "a", "b")
+    assert found.pairs == 8
+    assert found.data_sets == ("net/birds, 5-way 1-shot", "net/birds, 5-way 5-shot")
+
+
+def test_no_difference_is_said_to_be_none() -> None:
+    found = compare_accuracies("a", "b", {"net/birds": np.array([0.1, -0.1, 0.1, -0.1])})
+    assert not found.shown
+    assert str(found).startswith("no difference can be shown: a minus b is 0.0 points (95 % inte")
+
+
+def test_each_group_and_all_of_them_are_compared() -> None:
+    parts = [
+        _rows(name, [value] * 3, data_set=data_set, group=group)
+        for data_set, group in (("birds", "images"), ("news", "text"))
+        for name, value in (("a", 0.75), ("b", 0.25))
+    ]
+    alone = _rows("a", [0.5], data_set="dogs", group="audio")
+    found = compare_groups(pd.concat([*parts, alone]), "a", "b")
+    assert list(found) == [f"5-way 1-shot, {group}" for group in ("images", "text", "all groups")]
+    assert found["5-way 1-shot, all groups"].pairs == 6
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    rows = pd.concat([_rows("a", [0.5, 0.6]), _rows("b", [0.3], hashes=[7])])
+    with pytest.raises(UserError, match="a and b have no episode in common: got 2 and 1 answered"):
+        compare(rows, "a", "b")
+    with pytest.raises(UserError, match="no episode in common"):
+        compare_groups(rows, "a", "b")
+    with pytest.raises(UserError, match="no answers of such a learner: got c; allowed: a, b"):
+        compare(rows, "a", "c")
+
+
+def test_the_seed_decides_the_resamples() -> None:
+    values = [np.random.default_rng(0).normal(size=50)]
+    assert paired_bootstrap(values, seed=1) == paired_bootstrap(values, seed=1)
+    assert paired_bootstrap(values, seed=1) != paired_bootstrap(values, seed=2)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    truth = np.array([0.05, -0.02, 0.1])
+    hits = 0
+    for trial in range(300):
+        values = [mean + generator.normal(scale=0.2, size=80) for mean in truth]
+        low, high = paired_bootstrap(values, resamples=500, seed=trial)
+        hits += low <= truth.mean() <= high
+    # 95 % of 300 are 285, with a standard deviation of 3.8.
+    assert 270 <= hits <= 297
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no results of a benchmark: got FileNotFoundError"):
+        read_rows(tmp_path)
+
+
+def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        UserError, match=r"pandas is not installed.*pip install 'unitail\[report\]'"
+    ):
+        read_rows(tmp_path)

@@ -1,0 +1,107 @@
+import importlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers.known_learners import SureOfFirst
+from unitail.benchmark.learners import SHIPPED, explicit_fingerprint, find_candidates
+from unitail.errors import UserError
+from unitail.learners.checkpoint import save_model
+from unitail.learners.in_context import InContextLearner
+from unitail.learners.registry import explicit_learners
+from unitail.tail.config import preset
+from unitail.tail.model import Tail
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a folder with two trained models and a run without one."""
+    save_model(Tail(preset("tiny"), seed=0), tmp_path / "first" / "model")
+    save_model(Tail(preset("tiny"), seed=1), tmp_path / "second" / "model")
+    (tmp_path / "unfinished" / "checkpoints").mkdir(parents=True)
+    return tmp_path
+
+
+def test_all_learners_are_found(runs: Path) -> None:
+    found = find_candidates(runs, draws=3)
+    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED, "first", "second"]
+    assert len({each.fingerprint for each in found}) == len(found)
+    trained = found[-1].learner
+    assert isinstance(trained, InContextLearner)
+    assert trained.num_draws == 3
+    assert not trained.model.training
+    assert found[-1].run == runs / "second"
+
+
+def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
+    config = runs / "second" / "model" / "config.json"
+    config.write_text(config.read_text().replace("isolated", "joint"))
+    assert [each.name for each in find_candidates(runs) if each.transductive] == [
+        "unitail_joint",
+        "unitail_joint_balanced",
+        "second",
+    ]
+
+
+def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path) -> None:
+    found = find_candidates(tmp_path / "none")
+    assert [each.name for each in found] == [*explicit_learners(), *SHIPPED]
+    isolated, joint = found[-2:]
+    assert isolated.fingerprint != joint.fingerprint
+    assert isolated.run is not None
+    assert (isolated.run / "recipe.json").exists(), "so that what it has seen can be checked"
+
+
+def test_some_can_be_chosen(runs: Path) -> None:
+    found = find_candidates(runs, ["second", "proto_head_paper"])
+    assert [each.name for each in found] == ["second", "proto_head_paper"]
+
+
+def test_mistakes_are_told(runs: Path) -> None:
+    with pytest.raises(UserError, match=r"unknown learner: got third; allowed: .*first, second"):
+        find_candidates(runs, ["third"])
+    shutil.copytree(runs / "first", runs / "proto_head_paper")
+    with pytest.raises(UserError, match="has the name of another learner: got proto_head_paper"):
+        find_candidates(runs)
+
+
+def test_the_fingerprint_of_a_model_is_its_weights_configuration_and_draws(runs: Path) -> None:
+    def fingerprint(name: str = "first", draws: int = 1) -> str:
+        return find_candidates(runs, [name], draws=draws)[0].fingerprint
+
+    before = fingerprint()
+    assert fingerprint() == before
+    assert fingerprint("second") != before
+    assert fingerprint(draws=2) != before
+    config = runs / "first" / "model" / "config.json"
+    config.write_text(config.read_text().replace("isolated", "joint"))
+    assert fingerprint() != before
+
+
+def test_the_fingerprint_of_others_is_class_and_arguments() -> None:
+    assert explicit_fingerprint(SureOfFirst(0.5)) == explicit_fingerprint(SureOfFirst(0.5))
+    assert explicit_fingerprint(SureOfFirst(0.5)) != explicit_fingerprint(SureOfFirst(0.6))
+    assert "SureOfFirst(probability=0.5)" in explicit_fingerprint(SureOfFirst(0.5))
+    prints = {explicit_fingerprint(learner) for learner in explicit_learners().values()}
+    assert len(prints) == len(explicit_learners())
+    assert not [each for each in prints if " at 0x" in each]
+
+
+def test_a_change_in_a_file_beside_the_class_changes_the_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "part_of_it.py").write_text("FACTOR = 1\n")
+    (tmp_path / "whole_of_it.py").write_text("class Whole: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    learner = importlib.import_module("whole_of_it").Whole()
+    before = explicit_fingerprint(learner)
+    assert explicit_fingerprint(learner) == before
+    (tmp_path / "part_of_it.py").write_text("FACTOR = 2\n")
+    assert explicit_fingerprint(learner) != before
+
+
+def test_a_class_without_a_file_has_a_fingerprint() -> None:
+    space: dict[str, type] = {}
+    exec("class Homeless:\n    __module__ = '__nowhere__'", space)
+    assert explicit_fingerprint(space["Homeless"]()) == "__nowhere__.Homeless() no file"

@@ -1,0 +1,173 @@
+import fcntl
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from helpers.known_learners import Cannot, SureOfFirst, write_blobs
+from unitail.benchmark import store as parts
+from unitail.benchmark.learners import Candidate
+from unitail.benchmark.run import BenchRun
+from unitail.benchmark.suites import BenchTable
+from unitail.errors import CannotWrite, Leakage, UserError
+from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.result import Outcome
+from unitail.framework.episode import Support
+from unitail.framework.learner import Inference
+
+PROTOCOLS = [EvaluationProtocol(shots=shots, queries=3, episodes=8) for shots in (1, 2)]
+
+
+class Counter(SureOfFirst):
+    """Counts how often it is asked; fails when it has been asked `limit` times."""
+
+    def __init__(self, limit: int = 10**9) -> None:
+        super().__init__()
+        self.asked, self.limit = 0, limit
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        if self.asked >= self.limit:
+            raise KeyboardInterrupt
+        self.asked += 1
+        return super().infer(support, query_features)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> list[BenchTable]:
+    banks = [write_blobs(tmp_path / "banks", name) for name in ("one", "two")]
+    return [BenchTable(group="blobs", bank=bank, table=bank) for bank in banks]
+
+
+def _bench(folder: Path, tables: Sequence[BenchTable], **learners: Inference) -> BenchRun:
+    return BenchRun(
+        candidates=[Candidate(name, learner, "same") for name, learner in learners.items()],
+        tables=tables,
+        protocols=PROTOCOLS,
+        folder=folder,
+        device=torch.device("cpu"),
+    )
+
+
+ASKED = 2  # for each part: the warm-up and the one batch
+
+
+def test_all_learners_are_measured_on_all_tables(tmp_path: Path, tables: list[BenchTable]) -> None:
+    told: list[tuple[str, int]] = []
+    run = _bench(tmp_path, tables, sure=SureOfFirst(), cannot=Cannot())
+    assert run.pending() == 2 * 2 * 2 * 8
+    found = run.run(lambda what, count: told.append((what, count)))
+    assert [(part.table.name, part.protocol.shots) for part in found] == [
+        *(("toy/one", 1), ("toy/one", 2), ("toy/two", 1), ("toy/two", 2))
+    ]
+    for part in found:
+        assert part.evaluations["sure"].accuracy.count == 8
+        assert part.evaluations["cannot"].outcome is Outcome.CANNOT
+    assert sum(count for _, count in told) == 64
+    assert told[0][0] == "toy/one 1-shot"
+    assert (tmp_path / "parts" / ".gitignore").read_text() == "*\n"
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path, tables: list[BenchTable]) -> None:
+    first, again = Counter(), Counter()
+    before = _bench(tmp_path, tables, it=first, cannot=Cannot()).run()
+    run = _bench(tmp_path, tables, it=again, cannot=Cannot())
+    assert run.pending() == 0
+    after = run.run()
+    assert (first.asked, again.asked) == (4 * ASKED, 0)
+    for old, new in zip(before, after, strict=True):
+        mine, other = old.evaluations["it"].scores, new.evaluations["it"].scores
+        assert np.array_equal(mine.hashes, other.hashes)
+        assert np.array_equal(mine.nll, other.nll)
+        assert new.evaluations["cannot"].outcome is Outcome.CANNOT
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, tables: list[BenchTable]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _bench(tmp_path, tables, it=Counter(limit=2 * ASKED + 1)).run()
+    again = Counter()
+    run = _bench(tmp_path, tables, it=again)
+    assert run.pending() == 2 * 8
+    run.run()
+    assert again.asked == 2 * ASKED
+
+
+def test_only_missing_and_changed_learners_are_measured(
+    tmp_path: Path, tables: list[BenchTable]
+) -> None:
+    old, changed, new = Counter(), Counter(), Counter()
+    _bench(tmp_path, tables, old=Counter(), changed=Counter()).run()
+    run = _bench(tmp_path, tables, old=old, changed=changed, new=new)
+    run = replace(
+        run,
+        candidates=[
+            replace(each, fingerprint="other") if each.name == "changed" else each
+            for each in run.candidates
+        ],
+    )
+    found = run.run()
+    assert (old.asked, changed.asked, new.asked) == (0, 4 * ASKED, 4 * ASKED)
+    for part in found:
+        hashes = [each.scores.hashes for each in part.evaluations.values()]
+        assert all(np.array_equal(each, hashes[0]) for each in hashes)
+
+
+def test_learners_that_are_not_asked_for_are_kept(tmp_path: Path, tables: list[BenchTable]) -> None:
+    one, two = Counter(), Counter()
+    _bench(tmp_path, tables, one=one).run()
+    found = _bench(tmp_path, tables, two=two).run()
+    assert list(found[0].evaluations) == ["two"]
+    _bench(tmp_path, tables, one=one, two=two).run()
+    assert (one.asked, two.asked) == (4 * ASKED, 4 * ASKED)
+
+
+def test_results_on_other_episodes_are_measured_again(
+    tmp_path: Path, tables: list[BenchTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if another version of torch had drawn other episodes."""
+    other = [replace(each, seed=5) for each in PROTOCOLS]
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "to_table", lambda protocol: {**vars(protocol), "seed": 0})
+        replace(_bench(tmp_path, tables, old=Counter()), protocols=other).run()
+    for path in (tmp_path / "parts").glob("*seed_5.parquet"):
+        path.rename(path.with_name(path.name.replace("seed_5", "seed_0")))
+    old, new = Counter(), Counter()
+    assert _bench(tmp_path, tables, old=old).pending() == 0
+    found = _bench(tmp_path, tables, old=old, new=new).run()
+    assert (old.asked, new.asked) == (4 * ASKED, 4 * ASKED)
+    both = found[0].evaluations
+    assert np.array_equal(both["old"].scores.hashes, both["new"].scores.hashes)
+
+
+def test_tables_with_too_few_rows_are_left_out(tmp_path: Path, tables: list[BenchTable]) -> None:
+    bank = write_blobs(tmp_path / "banks", "small", rows=2)
+    small = BenchTable(group="blobs", bank=bank, table=bank)
+    run = _bench(tmp_path, [*tables, small], it=SureOfFirst())
+    assert run.too_small() == ["toy/small (5-way 2-shot)"]
+    assert len(run.run()) == 5
+    with pytest.raises(UserError, match=r"no data set has enough rows: got 5-way 2-shot"):
+        replace(run, tables=[small], protocols=PROTOCOLS[1:])
+
+
+def test_a_second_benchmark_is_kept_out(tmp_path: Path, tables: list[BenchTable]) -> None:
+    run = _bench(tmp_path, tables, it=SureOfFirst())
+    run.run()
+    with (tmp_path / "parts" / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(CannotWrite, match="another process is writing"):
+            run.run()
+
+
+def test_leakage_stops_before_anything_is_measured(
+    tmp_path: Path, tables: list[BenchTable]
+) -> None:
+    text = """{"data": {"other/two": ""}, "recipe": {"training": {"seed": 0}, "sources": [
+        {"banks": ["*"], "held_out_from": [], "held_out": 0.2, "data_set_weights": {}}]}}"""
+    (tmp_path / "recipe.json").write_text(text)
+    candidate = Candidate("it", SureOfFirst(), "same", tmp_path)
+    run = _bench(tmp_path, tables)
+    with pytest.raises(Leakage, match="trained on classes of toy/two"):
+        replace(run, candidates=[candidate])

@@ -1,0 +1,222 @@
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidSource, MissingExtra
+from unitail.inputs.sources import read_labelled, read_unlabelled
+
+TEXTS = "text,label\nhow are you,greeting\nsee you soon,farewell\n"
+
+
+def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def _lines(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_delimiters_and_byte_order_marks(
+    delimiter: str, encoding: str, newline: str, tmp_path: Path
+) -> None:
+    text = TEXTS.replace(",", delimiter).replace("\n", newline).replace("soon", "söon")
+    found = read_labelled(_write(tmp_path / "t.csv", text, encoding))
+    assert found.items == ("how are you", "see you söon")
+    assert found.labels == ("greeting", "farewell")
+    assert (found.modality, found.content_column) == (Modality.TEXT, "text")
+
+
+def test_quoted_cells_and_words_that_mean_missing_elsewhere(tmp_path: Path) -> None:
+    text = 'label,text\n NA ,"well, ""yes""\nor no"\nnull,None\n\nNA,<b> 1 </b>\n'
+    found = read_labelled(_write(tmp_path / "t.csv", text))
+    assert found.items == ('well, "yes"\nor no', "None", "<b> 1 </b>")
+    assert found.labels == ("NA", "null", "NA")
+    assert found.names[0] == 'well, "yes" or no'
+
+
+def test_rows_without_label_or_text_are_told(tmp_path: Path) -> None:
+    found = read_labelled(_write(tmp_path / "t.csv", TEXTS + "who is it,\n,greeting\n"))
+    assert found.items == ("how are you", "see you soon")
+    assert found.labels == ("greeting", "farewell")
+    assert found.ignored == ("1 row without a label", "1 row without text content")
+
+
+def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
+    text = ",id,text,label\n0,7,how are you,a\n1,9,see you soon,b\n"
+    found = read_labelled(_write(tmp_path / "t.csv", text))
+    assert found.items == ("how are you", "see you soon")
+    assert found.ignored == ("1 column (id)",)
+
+
+def test_texts_beside_features_need_a_choice(tmp_path: Path) -> None:
+    text = "name,age,sex,label\nMr John Smith,31,m,a\nMrs Ann Lee,31,f,b\nDr Eve Low,8,f,b\n"
+    path = _write(tmp_path / "t.csv", text)
+    with pytest.raises(InvalidSource, match=r"got text in 'name' beside 'age', 'sex'; .*modality"):
+        read_labelled(path)
+    assert read_labelled(path, content_column="name").items[:2] == ("Mr John Smith", "Mrs Ann Lee")
+    table = read_labelled(path, modality=Modality.TABLE)
+    assert list(table.items.columns) == ["name", "age", "sex"]
+
+
+def test_two_texts_need_a_choice(tmp_path: Path) -> None:
+    text = "title,body,label\na b c,d e f,x\ng h i,j k l,y\n"
+    path = _write(tmp_path / "t.csv", text)
+    with pytest.raises(InvalidSource, match="which column holds the text: got 'title', 'body'"):
+        read_labelled(path)
+    assert read_labelled(path, content_column="body").items[1] == "j k l"
+
+
+def test_columns_of_numbers_and_names_are_features(tmp_path: Path) -> None:
+    text = "size,colour,class\n1.5,red,a\nNA,,b\n-2e3,blue,a\n"
+    found = read_labelled(_write(tmp_path / "t.csv", text), label_column="class")
+    assert found.modality is Modality.TABLE
+    np.testing.assert_array_equal(found.items["size"], [1.5, np.nan, -2000.0])
+    assert found.items["size"].dtype == np.float64
+    assert found.items["colour"].tolist() == ["red", None, "blue"]
+    assert found.names == ("row 1", "row 2", "row 3")
+
+
+def test_features_of_queries_are_read_as_those_of_the_support(tmp_path: Path) -> None:
+    support = read_labelled(_write(tmp_path / "s.csv", "code,size,label\n1,1,a\nx,2,b\n"))
+    query = "size,label,code,more\nold,a,1,z\n3,b,01,z\n"
+    found = read_unlabelled([_write(tmp_path / "q.csv", query)], like=support)
+    assert found.items["code"].tolist() == ["1", "01"]
+    np.testing.assert_array_equal(found.items["size"], [np.nan, 3])
+    assert found.ignored == ("1 cell of 'size' that are no numbers ('old')", "1 column (more)")
+    part = read_unlabelled([_write(tmp_path / "q.csv", "code\n1\n")], like=support)
+    assert list(part.items) == ["code"]  # whether that is enough is up to the encoder
+
+
+def test_several_tables_are_put_together(tmp_path: Path) -> None:
+    support = read_labelled(_write(tmp_path / "s.csv", "a,b,label\n1,1,a\n0,2,b\n"))
+    paths = [
+        _write(tmp_path / name, f"a,b\n{n},{n}\n") for n, name in enumerate(("y.csv", "x.csv"))
+    ]
+    found = read_unlabelled(paths, like=support)
+    assert found.items["a"].tolist() == [0, 1]
+    assert found.names == tuple(f"{path} row 1" for path in paths)
+
+
+def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "1 ä.png").write_bytes(b"")
+    text = "file,width,label\np/1 ä.png,3,a\np/none.png,4,b\n,5,b\nx.wav,5,b\n"
+    path = _write(tmp_path / "t.csv", text)
+    with pytest.raises(InvalidSource, match="column 'file' holds files of several kinds"):
+        read_labelled(path)
+    found = read_labelled(path, modality=Modality.IMAGE)
+    assert found.items == (tmp_path / "p" / "1 ä.png", tmp_path / "p" / "none.png")
+    assert found.labels == ("a", "b")
+    assert found.ignored == ("2 rows without image content", "1 column (width)")
+
+
+def test_paths_of_files_that_are_elsewhere_are_told(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", "file,label\n1.png,a\n2.png,b\n")
+    with pytest.raises(InvalidSource, match="no file that column 'file' names is there"):
+        read_labelled(path)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_other_tables_hold_the_same(suffix: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1.5, None, 2], "on": [True, False, None], "label": [3, None, 4]})
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "parquet":
+        frame.index = [7, 3, 5]  # which pandas writes as a column, unlike 0, 1, 2
+        frame.astype({"label": "Int64"}).to_parquet(path)
+    else:
+        rows = [{"x": 1.5, "on": True, "label": 3}, {"on": False}, {"x": 2, "label": 4}]
+        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n")
+    found = read_labelled(path)
+    assert found.labels == ("3", "4")
+    assert found.names == ("row 1", "row 3")
+    assert list(found.items) == ["x", "on"]
+    assert found.items["x"].tolist() == [1.5, 2]
+    assert found.items["on"].tolist() == ["True", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "t.csv",
+            "text,class\na b c,x\n",
+            r"no column of labels named 'label': got 'text', 'class'",
+        ),
+        ("t.csv", "a,a,label\n1,2,x\n", "several columns of one name: got 'a'"),
+        ("t.csv", "text,label\n", "holds no rows: got an empty table"),
+        ("t.csv", "", "holds no rows"),
+        ("t.csv", "text,label\na b,x,y\n", "line 2: got 3 cells under a header of 2; .*quotes"),
+        ("t.csv", 'text,label\nok,x\n"a b,x\n', "not a table, line 3: got unexpected end of data"),
+        ("t.csv", "text,label\nhi,\nho,\n", "no row of .* has a label"),
+        ("t.csv", "text,label\nhi,x\nho,x\n", "one class only: got 'x'"),
+        ("t.jsonl", '{"a": 1}\n{"a": ', "not a table, line 2: got Expecting value"),
+        ("t.jsonl", "[1]", "not a table, line 1: got list; allowed: one JSON object"),
+        ("t.jsonl", '{"a": [1], "label": "x"}', "cells hold several values or bytes: got 'a'"),
+        ("t.parquet", "PAR1", "is not a Parquet file"),
+    ],
+)
+def test_tables_that_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSource, match=message):
+        read_labelled(_write(tmp_path / name, text))
+
+
+def test_other_letters_than_unicode_are_refused(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", TEXTS.replace("soon", "söon"), "latin-1")
+    with pytest.raises(InvalidSource, match=r"not text in UTF-8: got byte 0xf6 at place 41; "):
+        read_labelled(path)
+
+
+def test_columns_that_do_not_fit_the_call(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", TEXTS)
+    with pytest.raises(InvalidSource, match="no column 'body' to take its items from: got 'text'"):
+        read_labelled(path, content_column="body")
+    with pytest.raises(InvalidSource, match="no column names image files: got 'text'"):
+        read_labelled(path, modality=Modality.IMAGE)
+    with pytest.raises(InvalidSource, match="no column names audio files: got 'text'"):
+        read_labelled(path, modality=Modality.AUDIO, content_column="text")
+    with pytest.raises(InvalidSource, match="a table of features has no content column"):
+        read_labelled(path, modality=Modality.TABLE, content_column="text")
+
+
+def test_queries_may_name_their_only_column_otherwise(tmp_path: Path) -> None:
+    support = read_labelled(_write(tmp_path / "s.csv", TEXTS))
+    found = read_unlabelled([_write(tmp_path / "q.csv", "question\nwho\n")], like=support)
+    assert found.items == ("who",)
+    several = _write(tmp_path / "q.csv", "question,text,topic\n1 2 3 4,who,x\n")
+    assert read_unlabelled([several], like=support).items == ("who",)
+
+
+def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    _lines(monkeypatch, "hello\r\n\n grüß dich \n".encode())
+    found = read_unlabelled([Path("-")])
+    assert found.items == found.names == ("hello", "grüß dich")
+    assert found.ignored == ("1 empty line",)
+    _lines(monkeypatch, b"\n")
+    with pytest.raises(InvalidSource, match="standard input is empty"):
+        read_unlabelled([Path("-")])
+    with pytest.raises(InvalidSource, match="standard input are texts: got '-' for image items"):
+        read_unlabelled([Path("-")], modality=Modality.IMAGE)
+
+
+def test_long_texts_are_named_by_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    _lines(monkeypatch, b"word " * 100)
+    found = read_unlabelled([Path("-")])
+    assert len(found.names[0]) == 120
+    assert found.names[0].endswith("…")
+    assert found.items[0].endswith("word")
+
+
+def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'unitail\[encoders\]'"):
+        read_labelled(_write(tmp_path / "t.csv", TEXTS))

@@ -70,8 +70,3 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[model")
     with pytest.raises(InvalidConfig, match="is not valid TOML"):
         read_recipe(tmp_path / "bad.toml")
-
-
-@pytest.mark.parametrize("path", sorted(Path("recipes").glob("*.toml")), ids=str)
-def test_the_recipes_of_the_project_are_valid(path: Path) -> None:
-    assert read_recipe(path).training.steps > 0

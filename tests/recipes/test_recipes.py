@@ -1,0 +1,115 @@
+"""The recipes of the project: all can be read, and say what they are said to say."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unitail.configuration import to_table
+from unitail.learners.pretrained import FOLDER
+from unitail.training.recipe import Recipe, read_recipe
+
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted((ROOT / "recipes").rglob("*.toml"))
+EQUAL_TIME = sorted((ROOT / "recipes" / "equal_time").glob("*.toml"))
+PAPER = ROOT / "recipes" / "paper.toml"
+
+PAPER_STATES: dict[str, dict[str, Any]] = {
+    "model": {
+        "hidden_dim": 1536,
+        "layers": 16,
+        "heads": 16,
+        "mlp_dim": 3072,
+        "projected_dim": 1280,
+        "projection": "permutation",
+        "label_dim": 256,
+        "dictionary_size": 100,
+        "visibility": "joint",
+    },
+    "episodes": {"ways": (2, 5), "query_shares": "balanced", "spread": "uniform"},
+    "training": {
+        "optimiser": "adam",
+        "weight_decay": 0.0,
+        "beta2": 0.999,
+        "learning_rate": 3e-5,
+        "schedule": "cyclic",
+    },
+}
+"""Appendix D (table of the architecture) and E (training); joint is section 4's one sequence."""
+
+
+def _ids(path: Path) -> str:
+    return str(path.relative_to(ROOT / "recipes"))
+
+
+def test_the_recipes_are_found_wherever_the_tests_run() -> None:
+    names = {_ids(path) for path in RECIPES}
+    assert {"default.toml", "paper.toml", "tiny.toml", "equal_time/tail_joint.toml"} <= names
+    assert len(EQUAL_TIME) == 5
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=_ids)
+def test_a_recipe_can_be_read_and_its_header_tells_how_to_run_it(path: Path) -> None:
+    assert isinstance(read_recipe(path), Recipe)
+    header = path.read_text().split("\n[", 1)[0]
+    banks = " --banks BANKS" if "[sources.banks]" in path.read_text() else ""
+    assert f"# Command:  unitail train recipes/{_ids(path)}{banks}\n" in header
+    assert "# Expected: " in header
+    assert re.search(r"# Cost: |\d s on one\n", header)
+
+
+@pytest.mark.parametrize("part", PAPER_STATES)
+def test_the_papers_recipe_has_the_papers_values(part: str) -> None:
+    values = to_table(getattr(read_recipe(PAPER), part))
+    assert {key: values[key] for key in PAPER_STATES[part]} == PAPER_STATES[part]
+
+
+def test_the_papers_recipe_weighs_data_sets_by_their_classes_and_grows_the_dictionary() -> None:
+    recipe = read_recipe(PAPER)
+    [banks] = to_table(recipe)["sources"]
+    assert (banks["data_set_weights"], banks["disguised"]) == ({}, 0.0)
+    assert recipe.training.dictionary_growth > 0
+
+
+def test_what_is_not_the_papers_is_marked_as_ours() -> None:
+    text = PAPER.read_text()
+    written = {
+        (part, key)
+        for part, table in tomllib.loads(text).items()
+        for key in (table["banks"] if part == "sources" else table)
+    }
+    marked = set(re.findall(r"^(\w+) = .*# ours", text, flags=re.MULTILINE))
+    stated = {(part, key) for part, values in PAPER_STATES.items() for key in values}
+    theirs = stated | {("model", "preset")}
+    assert {key for part, key in written if (part, key) not in theirs} == marked
+    assert "clip_norm" in marked
+
+
+def test_our_own_choices_are_listed_beside_the_notation() -> None:
+    text = (ROOT / "docs" / "notation.md").read_text()
+    ours = text.split("## Ours, where the paper is silent or differs", 1)[1]
+    for words in ("K active slots", "mean over the queries", "once for a batch", "`clip_norm`"):
+        assert words in ours
+    assert "`CYCLE_FLOOR`" in ours
+
+
+def test_the_default_recipe_is_what_the_shipped_weights_were_trained_by() -> None:
+    shipped = json.loads((FOLDER / "recipe.json").read_text())["recipe"]
+    recipe = read_recipe(ROOT / "recipes" / "default.toml")
+    assert json.loads(json.dumps(to_table(recipe))) == shipped
+
+
+@pytest.mark.parametrize("path", EQUAL_TIME, ids=_ids)
+def test_runs_of_equal_time_differ_in_the_learner_alone(path: Path) -> None:
+    recipe, first = read_recipe(path), read_recipe(EQUAL_TIME[0])
+    assert (recipe.episodes.ways, recipe.episodes.shots) == ((2, 5), (1, 5))
+    assert recipe.episodes.queries == first.episodes.queries
+    assert recipe.sources == first.sources
+    for key in ("episodes", "ways", "shots", "queries"):
+        assert getattr(recipe.validation, key) == getattr(first.validation, key)
+    found = re.search(r"\((\d+) ms a step\)", path.read_text())
+    assert found is not None
+    assert recipe.training.steps * int(found[1]) / 1000 == pytest.approx(100, rel=0.03)

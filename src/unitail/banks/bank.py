@@ -25,13 +25,12 @@ from unitail.banks.manifest import (
 )
 from unitail.banks.npy_file import map_array, read_header
 from unitail.errors import InvalidBank
+from unitail.wording import some
 
 Progress = Callable[[int, int], None]
 """Told after each chunk how many rows are done, and of how many."""
 CHUNK_ROWS = 4096
 """The rows that are in memory at once where a bank is read or written as a whole."""
-NAMED = 5
-"""The most classes that a message names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,10 +98,9 @@ class FeatureBank:
         small = [int(index) for index in np.flatnonzero(self.class_sizes < least)]
         if small:
             named = [f"{self.class_names[index]} ({self.class_sizes[index]})" for index in small]
-            more = f" and {len(small) - NAMED} more" if len(small) > NAMED else ""
             raise InvalidBank(
                 f"classes of {self.encoder}/{self.name} have too few rows",
-                got=", ".join(named[:NAMED]) + more,
+                got=some(named, 5),
                 allowed=f"{least} or more of each class",
                 remedy="Ask for fewer rows of a class, or leave those classes out.",
             )

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from unitail.errors import Leakage, UserError
 from unitail.randomness import stream
+from unitail.wording import some
 
-NAMED = 3
-"""The most examples that a message names."""
 ROWS_AT_ONCE = 4096
 """The rows that are in memory at once where all are read."""
 
@@ -75,8 +74,8 @@ def select_classes(table: FeatureTable, names: Sequence[str]) -> TablePart:
     if unknown or len(set(names)) < len(names) or not names:
         raise UserError(
             f"classes cannot be selected from {full_name(table)}",
-            got=f"unknown {_named(unknown)}" if unknown else f"{len(names)} names: {_named(names)}",
-            allowed=f"different names of its classes, such as {_named(table.class_names)}",
+            got=f"unknown {some(unknown)}" if unknown else f"{len(names)} names: {some(names)}",
+            allowed=f"different names of its classes, such as {some(table.class_names)}",
         )
     renumbered = np.full(len(places) + 1, -1)  # the last place is where -1 leads to
     renumbered[[places[name] for name in names]] = np.arange(len(names))
@@ -146,7 +145,7 @@ def _check_classes(train: FeatureTable, test: FeatureTable) -> None:
         raise Leakage(
             f"the test table {full_name(test)} has classes of the training table"
             f" {full_name(train)}",
-            got=f"{len(shared)} in common: {_named(shared)}",
+            got=f"{len(shared)} in common: {some(shared)}",
             allowed="no class in both",
             remedy="Split the data set with `split_classes` and the same seed for every encoder,"
             " or leave it out of training.",
@@ -164,7 +163,7 @@ def _check_rows(training: Sequence[FeatureTable], testing: Sequence[FeatureTable
             raise Leakage(
                 f"the test table {full_name(test)} has rows of the training tables"
                 f" {', '.join(tables)}",
-                got=f"{len(shared)} rows with equal features: {_named([row for row, _ in shared])}",
+                got=f"{len(shared)} rows with equal features: {some([row for row, _ in shared])}",
                 allowed="no row in both",
                 remedy="Leave them out of training with `drop_shared_rows(training, testing)`.",
             )
@@ -200,17 +199,12 @@ def _digests(table: FeatureTable, kind: np.dtype[Any]) -> Iterator[tuple[int, by
     """Give each row of a table with a hash of its features as numbers of one kind."""
     rows = np.flatnonzero(table.class_indices >= 0)
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        some = rows[start : start + ROWS_AT_ONCE]
-        block = table.features[some].astype(kind) + kind.type(0)  # -0 becomes 0
-        for row, features in zip(some, block, strict=True):
+        chosen = rows[start : start + ROWS_AT_ONCE]
+        block = table.features[chosen].astype(kind) + kind.type(0)  # -0 becomes 0
+        for row, features in zip(chosen, block, strict=True):
             yield int(row), hashlib.blake2b(features.tobytes(), digest_size=16).digest()
 
 
 def _common_type(tables: Sequence[FeatureTable]) -> np.dtype[Any]:
     """Return the coarsest type, in which rows that were once equal are equal again."""
     return min((table.features.dtype for table in tables), key=lambda dtype: dtype.itemsize)
-
-
-def _named(examples: Sequence[object]) -> str:
-    more = f" and {len(examples) - NAMED} more" if len(examples) > NAMED else ""
-    return ", ".join(str(example) for example in examples[:NAMED]) + more

@@ -170,7 +170,7 @@ def _table(found: "Answers", room: int) -> "Table":
     from rich.table import Column, Table
     from rich.text import Text
 
-    from unitail.inputs.items import numbered
+    from unitail.wording import numbered
     from unitail.workflows.answers import STRANGE
 
     table = Table(

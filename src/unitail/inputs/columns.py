@@ -9,9 +9,9 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidSource
 from unitail.extras import optional
-from unitail.inputs.items import numbered
 from unitail.inputs.suffixes import common_modality, modality_of
 from unitail.inputs.tables import list_columns
+from unitail.wording import numbered
 
 WORDS_OF_A_TEXT = 3
 """A column of at least so many words a cell, on average, is text rather than names of classes."""

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidSource
-from unitail.inputs.items import Items, LabelledItems, numbered, shown
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.suffixes import common_modality, known_suffixes, modality_of
-
-NAMED = 3
-"""The most names that a phrase gives."""
+from unitail.wording import numbered, shown, some
 
 
 @dataclass(frozen=True)
@@ -123,13 +121,13 @@ def _outside(folder: Path) -> Iterator[str]:
     names = [shown(path.name) for path in _entries(folder) if not path.is_dir()]
     seen = [name for name in names if not name.startswith(".")]
     if seen:
-        yield f"{numbered(len(seen), 'file')} outside the class folders ({_some(seen)})"
+        yield f"{numbered(len(seen), 'file')} outside the class folders ({some(seen)})"
 
 
 def _empty_classes(names: list[str], modality: Modality) -> Iterator[str]:
     if names:
-        what = "class folder" if len(names) == 1 else "class folders"
-        yield f"{len(names)} {what} without {modality} files ({_some(names)})"
+        folders = numbered(len(names), "class folder")
+        yield f"{folders} without {modality} files ({some(names)})"
 
 
 def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, ...]:
@@ -144,16 +142,11 @@ def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, 
     hidden = sum(listing.hidden for listing in listings)
     notes = [broken for listing in listings for broken in listing.broken]
     if others:
-        kinds = _some([name for name, _ in others.most_common()])
+        kinds = some(name for name, _ in others.most_common())
         notes.append(f"{numbered(others.total(), 'file')} of other kinds ({kinds})")
     if hidden:
         notes.append(f"{numbered(hidden, 'hidden file')}")
     return tuple(notes)
-
-
-def _some(names: list[str]) -> str:
-    more = ", …" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
 
 
 def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidSource:

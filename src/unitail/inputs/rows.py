@@ -6,9 +6,10 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidSource
 from unitail.inputs.columns import Content, as_features, choose_content, texts_of
-from unitail.inputs.items import Items, LabelledItems, excerpt, numbered, shown
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.suffixes import modality_of
 from unitail.inputs.tables import list_columns, read_table
+from unitail.wording import excerpt, numbered, shown, some
 
 
 def read_labelled_rows(
@@ -103,4 +104,4 @@ def _is_item(cell: str, content: Content) -> bool:
 def _unused(columns: list[str]) -> list[str]:
     if not columns:
         return []
-    return [f"{numbered(len(columns), 'column')} ({', '.join(map(str, columns[:5]))})"]
+    return [f"{numbered(len(columns), 'column')} ({some(columns, 5)})"]

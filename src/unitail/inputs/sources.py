@@ -17,10 +17,10 @@ from unitail.extras import optional
 from unitail.inputs.folders import read_class_folders, read_folder
 from unitail.inputs.items import Items as Items
 from unitail.inputs.items import LabelledItems as LabelledItems
-from unitail.inputs.items import excerpt, numbered, shown
 from unitail.inputs.rows import read_labelled_rows, read_rows
 from unitail.inputs.suffixes import TABLES, is_table, known_suffixes, modality_of
 from unitail.inputs.tables import decode
+from unitail.wording import excerpt, numbered, shown
 
 STDIN = Path("-")
 """Stands for the lines of standard input, a text each."""

@@ -12,11 +12,11 @@ from typing import Any
 
 from unitail.errors import InvalidSource
 from unitail.extras import optional
-from unitail.inputs.items import shown
+from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
-SHOWN_COLUMNS = 20
+MAX_NAMED_COLUMNS = 20
 NESTED = (list, dict, bytes)
 _NAMELESS = re.compile(r"|__index_level_\d+__")
 """What CSV and Parquet files call row numbers that pandas wrote."""
@@ -41,9 +41,7 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
 
 def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
     """Name the columns, for messages."""
-    names = [repr(name) for name in frame.columns]
-    more = f" and {len(names) - SHOWN_COLUMNS} more" if len(names) > SHOWN_COLUMNS else ""
-    return ", ".join(names[:SHOWN_COLUMNS]) + more
+    return some(map(repr, frame.columns), MAX_NAMED_COLUMNS)
 
 
 def decode(content: bytes, where: str) -> str:

@@ -16,16 +16,16 @@ from pathlib import Path
 import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
-from unitail.inputs.items import numbered
 from unitail.inputs.sources import Items
+from unitail.wording import numbered, some
 from unitail.workflows.answers import STRANGE, Answer, Answers
 from unitail.workflows.html_items import Room, item_as_html, link
 
 PAGE = Path(__file__).with_name("report_page")
 MOST_CARDS = 2000
 """Only so many answers are shown, the least sure ones."""
-MOST_MEMBERS = 8
-"""Only so many classes of a set are named."""
+MAX_MEMBERS = 8
+"""Classes of a set that are named."""
 MOST_LINES = 200
 """Only so many unreadable files are listed."""
 MEDIA_BYTES = 32 * 1024**2
@@ -131,9 +131,7 @@ def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
 def _members(answer: Answer, num_classes: int) -> str:
     if len(answer.members) == num_classes > 2:
         return f"any of the {num_classes} classes"
-    names = ", ".join(escape(label) for label in answer.members[:MOST_MEMBERS])
-    more = len(answer.members) - MOST_MEMBERS
-    return f"{names} and {more} more" if more > 0 else names
+    return some(map(escape, answer.members), MAX_MEMBERS)
 
 
 def _summary(found: Answers) -> str:

@@ -10,16 +10,14 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.reduction import Rows
 from unitail.inputs.encode import OnProgress, Unread, encode_sources
-from unitail.inputs.items import numbered
 from unitail.inputs.sources import LabelledItems
+from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned
 
 TABLE_NOTE = (
     "Scales and categories of columns are learned from all rows, those asked about among them:"
     " the estimate is slightly too good"
 )
-SHOWN = 5
-"""The most classes that a note names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +97,5 @@ def _own(
         notes.append(f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate")
     alone = classes[rows.shots == 1]
     if len(alone):
-        names = f"{', '.join(alone[:SHOWN])}{', …' if len(alone) > SHOWN else ''}"
-        notes.append(f"Never asked about, with one example only: {names}")
+        notes.append(f"Never asked about, with one example only: {some(alone, 5)}")
     return OwnData(rows=rows.take(kept), classes=tuple(classes), notes=tuple(notes), **facts)

@@ -10,7 +10,7 @@ from typing import Any
 
 from unitail.benchmark.report_extra import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
-from unitail.inputs.items import numbered
+from unitail.wording import numbered
 from unitail.workflows.learning_curve.curve import Level, OwnCurve
 from unitail.workflows.learning_curve.data import OwnData
 from unitail.workflows.learning_curve.interval import Estimate

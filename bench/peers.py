@@ -37,9 +37,9 @@ from unitail.benchmark.run import BenchRun, Part
 from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED, BenchTable, open_suite
 from unitail.benchmark.tables import group_frame, summary_frame
 from unitail.evaluation.episodes import FixedEpisodes, class_sizes
-from unitail.evaluation.metrics import accuracy
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
+from unitail.framework.task import accuracy
 from unitail.tasks.shapes import QueryShares
 
 JOINT = ("unitail_joint", "unitail_joint_balanced")

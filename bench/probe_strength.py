@@ -25,10 +25,10 @@ from unitail.banks.splits import split_classes
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED
-from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
+from unitail.framework.task import accuracy
 from unitail.randomness import stream
 from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.shapes import EpisodeRanges

@@ -15,8 +15,8 @@ from pathlib import Path
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.encoders.cache import default_cache
-from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
 from unitail.inputs.sources import read_labelled
 from unitail.learners.in_context import InContextLearner
@@ -64,7 +64,7 @@ def main() -> None:
             queries=min(MOST_QUERIES, smallest - options.shots),
             episodes=options.splits,
         )
-        found = evaluate_all(compared, task, protocol)
+        found = score_learners(compared, task, protocol)
         cells = [
             f"{100 * one.accuracy.mean:.1f} ± {100 * one.accuracy.half_width:.1f}"
             for one in found.values()

@@ -18,9 +18,9 @@ import torch
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.evaluation.metrics import accuracy
 from unitail.framework.learner import Inference, reseeded
 from unitail.framework.statistics import MeanInterval
+from unitail.framework.task import accuracy
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 from unitail.nn.projection import Reduction

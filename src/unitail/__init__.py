@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
     from unitail.estimator.classifier import TailClassifier as TailClassifier
-    from unitail.evaluation.evaluate import evaluate as evaluate
-    from unitail.evaluation.evaluate import evaluate_all as evaluate_all
     from unitail.evaluation.protocol import EvaluationProtocol as EvaluationProtocol
+    from unitail.evaluation.score import score_learner as score_learner
+    from unitail.evaluation.score import score_learners as score_learners
     from unitail.framework.curves import learning_curve as learning_curve
     from unitail.framework.episode import Episode as Episode
     from unitail.framework.episode import Query as Query
@@ -58,8 +58,8 @@ _HOMES = {
     "InContextLearner": "learners.in_context",
     "Trainer": "training.trainer",
     "Visibility": "nn.visibility",
-    "evaluate": "evaluation.evaluate",
-    "evaluate_all": "evaluation.evaluate",
+    "score_learner": "evaluation.score",
+    "score_learners": "evaluation.score",
     "import_bank": "banks.importer",
     "learning_curve": "framework.curves",
     "load_model": "learners.checkpoint",

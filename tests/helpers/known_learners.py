@@ -29,7 +29,7 @@ class SureOfFirst:
         return answers.log()
 
 
-class Cannot:
+class SolvesNothing:
     """Refuses every task."""
 
     paradigm = Paradigm.EXPLICIT

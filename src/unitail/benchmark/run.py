@@ -1,6 +1,6 @@
 """A benchmark: all learners on all tables with all protocols, in parts that are never lost."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +15,14 @@ from unitail.benchmark.store import Stored, identity, part_path, read_part, writ
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import UserError
 from unitail.evaluation.episodes import class_sizes
-from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation
+from unitail.evaluation.score import score_learners
 from unitail.files import disk_errors, lock
+from unitail.progress import OnProgress
 
 PARTS_FOLDER = "parts"
 LOCK_FILE = ".lock"
-
-OnProgress = Callable[[str, int], None]
-"""Told what is being done, and how many more episodes a learner has answered."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,16 +79,21 @@ class BenchRun:
         )
 
     def run(self, on_progress: OnProgress | None = None) -> list[Part]:
-        """Measure what is missing and return all parts."""
+        """Measure what is missing and return all parts; progress is counted in answers."""
+        done, total = 0, self.pending()
+        parts = []
         with _alone(self.folder / PARTS_FOLDER):
-            return [
-                Part(
-                    table=table,
-                    protocol=protocol,
-                    evaluations=self._complete(table, protocol, on_progress),
-                )
-                for table, protocol in self._work()
-            ]
+            for table, protocol in self._work():
+                before = done
+
+                def tell(answered: int, asked: int, before: int = before) -> None:
+                    if on_progress is not None:
+                        on_progress(before + answered, total)
+
+                done += protocol.episodes * len(self._missing(self._read(table, protocol)))
+                evaluations = self._complete(table, protocol, tell)
+                parts.append(Part(table=table, protocol=protocol, evaluations=evaluations))
+        return parts
 
     def _work(self) -> list[tuple[BenchTable, EvaluationProtocol]]:
         return [
@@ -101,7 +104,7 @@ class BenchRun:
         ]
 
     def _complete(
-        self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress | None
+        self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress
     ) -> dict[str, Evaluation]:
         """Measure the learners that a part does not have, and write it."""
         stored = self._read(table, protocol)
@@ -116,14 +119,12 @@ class BenchRun:
         candidates: Sequence[Candidate],
         table: BenchTable,
         protocol: EvaluationProtocol,
-        on_progress: OnProgress | None,
+        on_progress: OnProgress,
     ) -> dict[str, Stored]:
-        def tell(name: str, episodes: int) -> None:
-            if on_progress is not None:
-                on_progress(f"{table.name} {protocol.shots}-shot", episodes)
-
         learners = {each.name: each.learner for each in candidates}
-        found = evaluate_all(learners, table.table, protocol, device=self.device, on_progress=tell)
+        found = score_learners(
+            learners, table.table, protocol, device=self.device, on_progress=on_progress
+        )
         return {each.name: Stored(each.fingerprint, found[each.name]) for each in candidates}
 
     def _missing(self, stored: Mapping[str, Stored]) -> list[Candidate]:

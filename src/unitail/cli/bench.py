@@ -117,14 +117,8 @@ def _notes(run: BenchRun, tested: Suite) -> list[str]:
 def _run(console: Console, run: BenchRun) -> list[Part]:
     """Run under a progress bar that counts episodes answered."""
     with progress_bar(console) as progress:
-        bar = progress.add_task("starting", total=run.pending())
-
-        def show(what: str, episodes: int) -> None:
-            progress.update(bar, advance=episodes, description=what)
-
-        parts = run.run(show)
-        progress.update(bar, description="done")
-    return parts
+        bar = progress.add_task("answering episodes", total=run.pending())
+        return run.run(lambda done, total: progress.update(bar, completed=done, total=total))
 
 
 def _command(

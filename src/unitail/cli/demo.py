@@ -12,9 +12,9 @@ from rich.table import Table
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.cli.progress import progress_bar
-from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
+from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
@@ -58,7 +58,7 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
     for task in tasks:
         for shots in SHOTS:
             protocol = EvaluationProtocol(shots=shots, episodes=episodes)
-            found = evaluate_all(learners, task, protocol)
+            found = score_learners(learners, task, protocol)
             cells = [_cell(evaluation) for evaluation in found.values()]
             progress.advance(bar, len(learners))
             name = f"{task.name} ({task.ways} classes)"

@@ -1,4 +1,4 @@
-"""How good the answers of an episode are: decisions, probabilities, and calibration."""
+"""How good the probabilities of an episode's answers are; accuracy is in `framework.task`."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,19 +8,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.errors import UserError
-from unitail.framework.checks import check_answers
-from unitail.framework.task import log_loss, zero_one_loss
+from unitail.framework.task import log_loss
 
 BINS = 15
 """The bins of confidence, all of the same width, in which calibration is counted."""
-SLACK = 0.05
-"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
-
-
-def accuracy(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
-    """Share of right answers in each episode: (B, m, K), (B, m) -> (B,)."""
-    return 1 - zero_one_loss(log_probabilities, class_indices).mean(dim=-1)
 
 
 def negative_log_likelihood(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
@@ -57,7 +48,7 @@ class Calibration:
     @classmethod
     def of(cls, log_probabilities: Tensor, class_indices: Tensor) -> Self:
         """Count the answers (..., K) to queries of classes (...)."""
-        best, chosen = (found.flatten() for found in log_probabilities.double().max(dim=-1))
+        best, chosen = (each.flatten() for each in log_probabilities.double().max(dim=-1))
         confidence = best.exp().numpy()
         right = (chosen == class_indices.flatten()).numpy()
         places = np.clip((confidence * BINS).astype(np.int64), 0, BINS - 1)
@@ -79,22 +70,3 @@ class Calibration:
         """The expected calibration error: mean of |accuracy - confidence| of an answer's bin."""
         total = self.counts.sum()
         return float(np.abs(self.correct - self.confidence).sum() / total) if total else np.nan
-
-
-def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) -> None:
-    """Refuse answers of the learner `name` that are not log-probabilities of this shape."""
-    if answers.shape != shape:
-        raise UserError(
-            f"the answers of {name} have the wrong shape",
-            got=tuple(answers.shape),
-            allowed=f"{shape}",
-        )
-    check_answers(answers, name)
-    excess = float(answers.logsumexp(dim=-1).abs().max())
-    if excess > SLACK:
-        raise UserError(
-            f"the answers of {name} are not log-probabilities",
-            got=f"probabilities with a sum of up to exp(±{excess:.3g})",
-            allowed="a sum of 1 for each query",
-            remedy="End the learner with `log_softmax(dim=-1)`.",
-        )

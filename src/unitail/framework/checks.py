@@ -1,4 +1,4 @@
-"""Checks on the arrays of an episode, each with a message that says what to do."""
+"""Checks on the arrays of an episode and on answers, each with a message that says what to do."""
 
 import numpy as np
 import torch
@@ -8,6 +8,8 @@ from torch import Tensor
 from unitail.errors import InvalidEpisode, UserError
 
 ArrayLike = Tensor | NDArray[np.generic] | list[object]
+TOLERANCE = 0.05
+"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
 
 
 def as_features(array: ArrayLike, name: str) -> Tensor:
@@ -65,14 +67,28 @@ def check_finite(features: Tensor, name: str) -> None:
         )
 
 
-def check_answers(answers: Tensor, name: str = "the learner") -> None:
-    """Refuse log-probabilities that are NaN: argmax would take NaN for the most probable class."""
-    if answers.isnan().any():
+def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) -> None:
+    """Refuse answers of the learner `name` that are not log-probabilities of this shape."""
+    if answers.shape != shape:
+        raise UserError(
+            f"the answers of {name} have the wrong shape",
+            got=tuple(answers.shape),
+            allowed=f"{shape}",
+        )
+    if answers.isnan().any():  # argmax would take NaN for the most probable class
         raise UserError(
             f"the log-probabilities of {name} are not numbers",
             got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
             allowed="log-probabilities",
             remedy="Correct or retrain the learner.",
+        )
+    excess = float(answers.float().logsumexp(dim=-1).abs().max())
+    if excess > TOLERANCE:
+        raise UserError(
+            f"the answers of {name} are not log-probabilities",
+            got=f"probabilities with a sum of up to exp(±{excess:.3g})",
+            allowed="a sum of 1 for each query",
+            remedy="End the learner with `log_softmax(dim=-1)`.",
         )
 
 

@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import UserError
-from unitail.framework.checks import check_answers
+from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode
-from unitail.framework.learner import Inference, reseeded
+from unitail.framework.learner import Inference
 from unitail.framework.statistics import LEVEL, MeanInterval
 from unitail.framework.task import Task
 
@@ -132,7 +132,7 @@ def learning_curve(
     def risks(number: int) -> NDArray[np.float64]:
         sample = partial(task.sample, shots=number, queries=queries, generator=generator)
         parts = [
-            episode_risks(reseeded(learner, turn), task, sample(episodes=count))
+            episode_risks(learner, task, sample(episodes=count), seed=turn)
             for turn, count in enumerate(batches)
         ]
         return np.concatenate(parts)
@@ -146,18 +146,23 @@ def learning_curve(
     )
 
 
-def episode_risks(learner: Inference, task: Task, episode: Episode) -> NDArray[np.float64]:
-    """Estimate R_T(A(S)) for every support set of a batch by the mean loss of its queries, (B,)."""
+def episode_risks(
+    learner: Inference, task: Task, episode: Episode, *, seed: int
+) -> NDArray[np.float64]:
+    """Estimate R_T(A(S)) for every support set of a batch by the mean loss of its queries, (B,).
+
+    A learner that cannot solve the task raises `CannotSolve`.
+    """
     truth = episode.query.class_indices
     if truth is None:
         raise UserError(
             "queries without classes have no loss", got="None", allowed="class indices (B, m)"
         )
-    # Detached here rather than computed without gradients: some learners fit by gradient descent.
-    answers = learner.infer(episode.support, episode.query.features).detach()  # (B, m, K)
-    check_answers(answers)
-    losses = task.loss(answers, truth.to(answers.device)).double()  # (B, m)
-    return losses.mean(dim=1).cpu().numpy()
+    answers = ask(learner, episode, seed)
+    if isinstance(answers, Cannot):
+        raise answers.error
+    losses = task.loss(answers, truth.cpu()).double()  # (B, m)
+    return losses.mean(dim=1).numpy()
 
 
 def _check_shots(shots: tuple[int, ...]) -> None:

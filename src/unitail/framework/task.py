@@ -26,6 +26,11 @@ def log_loss(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
     return -log_probabilities.gather(-1, class_indices.unsqueeze(-1)).squeeze(-1)
 
 
+def accuracy(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
+    """Share of right answers in each episode: (B, m, K), (B, m) -> (B,)."""
+    return 1 - zero_one_loss(log_probabilities, class_indices).mean(dim=-1)
+
+
 class Task(Protocol):
     """T = (X, Y, p, l): classes to tell apart, data to draw from, and a loss."""
 

@@ -103,7 +103,7 @@ class ValidityReport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cannot:
+class Unsolved:
     """A task that the learner cannot solve at all."""
 
     task: str
@@ -121,7 +121,7 @@ class Cannot:
 class UniversalityReport:
     """What learning curves say about validity for all of several tasks."""
 
-    outcomes: tuple[ValidityReport | Cannot, ...]
+    outcomes: tuple[ValidityReport | Unsolved, ...]
     """One for each task, in the order given."""
     level: float
     """The probability of even one false rise in all tasks together."""
@@ -138,7 +138,7 @@ class UniversalityReport:
         return max((report.largest_rise for report in reports), default=None)
 
     def __str__(self) -> str:
-        rises = any(isinstance(each, Cannot) or not each.monotone for each in self.outcomes)
+        rises = any(isinstance(each, Unsolved) or not each.monotone for each in self.outcomes)
         failed = "not universally valid" if rises else "not shown to be universally valid"
         verdict = "universally valid as far as tested" if self.valid else failed
         passed = sum(outcome.valid for outcome in self.outcomes)
@@ -192,23 +192,23 @@ def universal_validity(
 
 def _measure(
     estimate: Callable[..., LearningCurve], task: Task, generator: torch.Generator
-) -> LearningCurve | Cannot:
+) -> LearningCurve | Unsolved:
     """Estimate the learning curve on a task, or tell why there is none."""
     try:
         return estimate(task, generator=generator)
     except CannotSolve as error:
-        return Cannot(task=task.name, message=str(error))
+        return Unsolved(task=task.name, message=str(error))
 
 
 def _judge_together(
-    measured: Sequence[LearningCurve | Cannot], level: float, epsilon: float | None
+    measured: Sequence[LearningCurve | Unsolved], level: float, epsilon: float | None
 ) -> UniversalityReport:
     """Test all curves as one family."""
     curves = [each for each in measured if isinstance(each, LearningCurve)]
     findings = iter(find_rises(curves, level))
     outcomes = [
         each
-        if isinstance(each, Cannot)
+        if isinstance(each, Unsolved)
         else ValidityReport(curve=each, finding=next(findings), level=level, epsilon=epsilon)
         for each in measured
     ]

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from unitail.baselines.proto_head import ProtoHead
-from unitail.evaluation.metrics import accuracy
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
+from unitail.framework.task import accuracy
 from unitail.nn.draw import Draw
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream

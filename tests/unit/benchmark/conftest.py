@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.known_learners import Cannot, SureOfFirst, write_blobs
+from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
 from unitail.benchmark.learners import Candidate
 from unitail.benchmark.run import BenchRun, Part
@@ -38,7 +38,7 @@ def bench_parts(tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
         "prototypes": ProtoHead(),
         "first": SureOfFirst(),
         "three": UpToThree(),
-        "none": Cannot(),
+        "none": SolvesNothing(),
     }
     return BenchRun(
         candidates=[Candidate(name, learner, "") for name, learner in learners.items()],

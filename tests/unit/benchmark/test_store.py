@@ -4,12 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.known_learners import Cannot, SureOfFirst, write_blobs
+from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
 from unitail.benchmark.store import Stored, identity, part_path, read_part, write_part
 from unitail.benchmark.suites import BenchTable
-from unitail.evaluation.evaluate import evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Scores
+from unitail.evaluation.score import score_learners
 
 PROTOCOL = EvaluationProtocol(shots=2, queries=3, episodes=7)
 
@@ -20,8 +20,8 @@ def _table(root: Path, **changes: int) -> BenchTable:
 
 
 def _part(table: BenchTable, path: Path) -> dict[str, Stored]:
-    learners = {"sure": SureOfFirst(), "cannot": Cannot()}
-    found = evaluate_all(learners, table.table, PROTOCOL)
+    learners = {"sure": SureOfFirst(), "cannot": SolvesNothing()}
+    found = score_learners(learners, table.table, PROTOCOL)
     stored = {name: Stored(f"print of {name}", each) for name, each in found.items()}
     write_part(path, identity(table, PROTOCOL), stored)
     return stored

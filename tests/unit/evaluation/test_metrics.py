@@ -4,22 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from unitail.errors import UserError
 from unitail.evaluation.metrics import (
     BINS,
     Calibration,
-    accuracy,
     brier_score,
-    check_log_probabilities,
     negative_log_likelihood,
 )
 
 PROBABILITIES = torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [[0.5, 0.25, 0.25], [1, 0, 0]]])
 ANSWERS, TRUTH = PROBABILITIES.double().log(), torch.tensor([[0, 1], [2, 0]])
-
-
-def test_accuracy_is_the_share_of_right_answers_in_each_episode() -> None:
-    assert accuracy(ANSWERS, TRUTH).tolist() == [0.5, 0.5]
 
 
 def test_the_negative_log_likelihood_is_that_of_the_true_classes() -> None:
@@ -57,17 +50,3 @@ def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
     truth = (torch.arange(400) % 4 == 0).long()[None]
     assert Calibration.of(answers, truth).error == pytest.approx(0, abs=1e-6)
     assert Calibration.of(answers, 1 - truth).error == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        (ANSWERS[:, :1], r"the answers of it have the wrong shape: got \(2, 1, 3\)"),
-        (torch.nan * ANSWERS, "the log-probabilities of it are not numbers: got 12 NaN of 12"),
-        (PROBABILITIES, "the answers of it are not log-probabilities"),
-    ],
-)
-def test_what_is_no_answer_is_refused(answers: torch.Tensor, message: str) -> None:
-    check_log_probabilities(ANSWERS, (2, 2, 3), "it")
-    with pytest.raises(UserError, match=message):
-        check_log_probabilities(answers, (2, 2, 3), "it")

@@ -23,15 +23,16 @@ RISKS = np.array([[0.5, 0.7], [0.3, 0.3], [0.4, 0.2]])
 class Constant:
     """Always the first class; notes the supports that it was shown."""
 
-    value: float = 0.0
+    probability: float = 1.0
     seen: list[Support] = field(default_factory=list)
     paradigm: Paradigm = Paradigm.EXPLICIT
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         self.seen.append(support)
-        answers = query_features.new_full((*query_features.shape[:2], support.ways), -1.0)
-        answers[..., 0] = self.value
-        return answers
+        rest = (1 - self.probability) / (support.ways - 1)
+        answers = query_features.new_full((*query_features.shape[:2], support.ways), rest)
+        answers[..., 0] = self.probability
+        return answers.log()
 
 
 def _curve(**changes: Any) -> LearningCurve:  # noqa: ANN401 - wrong values on purpose
@@ -68,9 +69,9 @@ def test_risk_of_a_constant_answer_is_its_error() -> None:
 
 def test_risk_is_measured_in_the_loss_of_the_task() -> None:
     task = replace(TASK, loss=log_loss)
-    curve = learning_curve(Constant(-0.5), task, shots=(1,), draws=4, generator=stream(0))
+    curve = learning_curve(Constant(0.5), task, shots=(1,), draws=4, generator=stream(0))
 
-    assert curve.risks == pytest.approx(np.full((1, 4), (0.5 + 1 + 1) / 3))
+    assert curve.risks == pytest.approx(np.full((1, 4), -np.log([0.5, 0.25, 0.25]).mean()))
 
 
 def test_nearest_mean_approaches_the_bayes_risk_from_above(nearest_mean: Learner) -> None:
@@ -166,7 +167,7 @@ def test_wrong_curves_are_refused(changes: dict[str, Any], message: str) -> None
 def test_answers_that_are_not_numbers_are_refused() -> None:
     """Argmax would take NaN for the most probable class and give a harmless-looking risk."""
     with pytest.raises(
-        UserError, match=r"log-probabilities of the learner are not numbers: got 60 NaN of 180"
+        UserError, match=r"log-probabilities of Constant are not numbers: got 180 NaN of 180"
     ):
         learning_curve(
             Constant(torch.nan), TASK, shots=(1,), draws=20, queries=1, generator=stream(0)
@@ -178,4 +179,4 @@ def test_queries_without_classes_have_no_risk() -> None:
     unlabelled = Episode(support=episode.support, query=Query(features=episode.query.features))
 
     with pytest.raises(UserError, match="queries without classes have no loss"):
-        episode_risks(Constant(), TASK, unlabelled)
+        episode_risks(Constant(), TASK, unlabelled, seed=0)

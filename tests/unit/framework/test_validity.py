@@ -40,7 +40,7 @@ class Oracle:
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         answers = self.task.log_posterior(query_features)
         noise = torch.randn(answers.shape, generator=stream(0, support.num_support))
-        return answers + self.decay * support.num_support * noise
+        return (answers + self.decay * support.num_support * noise).log_softmax(dim=-1)
 
 
 @dataclass(frozen=True)

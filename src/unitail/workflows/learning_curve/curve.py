@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.errors import CannotSolve
 from unitail.estimator.reduction import Rows
-from unitail.evaluation.metrics import check_log_probabilities
+from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support
-from unitail.framework.learner import Inference, reseeded
+from unitail.framework.learner import Inference
 from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast
 from unitail.workflows.learning_curve.splits import (
     Splits,
@@ -173,10 +172,11 @@ class _Panel:
         for turn, part in enumerate(_batches(level.splits, level.rows.ways)):
             episode = _episode(self.features, level.rows, part)
             for name in [name for name in found if name not in self.failures]:
-                try:
-                    found[name].append(_ask(name, reseeded(self.learners[name], turn), episode))
-                except CannotSolve as error:
-                    self.failures[name] = str(error)
+                answers = ask(self.learners[name], episode, turn, name=name)
+                if isinstance(answers, Cannot):
+                    self.failures[name] = str(answers)
+                else:
+                    found[name].append(answers.argmax(dim=-1).flatten().numpy())
             yield part.count
         whole = {name: parts for name, parts in found.items() if name not in self.failures}
         level.answers.update({name: np.concatenate(parts) for name, parts in whole.items()})
@@ -202,12 +202,3 @@ def _episode(features: torch.Tensor, rows: Rows, splits: Splits) -> Episode:
         ),
         query=Query(features=features[query.to(features.device)], class_indices=classes[query]),
     )
-
-
-def _ask(name: str, learner: Inference, episode: Episode) -> Answers:
-    """Return the classes that a learner chooses, (T,)."""
-    answers = learner.infer(episode.support, episode.query.features).detach().float().cpu()
-    shape = (*episode.query.features.shape[:2], episode.ways)
-    check_log_probabilities(answers, shape, name)
-    chosen: Answers = answers.argmax(dim=-1).flatten().numpy()
-    return chosen

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from helpers.blobs import blobs
-from helpers.known_learners import Cannot, SureOfFirst
+from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import TooManyClasses
 from unitail.estimator.reduction import Rows
@@ -74,7 +74,7 @@ def test_batches_change_nothing(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_learner_that_gives_up_leaves_the_others_alone(rows: Rows) -> None:
-    learners = {"p": ProtoHead(), "cannot": Cannot(), "gives up": GivesUp()}
+    learners = {"p": ProtoHead(), "cannot": SolvesNothing(), "gives up": GivesUp()}
     curve = own_curve(rows, learners, splits=5)
     assert list(curve.failures) == ["cannot", "gives up"]
     assert "too many classes" in curve.failures["cannot"]
@@ -100,7 +100,7 @@ def test_beyond_half_of_the_rows_the_spread_is_carried_over() -> None:
 
 
 def test_confusions_are_those_of_leave_one_out(rows: Rows) -> None:
-    curve = own_curve(rows, {"first": SureOfFirst(), "cannot": Cannot()}, splits=5)
+    curve = own_curve(rows, {"first": SureOfFirst(), "cannot": SolvesNothing()}, splits=5)
     assert curve.confusions("first") == [(1, 0, 6), (2, 0, 6)]
     assert curve.confusions("cannot") == []
 

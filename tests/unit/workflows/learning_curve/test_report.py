@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.blobs import blobs
-from helpers.known_learners import Cannot, SureOfFirst
+from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.baselines.proto_head import ProtoHead
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
@@ -23,7 +23,7 @@ from unitail.workflows.learning_curve.report import (
     write_curve,
 )
 
-LEARNERS = {"unitail": ProtoHead(), "first": SureOfFirst(), "cannot": Cannot()}
+LEARNERS = {"unitail": ProtoHead(), "first": SureOfFirst(), "cannot": SolvesNothing()}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_equal_learners_are_not_told_apart(data: OwnData) -> None:
 
 
 def test_a_task_that_cannot_be_solved_is_said(data: OwnData) -> None:
-    curve = own_curve(data.rows, {"unitail": Cannot()}, splits=2)
+    curve = own_curve(data.rows, {"unitail": SolvesNothing()}, splits=2)
     assert sentences(curve, data)[0].startswith("unitail cannot solve this task: too many classes")
     assert list(lines(curve)) == []
 

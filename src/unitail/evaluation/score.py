@@ -1,34 +1,27 @@
 """Many episodes, the same ones for every learner: how right, how sure, how fast."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unitail.errors import CannotSolve
 from unitail.evaluation.episodes import Batch, FixedEpisodes, Source
-from unitail.evaluation.metrics import (
-    Calibration,
-    accuracy,
-    brier_score,
-    check_log_probabilities,
-    negative_log_likelihood,
-)
+from unitail.evaluation.metrics import Calibration, brier_score, negative_log_likelihood
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome, Scores
+from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode
-from unitail.framework.learner import Inference, reseeded
+from unitail.framework.learner import Inference
+from unitail.framework.task import accuracy
+from unitail.progress import OnProgress
 
 MEBIBYTE = 2**20
 
-OnProgress = Callable[[str, int], None]
-"""Told after each batch which learner was asked, and how many episodes that were."""
 
-
-def evaluate(
+def score_learner(
     learner: Inference,
     source: Source,
     protocol: EvaluationProtocol | None = None,
@@ -42,10 +35,10 @@ def evaluate(
     learner should be.
     """
     name = type(learner).__name__
-    return evaluate_all({name: learner}, source, protocol, device=device)[name]
+    return score_learners({name: learner}, source, protocol, device=device)[name]
 
 
-def evaluate_all(
+def score_learners(
     learners: Mapping[str, Inference],
     source: Source,
     protocol: EvaluationProtocol | None = None,
@@ -56,16 +49,19 @@ def evaluate_all(
     """Measure several learners; every batch is drawn once and answered by all of them.
 
     One that cannot solve such tasks, or runs out of memory, does not keep the others from it.
+    Progress is counted in answers: episodes times learners.
     """
     episodes = FixedEpisodes.of(source, protocol or EvaluationProtocol())
     device = torch.device(device)
     records = [_Record(name, learner, device) for name, learner in learners.items()]
+    done, total = 0, episodes.protocol.episodes * len(records)
     for batch in episodes.batches():
         moved = batch.episode.to(device)
         for record in records:
             record.ask(batch, moved)
+            done += len(batch.hashes)
             if on_progress is not None:
-                on_progress(record.name, len(batch.hashes))
+                on_progress(done, total)
     return {record.name: record.result(episodes) for record in records}
 
 
@@ -91,11 +87,16 @@ class _Record:
         if self.outcome is not Outcome.ANSWERED:
             return
         try:
-            self._answer(batch, moved)
-        except CannotSolve as error:
-            self.outcome, self.reason = Outcome.CANNOT, str(error)
+            if not self.scores:  # the first call pays for what later ones have ready
+                self._timed_answers(moved, batch.draw_seed)
+            answers, seconds, memory = self._timed_answers(moved, batch.draw_seed)
         except torch.cuda.OutOfMemoryError as error:
             self.outcome, self.reason = Outcome.OUT_OF_MEMORY, str(error).split(". ")[0]
+        else:
+            if isinstance(answers, Cannot):
+                self.outcome, self.reason = Outcome.CANNOT, str(answers)
+            else:
+                self._score(batch, answers.float(), seconds, memory)
         if self.outcome is Outcome.OUT_OF_MEMORY:  # after the error let go of what it held
             torch.cuda.empty_cache()
 
@@ -112,14 +113,22 @@ class _Record:
             calibration=self.calibration if answered else Calibration.empty(),
         )
 
-    def _answer(self, batch: Batch, moved: Episode) -> None:
-        learner = reseeded(self.learner, batch.draw_seed)
-        if not self.scores:  # the first call pays for what later ones find ready
-            _timed_answers(learner, moved, self.device)
-        answers, seconds, memory = _timed_answers(learner, moved, self.device)
+    def _timed_answers(self, moved: Episode, seed: int) -> tuple[Tensor | Cannot, float, float]:
+        """Return the answers, the seconds, and the peak memory in MiB; NaN on a CPU."""
+        gpu, before = self.device.type == "cuda", 0
+        if gpu:
+            torch.cuda.synchronize(self.device)
+            torch.cuda.reset_peak_memory_stats(self.device)
+            before = torch.cuda.memory_allocated(self.device)
+        start = time.perf_counter()
+        answers = ask(self.learner, moved, seed, name=self.name)
+        seconds = time.perf_counter() - start  # answers on the CPU have waited for the device
+        peak = torch.cuda.max_memory_allocated(self.device) if gpu else np.nan
+        return answers, seconds, (peak - before) / MEBIBYTE
+
+    def _score(self, batch: Batch, answers: Tensor, seconds: float, memory: float) -> None:
         truth = batch.episode.query.class_indices
         assert truth is not None, "test episodes have labelled queries"
-        check_log_probabilities(answers, (*truth.shape, batch.episode.ways), self.name)
         count = len(truth)
         self.scores.append(
             Scores(
@@ -132,26 +141,3 @@ class _Record:
             )
         )
         self.calibration += Calibration.of(answers, truth)
-
-
-def _timed_answers(
-    learner: Inference, episode: Episode, device: torch.device
-) -> tuple[Tensor, float, float]:
-    """Return the answers on the CPU as float32, the seconds, and the peak memory in MiB."""
-    before = _start_of_memory(device)
-    start = time.perf_counter()
-    # Detached here rather than computed without gradients: some learners fit by gradient descent.
-    answers = learner.infer(episode.support, episode.query.features).detach().float().cpu()
-    seconds = time.perf_counter() - start  # the copy has waited for the device
-    if before is None:
-        return answers, seconds, np.nan
-    return answers, seconds, (torch.cuda.max_memory_allocated(device) - before) / MEBIBYTE
-
-
-def _start_of_memory(device: torch.device) -> int | None:
-    """Wait for the device and return what is allocated; None on a CPU."""
-    if device.type != "cuda":
-        return None
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    return torch.cuda.memory_allocated(device)

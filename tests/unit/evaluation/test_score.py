@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.known_learners import Cannot, SureOfFirst, write_blobs
+from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
 from unitail.evaluation.episodes import FixedEpisodes
-from unitail.evaluation.evaluate import _timed_answers, evaluate, evaluate_all
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Outcome
+from unitail.evaluation.score import _Record, score_learner, score_learners
 from unitail.framework.episode import Support
 from unitail.tasks.bundled import bundled_tasks
 from unitail.tasks.sampling import BankEpisodes
@@ -40,7 +40,7 @@ class Recorder(SureOfFirst):
 
 
 def test_a_known_learner_has_known_scores() -> None:
-    found = evaluate(SureOfFirst(0.6), WINE, SHORT)
+    found = score_learner(SureOfFirst(0.6), WINE, SHORT)
     assert found.outcome is Outcome.ANSWERED
     assert found.source == "wine"
     assert found.accuracy.mean == pytest.approx(1 / 3)
@@ -59,7 +59,7 @@ def test_a_known_learner_has_known_scores() -> None:
 def test_learners_are_measured_on_any_source(tmp_path: Path, kind: str) -> None:
     bank = write_blobs(tmp_path)
     sources = {"bank": bank, "banks": BankEpisodes([bank]), "tasks": GaussianTasks(), "task": WINE}
-    found = evaluate(ProtoHead(), sources[kind], SHORT)
+    found = score_learner(ProtoHead(), sources[kind], SHORT)
     assert found.accuracy.low > 1 / 3
     names = {"bank": "toy/blobs", "banks": "BankEpisodes", "tasks": "GaussianTasks", "task": "wine"}
     assert found.source == names[kind]
@@ -67,7 +67,7 @@ def test_learners_are_measured_on_any_source(tmp_path: Path, kind: str) -> None:
 
 def test_all_learners_answer_the_same_episodes_once_but_for_a_warm_up() -> None:
     first, second = Recorder(), Recorder()
-    found = evaluate_all({"first": first, "second": second}, WINE, SHORT)
+    found = score_learners({"first": first, "second": second}, WINE, SHORT)
     assert len(first.seen) == 1 + math.ceil(120 / 50)
     assert all(mine is other for mine, other in zip(first.seen, second.seen, strict=True))
     assert np.array_equal(found["first"].scores.hashes, found["second"].scores.hashes)
@@ -76,7 +76,7 @@ def test_all_learners_answer_the_same_episodes_once_but_for_a_warm_up() -> None:
 
 def test_every_batch_has_draws_of_its_own() -> None:
     recorder = Recorder()
-    evaluate(recorder, WINE, SHORT)
+    score_learner(recorder, WINE, SHORT)
     assert len(set(recorder.seeds)) == 3
 
 
@@ -94,11 +94,11 @@ class OutOfMemory(SureOfFirst):
 
 def test_who_cannot_does_not_keep_the_others_from_it() -> None:
     told = []
-    found = evaluate_all(
-        {"cannot": Cannot(), "memory": OutOfMemory(), "can": SureOfFirst()},
+    found = score_learners(
+        {"cannot": SolvesNothing(), "memory": OutOfMemory(), "can": SureOfFirst()},
         WINE,
         SHORT,
-        on_progress=lambda name, count: told.append((name, count)),
+        on_progress=lambda done, total: told.append((done, total)),
     )
     assert found["cannot"].outcome is Outcome.CANNOT
     assert found["cannot"].reason.startswith("too many classes: got 3; allowed: none.")
@@ -107,7 +107,8 @@ def test_who_cannot_does_not_keep_the_others_from_it() -> None:
     assert len(found["memory"].scores.hashes) == 0
     assert found["memory"].calibration.counts.sum() == 0
     assert found["can"].accuracy.count == 120
-    assert sum(count for _, count in told) == 3 * 120
+    assert [done for done, _ in told] == [50, 100, 150, 200, 250, 300, 320, 340, 360]
+    assert {total for _, total in told} == {3 * 120}
 
 
 class Broken(SureOfFirst):
@@ -119,7 +120,7 @@ class Broken(SureOfFirst):
 
 def test_answers_that_are_not_numbers_stop_with_the_learners_name() -> None:
     with pytest.raises(UserError, match="the log-probabilities of Broken are not numbers"):
-        evaluate(Broken(), WINE, SHORT)
+        score_learner(Broken(), WINE, SHORT)
 
 
 class Fitted(SureOfFirst):
@@ -132,11 +133,14 @@ class Fitted(SureOfFirst):
 
 
 def test_learners_may_use_gradients() -> None:
-    assert evaluate(Fitted(), WINE, SHORT).accuracy.count == 120
+    assert score_learner(Fitted(), WINE, SHORT).accuracy.count == 120
 
 
 def test_prototypes_solve_wine() -> None:
-    assert evaluate(ProtoHead(), WINE, EvaluationProtocol(shots=5, episodes=50)).accuracy.low > 0.85
+    assert (
+        score_learner(ProtoHead(), WINE, EvaluationProtocol(shots=5, episodes=50)).accuracy.low
+        > 0.85
+    )
 
 
 def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,17 +156,18 @@ def test_memory_is_counted_from_what_was_there_before(monkeypatch: pytest.Monkey
             torch.cuda, name, lambda device, name=name, told=told: (calls.append(name), told)[1]
         )
     episode = FixedEpisodes.of(WINE, SHORT).batch(0).episode
-    answers, seconds, memory = _timed_answers(SureOfFirst(), episode, torch.device("cuda"))
+    record = _Record("first", SureOfFirst(), torch.device("cuda"))
+    answers, seconds, memory = record._timed_answers(episode, seed=0)
     assert memory == 7
     assert seconds > 0
-    assert answers.shape == (50, 12, 3)
+    assert isinstance(answers, Tensor)
     assert calls[:2] == ["synchronize", "reset_peak_memory_stats"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_gives_the_same_answers_and_tells_its_memory() -> None:
-    found = evaluate(ProtoHead(), WINE, SHORT, device="cuda")
-    usual = evaluate(ProtoHead(), WINE, SHORT)
+    found = score_learner(ProtoHead(), WINE, SHORT, device="cuda")
+    usual = score_learner(ProtoHead(), WINE, SHORT)
     assert np.array_equal(found.scores.hashes, usual.scores.hashes)
     assert found.accuracy.mean == pytest.approx(usual.accuracy.mean, abs=1e-3)
     assert found.memory > 0

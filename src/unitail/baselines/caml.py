@@ -4,6 +4,7 @@ Fifty, Duan, Junkins, Amid, Leskovec, Ré and Thrun, *Context-Aware Meta-Learnin
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from unitail.nn.normalisation import Normalisation
 from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
 from unitail.nn.sequences import copy_for_queries, gather_answers
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport
 from unitail.nn.visibility import Visibility
@@ -118,6 +120,10 @@ class Caml(SlotModel[Tensor]):
     def tokens_per_query(self, num_support: int) -> int:
         """Count the query and its copy of the support."""
         return num_support + 1
+
+    def shard_units(self) -> Sequence[ShardUnit]:
+        """Return the transformer's blocks."""
+        return self.transformer.stack
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""

@@ -4,6 +4,7 @@ Kirsch, Harrison, Sohl-Dickstein and Metz, *General-Purpose In-Context Learning 
 Transformers*, 2024, with the changes of the TAIL paper's appendix D.3.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,7 @@ from unitail.nn.sequences import (
     with_blank_labels,
     with_labels,
 )
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import Transformer, WaitingSupport, initialise_linear
 from unitail.nn.visibility import Visibility
@@ -114,6 +116,10 @@ class Gpicl(SlotModel[Tensor]):
     def tokens_per_query(self, num_support: int) -> int:
         """Count the query and its copy of the support."""
         return num_support + 1
+
+    def shard_units(self) -> Sequence[ShardUnit]:
+        """Return the transformer's blocks."""
+        return self.transformer.stack
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""

@@ -1,6 +1,7 @@
 """What all meta-trained networks have in common: support first, queries second, nothing random."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from unitail.configuration import require
 from unitail.errors import InvalidConfig, TooManyExamples, UserError
 from unitail.framework.episode import Episode, Support, check_query_fits
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.visibility import Visibility
 
 
@@ -95,6 +97,10 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     def weights_may_idle(self) -> bool:
         """Whether some weights are for some visibilities only."""
         return False
+
+    def shard_units(self) -> Sequence[ShardUnit]:
+        """Return the layers that several processes may hold in shards, each gathered when used."""
+        return ()
 
     def tokens_per_query(self, num_support: int) -> int:
         """Count the tokens that the network reads for one more query."""

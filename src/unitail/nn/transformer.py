@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.nn.attention import Attention, SupportKeys
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.visibility import Visibility
 
 INIT_GAIN = 0.8
@@ -33,8 +34,10 @@ class WaitingSupport:
 SupportMemory = CachedSupport | WaitingSupport
 
 
-class Block(nn.Module):
+class TransformerBlock(ShardUnit):
     """z <- z + Attention(LN(z)); z <- z + MLP(LN(z))."""
+
+    entry_points = ("read", "keep", "answer")
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -78,13 +81,15 @@ class Transformer(nn.Module):
         self, *, dim: int, layers: int, heads: int, mlp_dim: int, epsilon: float = 1e-5
     ) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(Block(dim, heads, mlp_dim, epsilon) for _ in range(layers))
+        self.blocks = nn.ModuleList(
+            TransformerBlock(dim, heads, mlp_dim, epsilon) for _ in range(layers)
+        )
         self.norm = nn.LayerNorm(dim, eps=epsilon)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Start from small weights; the residual branches together start at the scale of one."""
         branches = 2 * len(self.blocks)
-        for block in self._stack():
+        for block in self.stack:
             initialise_linear(block.attention.qkv, generator)
             initialise_linear(block.attention.out, generator, gain=branches**-0.5)
             initialise_linear(block.mlp_in, generator)
@@ -94,7 +99,7 @@ class Transformer(nn.Module):
         """Do all the work on the support (B, n, dim) that does not depend on the queries."""
         if not visibility.isolates_queries:
             return WaitingSupport(support, causal=visibility is Visibility.CAUSAL)
-        *blocks, last = self._stack()
+        *blocks, last = self.stack
         layers = []
         for block in blocks:
             support, kept = block.read(support)
@@ -104,18 +109,20 @@ class Transformer(nn.Module):
     def answer(self, memory: SupportMemory, query: Tensor) -> Tensor:
         """Return the final states of the queries, (B, m, dim)."""
         if isinstance(memory, CachedSupport):
-            for block, kept in zip(self._stack(), memory.layers, strict=True):
+            for block, kept in zip(self.stack, memory.layers, strict=True):
                 query = block.answer(query, kept)
         else:
             tokens = torch.cat([memory.tokens, query], dim=1)  # (B, n + m, dim)
-            for block in self._stack():
+            for block in self.stack:
                 tokens = block(tokens, causal=memory.causal)
             query = tokens[:, memory.tokens.shape[1] :]
         states: Tensor = self.norm(query)
         return states
 
-    def _stack(self) -> list[Block]:
-        return cast("list[Block]", list(self.blocks))
+    @property
+    def stack(self) -> list[TransformerBlock]:
+        """The blocks in order."""
+        return cast("list[TransformerBlock]", list(self.blocks))
 
 
 def initialise_linear(layer: nn.Linear, generator: torch.Generator, gain: float = 1.0) -> None:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.config import RelationalConfig
 from unitail.relational.relations import NUM_OPERATORS, Relations
@@ -38,7 +39,7 @@ class Kept:
     """Which group a seen token is in, one-hot (B, 1, seen, t), where values are those of groups."""
 
 
-class Block(nn.Module):
+class RelationalBlock(ShardUnit):
     r"""Update the state z_ik of every example i and class k, alike for all classes.
 
         p_ik   = softmax_k(s . LN(z_ik))                what the layer believes
@@ -50,6 +51,8 @@ class Block(nn.Module):
     softmax_j(sum_c w_hc r_c(i, j)), where the summary of the episode bends w; for an operator, the
     ridge regression of `relational/relations.py`. Nothing depends on names or number of classes.
     """
+
+    entry_points = ("keep", "keep_alike")
 
     def __init__(self, config: RelationalConfig) -> None:
         super().__init__()
@@ -86,6 +89,9 @@ class Block(nn.Module):
 
         `labels` (B, n, K) are one-hot; `size` (B, context_dim) says how large the episode is.
         """
+        return self._keep(states, labels, size)
+
+    def _keep(self, states: Tensor, labels: Tensor, size: Tensor) -> Kept:
         normed = self.norm(states)
         beliefs = self.belief(normed).squeeze(-1).softmax(dim=-1)  # (B, seen, K)
         n = labels.shape[1]
@@ -108,7 +114,7 @@ class Block(nn.Module):
     def keep_alike(self, states: Tensor, labels: Tensor, size: Tensor) -> Kept:
         """Do as `keep` does where labelled tokens of a class are all alike: from one of each."""
         one = labels[0].argmax(dim=0)  # of each class, in the first episode
-        kept = self.keep(states[:1, one], labels[:1, one], size)
+        kept = self._keep(states[:1, one], labels[:1, one], size)
         masses = _log_masses(labels.sum(dim=1)) * self.from_class.weight[:, -1]  # were log 1 = 0
         return replace(kept, classes=kept.classes + masses, groups=labels.unsqueeze(1))
 

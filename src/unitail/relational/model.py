@@ -1,6 +1,7 @@
 """The relational model: what an example is depends only on how it relates to the others."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
@@ -12,10 +13,11 @@ from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.relational.block import Block, Kept
+from unitail.relational.block import Kept, RelationalBlock
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.relations import NUM_OPERATORS, Frame, Relations, relate
 
@@ -76,8 +78,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self.label = nn.Linear(1, width)
         self.unknown = nn.Parameter(torch.empty(width))
         self.size = nn.Linear(4, config.context_dim)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.joint_blocks = nn.ModuleList(Block(config) for _ in range(config.joint_layers))
+        self.blocks = nn.ModuleList(RelationalBlock(config) for _ in range(config.layers))
+        self.joint_blocks = nn.ModuleList(
+            RelationalBlock(config) for _ in range(config.joint_layers)
+        )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 1)
         self.guess = nn.Parameter(torch.tensor(FIRST_GUESS))
@@ -100,6 +104,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def weights_may_idle(self) -> bool:
         """Whether there are blocks for joint answers alone."""
         return bool(self.joint_blocks)
+
+    def shard_units(self) -> Sequence[ShardUnit]:
+        """Return the blocks."""
+        return self._stack(jointly=True)
 
     def draw_for(
         self,
@@ -192,10 +200,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         size: Tensor = self.size(self.guess.new_tensor(logs))
         return size.expand(support.num_episodes, -1)
 
-    def _stack(self, *, jointly: bool = False) -> list[Block]:
+    def _stack(self, *, jointly: bool = False) -> list[RelationalBlock]:
         """Return the blocks in order, with those for joint answers before the last."""
         further = list(self.joint_blocks) if jointly else []
-        return cast("list[Block]", [*self.blocks[:-1], *further, self.blocks[-1]])
+        return cast("list[RelationalBlock]", [*self.blocks[:-1], *further, self.blocks[-1]])
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.label, generator)

@@ -1,8 +1,11 @@
 """TAIL: the Transformer-based Algorithm-Implicit Learner (paper, section 4)."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from unitail.nn.projection import ProjectionLaw
+from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import SupportMemory, Transformer, initialise_linear
 from unitail.nn.visibility import Visibility
@@ -44,6 +47,10 @@ class Tail(SlotModel[SupportMemory]):
     def visibility(self) -> Visibility:
         """As it was trained."""
         return self.config.visibility
+
+    def shard_units(self) -> Sequence[ShardUnit]:
+        """Return the transformer's blocks."""
+        return self.transformer.stack
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> SupportMemory:
         """Read the support's tokens, as far as the visibility allows without the queries."""

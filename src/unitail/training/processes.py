@@ -13,7 +13,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from unitail.errors import UserError
 from unitail.nn.episode_model import AnyModel
-from unitail.nn.transformer import Block
 from unitail.tasks.shapes import BatchPlan
 
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ class Processes:
             devices = [self.device] if self.device.type == "cuda" else None
             idle = model.weights_may_idle
             return DistributedDataParallel(model, devices, find_unused_parameters=idle)
-        for block in [part for part in model.modules() if isinstance(part, Block)]:
-            fully_shard(block)
-            for method in ("read", "keep", "answer"):
-                register_fsdp_forward_method(block, method)
+        for unit in model.shard_units():
+            fully_shard(unit)
+            for method in unit.entry_points:
+                register_fsdp_forward_method(unit, method)
         fully_shard(model)  # in place
         return model
 

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.builders import flops
-from unitail.nn.transformer import Block, CachedSupport, Transformer, WaitingSupport
+from unitail.nn.transformer import CachedSupport, Transformer, TransformerBlock, WaitingSupport
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
@@ -21,9 +21,9 @@ def tokens(count: int) -> Tensor:
     return torch.randn(1, count, DIM, generator=stream(count))
 
 
-def block() -> Block:
+def block() -> TransformerBlock:
     """Return a block all of whose weights matter, in float64."""
-    made, generator = Block(DIM, heads=2, mlp_dim=32).double(), stream(0)
+    made, generator = TransformerBlock(DIM, heads=2, mlp_dim=32).double(), stream(0)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.5, generator=generator)
     return made
@@ -33,7 +33,7 @@ def normed(tokens: Tensor, norm: nn.LayerNorm) -> Tensor:
     return F.layer_norm(tokens, (DIM,), norm.weight, norm.bias)
 
 
-def updated(layer: Block, tokens: Tensor, attended: Tensor) -> Tensor:
+def updated(layer: TransformerBlock, tokens: Tensor, attended: Tensor) -> Tensor:
     """Apply the definition, given what attention makes of the tokens after their LayerNorm."""
     tokens = tokens + attended
     hidden = F.gelu(

@@ -146,7 +146,7 @@ def test_to_read_tokens_that_are_alike_once_changes_nothing(
     network, episode = model(replace(PRESETS["tiny"], features_as=features_as)), uneven_episode()
     draw = network.draw(episode.support, stream(0))
     once = network(episode, draw)
-    monkeypatch.setattr(block.Block, "keep_alike", block.Block.keep)
+    monkeypatch.setattr(block.RelationalBlock, "keep_alike", block.RelationalBlock.keep)
     torch.testing.assert_close(network(episode, draw), once)
 
 

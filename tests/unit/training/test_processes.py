@@ -1,5 +1,8 @@
 """Several processes give what one gives; judged from files, not from exit codes."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,9 +47,54 @@ def test_weights_may_idle_in_some_steps(tmp_path: Path) -> None:
     both = {"visibilities": ["isolated", "joint"], "steps": 6, "checkpoint_every": 6}
     changes = {"model": {"learner": "relational", "preset": "tiny"}, "training": both}
     recipe = write_recipe(tmp_path / "recipe.toml", **changes)
-    runs = [train(recipe, tmp_path / f"run{count}", processes=count) for count in (1, 2)]
-    losses = [[entry["loss"] for entry in entries(run) if "loss" in entry] for run in runs]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    alone = train(recipe, tmp_path / "alone", processes=1)
+    copied = train(recipe, tmp_path / "copied", processes=2)
+    sharded = train(recipe, tmp_path / "sharded", "--shard", processes=2)
+    expected, *others = (
+        [entry["loss"] for entry in entries(run) if "loss" in entry]
+        for run in (alone, copied, sharded)
+    )
+    for losses in others:
+        assert losses == pytest.approx(expected, abs=1e-4)
+
+
+REPORT_UNITS = """
+import json, sys
+from pathlib import Path
+from torch.distributed.fsdp import FSDPModule
+from unitail.learners.registry import build_model, model_config
+from unitail.training.processes import Processes
+
+processes, units = Processes(cpu=True, shard=True), {}
+for learner in sys.argv[2:]:
+    model = build_model(model_config({"learner": learner, "preset": "tiny"}, "test"))
+    processes.distribute(model)
+    modules = model.named_modules()
+    units[learner] = [name for name, module in modules if isinstance(module, FSDPModule)]
+if processes.is_main:
+    Path(sys.argv[1]).write_text(json.dumps(units))
+processes.wait()
+"""
+UNITS = {
+    "tail": ["", *(f"transformer.blocks.{number}" for number in range(3))],
+    "relational": ["", "blocks.0", "blocks.1", "joint_blocks.0"],
+}
+"""The modules that are sharded: the whole model, named "", and each layer by itself."""
+
+
+def test_every_layer_is_sharded_by_itself(tmp_path: Path) -> None:
+    script, units = tmp_path / "script.py", tmp_path / "units.json"
+    script.write_text(REPORT_UNITS)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    process = subprocess.run(
+        [*launch, str(script), str(units), *UNITS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert units.exists(), process.stderr
+    assert json.loads(units.read_text()) == UNITS
 
 
 def test_a_run_of_two_processes_is_finished_by_one(tmp_path: Path, alone: Path) -> None:

@@ -62,5 +62,8 @@ class Task(Protocol):
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances of this task: `shots` and `queries` rows of each class."""
+        """Draw N-shot instances of this task: `shots` and `queries` rows of each class.
+
+        Support and queries come in random order, so that a place tells nothing of a class.
+        """
         ...

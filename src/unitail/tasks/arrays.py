@@ -55,7 +55,10 @@ class ArrayTask:
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances, on the device of the generator; no row comes twice in one."""
+        """Draw N-shot instances, on the device of the generator; no row comes twice in one.
+
+        Support and queries come in random order.
+        """
         check_counts(episodes=episodes, shots=shots, queries=queries)
         self._check_enough(shots + queries)
         device = generator.device
@@ -64,7 +67,7 @@ class ArrayTask:
             sizes.expand(episodes, -1), shots + queries, self._largest, generator
         )  # (B, K, shots + queries)
         starts = (sizes.cumsum(0) - sizes).unsqueeze(1)
-        return split_rows(self.features.to(device)[order[starts + places]], shots)
+        return split_rows(self.features.to(device)[order[starts + places]], shots, generator)
 
     def _check_enough(self, needed: int) -> None:
         """Refuse to draw more rows of a class than it has."""

@@ -56,13 +56,31 @@ def assemble(features: Tensor, class_indices: Tensor, *, ways: int, num_support:
     return Episode(support=support, query=query)
 
 
-def split_rows(rows: Tensor, shots: int) -> Episode:
-    """Split rows (B, K, shots + queries, d_T) of each class into support and query, class by class.
+def random_order(
+    episodes: int, num_support: int, num_query: int, generator: torch.Generator
+) -> Tensor:
+    """Draw in which order each episode shows its rows, numbered support first: (B, n + m).
+
+    Support and queries are shuffled apart. Rows are drawn class by class, and a learner that reads
+    a sequence would take the class from the place.
+    """
+    keys = torch.rand(
+        episodes, num_support + num_query, generator=generator, device=generator.device
+    )
+    support = keys[:, :num_support].argsort(dim=1, stable=True)
+    query = keys[:, num_support:].argsort(dim=1, stable=True)
+    return torch.cat([support, num_support + query], dim=1)
+
+
+def split_rows(rows: Tensor, shots: int, generator: torch.Generator) -> Episode:
+    """Split rows (B, K, shots + queries, d_T) of each class into support and query, both shuffled.
 
     The first `shots` rows of each class are its support.
     """
     episodes, ways, count, _ = rows.shape
-    classes = torch.arange(ways, device=rows.device)[:, None].expand(episodes, ways, count)
-    return assemble(
-        class_major(rows, shots), class_major(classes, shots), ways=ways, num_support=ways * shots
-    )
+    numbers = torch.arange(ways * count, device=rows.device).view(1, ways, count)
+    num_support = ways * shots
+    order = random_order(episodes, num_support, ways * count - num_support, generator)
+    chosen = class_major(numbers, shots)[0][order]  # (B, n + m)
+    features = rows.flatten(1, 2).gather(1, chosen.unsqueeze(2).expand(-1, -1, rows.shape[3]))
+    return assemble(features, chosen // count, ways=ways, num_support=num_support)

@@ -36,7 +36,7 @@ SOMETIMES = 0.4
 
 @dataclass(frozen=True)
 class Disguised:
-    """A source some of whose batches are disguised; its support comes class by class."""
+    """A source some of whose batches are disguised."""
 
     source: EpisodeSource
     share: float
@@ -73,16 +73,15 @@ class Disguised:
         features = torch.cat([episode.support.features, episode.query.features], dim=1)
         features = _disguise(features, plan, generator, own)
         rows = plan.inner.num_support
-        kept = _keep_shots(plan, generator)[own]  # (B, n)
-        support = features[:, :rows].gather(1, kept.unsqueeze(-1).expand(-1, -1, plan.feature_dim))
         merged = plan.inner.ways // plan.ways
-        asked = episode.query.class_indices
+        shown, asked = episode.support.class_indices // merged, episode.query.class_indices
+        kept = _keep_shots(plan, generator)[own]  # (B, n)
+        # Which rows are kept has nothing to do with the order of the source, which thus stays
+        # random once the kept rows are sorted by it.
+        kept = shown.argsort(dim=1, stable=True).gather(1, kept).sort(dim=1).values
+        support = features[:, :rows].gather(1, kept.unsqueeze(-1).expand(-1, -1, plan.feature_dim))
         return Episode(
-            support=Support(
-                features=support,
-                class_indices=episode.support.class_indices.gather(1, kept) // merged,
-                ways=plan.ways,
-            ),
+            support=Support(features=support, class_indices=shown.gather(1, kept), ways=plan.ways),
             query=Query(
                 features=features[:, rows:],
                 class_indices=None if asked is None else asked // merged,
@@ -91,7 +90,7 @@ class Disguised:
 
 
 def _keep_shots(plan: BatchPlan, generator: torch.Generator) -> Tensor:
-    """Draw the support rows that merged classes keep: (B, n), class by class."""
+    """Draw which of the rows, sorted by class, merged classes keep: (B, n), class by class."""
     assert plan.inner is not None
     each = plan.inner.num_support // plan.ways
     keys = torch.rand(plan.episodes, plan.ways, each, generator=generator, device=generator.device)

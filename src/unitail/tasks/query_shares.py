@@ -16,7 +16,7 @@ def draw_classes(plan: BatchPlan, generator: torch.Generator) -> Tensor:
     """Draw the classes of support and query where rows never run out: (B, n + m).
 
     The support is class by class. So are balanced queries; with random shares each query has an
-    independent class, and the order means nothing.
+    independent class. `random_order` shuffles them, after the features have been drawn.
     """
     per_class = plan.shots + plan.queries
     classes = torch.arange(plan.ways, device=generator.device)[:, None]

@@ -12,7 +12,7 @@ from unitail.banks.catalogue import Catalogue
 from unitail.banks.splits import FeatureTable, full_name
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
-from unitail.tasks.assemble import assemble, class_major, distinct_places
+from unitail.tasks.assemble import assemble, class_major, distinct_places, random_order
 from unitail.tasks.query_shares import draw_candidates, most_candidates
 from unitail.tasks.shapes import BatchPlan, EpisodeRanges, QueryShares, choose
 
@@ -158,7 +158,7 @@ class _LoadedGroup:
     def draw_rows(self, plan: BatchPlan, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw the rows of all planned episodes and their classes 0..K-1: (B, n + m) each.
 
-        The support is class by class, and so are balanced queries; others come in random order.
+        Support and queries come in random order.
         """
         sizes, starts = self._draw_classes(plan, generator)  # (B, K) each
         balanced = plan.query_shares is QueryShares.BALANCED
@@ -167,12 +167,13 @@ class _LoadedGroup:
         rows = class_major(starts.unsqueeze(2) + places, plan.shots)  # (B, n + K * extra)
         classes = torch.arange(plan.ways, device=rows.device)[:, None].expand_as(places)
         classes = class_major(classes, plan.shots)
-        if balanced:
-            return rows, classes
-        chosen = draw_candidates(plan, sizes - plan.shots, extra, generator)  # (B, m)
-        support = torch.arange(plan.num_support, device=rows.device).expand(plan.episodes, -1)
-        kept = torch.cat([support, plan.num_support + chosen], dim=1)
-        return rows.gather(1, kept), classes.gather(1, kept)
+        if not balanced:
+            chosen = draw_candidates(plan, sizes - plan.shots, extra, generator)  # (B, m)
+            support = torch.arange(plan.num_support, device=rows.device).expand(plan.episodes, -1)
+            kept = torch.cat([support, plan.num_support + chosen], dim=1)
+            rows, classes = rows.gather(1, kept), classes.gather(1, kept)
+        order = random_order(plan.episodes, plan.num_support, plan.num_query, generator)
+        return rows.gather(1, order), classes.gather(1, order)
 
     def _draw_classes(self, plan: BatchPlan, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw a data set for each episode, then K different classes: sizes and starts, (B, K)."""

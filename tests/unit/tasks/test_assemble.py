@@ -7,34 +7,56 @@ from scipy import stats
 from unitail.errors import InvalidEpisode, UserError
 from unitail.randomness import stream
 from unitail.tasks import assemble as instances
-from unitail.tasks.assemble import check_counts, class_major, distinct_places, split_rows
+from unitail.tasks.assemble import (
+    check_counts,
+    class_major,
+    distinct_places,
+    random_order,
+    split_rows,
+)
 
 few = st.integers(1, 4)
 
 
 @settings(deadline=None)  # the first example warms up
 @given(episodes=few, ways=st.integers(2, 5), shots=few, queries=few, width=few)
-def test_rows_go_class_by_class_to_support_and_query(
+def test_the_first_rows_of_each_class_are_its_support(
     episodes: int, ways: int, shots: int, queries: int, width: int
 ) -> None:
     rows = torch.arange(episodes * ways * (shots + queries) * width).float()
     rows = rows.reshape(episodes, ways, shots + queries, width)
-    episode = split_rows(rows, shots)
+    episode = split_rows(rows, shots, stream(0))
     episode.check_values()
     support, query = episode.support, episode.query
 
     assert query.class_indices is not None
     for index in range(ways):
         own, asked = support.class_indices == index, query.class_indices == index
-        assert torch.equal(support.features[own], rows[:, index, :shots].flatten(0, 1))
-        assert torch.equal(query.features[asked], rows[:, index, shots:].flatten(0, 1))
+        assert _same_rows(support.features[own], rows[:, index, :shots])
+        assert _same_rows(query.features[asked], rows[:, index, shots:])
     assert support.shots().tolist() == [[shots] * ways] * episodes
-    assert (support.class_indices.diff(dim=1) >= 0).all()  # class-major
+
+
+def _same_rows(some: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Compare rows (B N, d_T) in any order with (B, N, d_T); episodes may not be mixed up."""
+    rows = some.reshape(expected.shape)
+    return torch.equal(rows.sort(dim=1).values, expected)  # coordinates rise together
+
+
+def test_support_and_queries_are_shuffled_apart() -> None:
+    order = random_order(500, 6, 10, stream(0))
+    support, query = order[:, :6], order[:, 6:]
+
+    assert torch.equal(support.sort(dim=1).values, torch.arange(6).expand(500, 6))
+    assert torch.equal(query.sort(dim=1).values, torch.arange(6, 16).expand(500, 10))
+    assert len(support.unique(dim=0)) > 250  # of 720
+    for place in range(6):
+        assert stats.chisquare(support[:, place].bincount().numpy()).pvalue > 1e-3
 
 
 def test_all_rows_in_the_support_leave_no_query() -> None:
     with pytest.raises(InvalidEpisode, match="the query is empty"):
-        split_rows(torch.zeros(1, 2, 3, 4), 3)
+        split_rows(torch.zeros(1, 2, 3, 4), 3, stream(0))
 
 
 @pytest.mark.parametrize("name", ["episodes", "shots", "queries"])

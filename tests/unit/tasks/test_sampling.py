@@ -145,8 +145,9 @@ def test_classes_and_rows_are_drawn_uniformly(shares: QueryShares) -> None:
     episode = BankEpisodes([table]).sample(plan, stream(0))
 
     classes = torch.from_numpy(table.class_indices)
-    support = episode.support.features[..., 0].long()
-    pairs = Counter(map(tuple, classes[support[:, [0, -1]]].tolist()))
+    ordered = episode.support.class_indices.argsort(dim=1)[:, [0, -1]]  # a row of each class
+    rows = episode.support.features[..., 0].long().gather(1, ordered)
+    pairs = Counter(map(tuple, classes[rows].tolist()))
     assert len(pairs) == 12  # ordered pairs of different classes
     assert stats.chisquare(list(pairs.values())).pvalue > 1e-3
     for part in (episode.support, episode.query):

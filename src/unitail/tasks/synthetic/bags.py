@@ -83,7 +83,7 @@ class RandomBagTasks:
         own = draws.uniform((0, MOST_NOISE)) * draws.normal(self.parts, plan.feature_dim)
         vectors = places @ seen_as + offset + own  # (B, parts, d_T)
         features = counts @ vectors / size
-        return episodes_of(plan, features, classes, part)
+        return episodes_of(plan, features, classes, generator, part)
 
     def _draw_bags(
         self, classes: Tensor, places: Tensor, size: int, ways: int, draws: Draws

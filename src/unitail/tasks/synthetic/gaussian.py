@@ -78,12 +78,11 @@ class GaussianTask:
     def _bayes_losses(self, generator: torch.Generator) -> Tensor:
         """Draw the contributions of about BAYES_CHUNK rows to the Bayes risk."""
         count = math.ceil(BAYES_CHUNK / self.ways)
-        query = split_rows(self._rows(1, 1 + count, generator), 1).query
-        answers = self.log_posterior(query.features)
+        answers = self.log_posterior(self._rows(1, 1 + count, generator)[0, :, 1:])  # (K, count, K)
         if self.loss is zero_one_loss:
             return 1 - answers.max(dim=-1).values.exp().flatten()
-        assert query.class_indices is not None
-        return self.loss(answers, query.class_indices).flatten()
+        classes = torch.arange(self.ways, device=answers.device)[:, None].expand(-1, count)
+        return self.loss(answers, classes).flatten()
 
     def log_posterior(self, features: Tensor) -> Tensor:
         """Answer with log p(y | x), the Bayes hypothesis: (..., d_T) -> (..., K).
@@ -100,9 +99,9 @@ class GaussianTask:
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances, on the device of the generator."""
+        """Draw N-shot instances, on the device of the generator, in random order."""
         check_counts(episodes=episodes, shots=shots, queries=queries)
-        return split_rows(self._rows(episodes, shots + queries, generator), shots)
+        return split_rows(self._rows(episodes, shots + queries, generator), shots, generator)
 
     def _rows(self, episodes: int, count: int, generator: torch.Generator) -> Tensor:
         """Draw `count` rows of each class for each episode, (B, K, count, d_T)."""
@@ -149,7 +148,7 @@ class GaussianTasks:
         )
         index = classes.unsqueeze(2).expand_as(noise)
         features = means.gather(1, index) + noise * scale.unsqueeze(1)  # (B, n + m, d_T)
-        return episodes_of(plan, features, classes, part)
+        return episodes_of(plan, features, classes, generator, part)
 
     def instances(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator

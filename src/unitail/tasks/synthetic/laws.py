@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unitail.configuration import require
 from unitail.framework.episode import Episode
-from unitail.tasks.assemble import assemble
+from unitail.tasks.assemble import assemble, random_order
 from unitail.tasks.shapes import BatchPlan, draw_between
 
 
@@ -54,10 +54,24 @@ class Draws:
         return self.uniform((math.log(ends[0]), math.log(ends[1]))).exp()
 
 
-def episodes_of(plan: BatchPlan, features: Tensor, classes: Tensor, part: slice | None) -> Episode:
+def episodes_of(
+    plan: BatchPlan,
+    features: Tensor,
+    classes: Tensor,
+    generator: torch.Generator,
+    part: slice | None,
+) -> Episode:
     """Build a part of the episodes from all features (B, n + m, d_T) and classes (B, n + m).
 
     All are drawn and computed before, since products of other sizes may round in another way.
+    Support and queries are put in random order.
     """
     own = part or slice(None)
-    return assemble(features[own], classes[own], ways=plan.ways, num_support=plan.num_support)
+    order = random_order(plan.episodes, plan.num_support, plan.num_query, generator)[own]
+    places = order.unsqueeze(2).expand(-1, -1, features.shape[2])
+    return assemble(
+        features[own].gather(1, places),
+        classes[own].gather(1, order),
+        ways=plan.ways,
+        num_support=plan.num_support,
+    )

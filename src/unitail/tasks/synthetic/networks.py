@@ -110,7 +110,7 @@ class RandomNetworkTasks:
             sums = self._random_layer(states, architecture.hidden_dim, generator)
             states = FUNCTIONS[architecture.activation](sums)  # (B, n + m, hidden)
         features = self._random_layer(states, plan.feature_dim, generator)  # (B, n + m, d_T)
-        return episodes_of(plan, features, classes, part)
+        return episodes_of(plan, features, classes, generator, part)
 
     def _draw_latent(
         self, plan: BatchPlan, classes: Tensor, width: int, generator: torch.Generator

@@ -10,7 +10,7 @@ from torch.distributions import Normal
 
 from unitail.configuration import from_table
 from unitail.errors import InvalidConfig, UserError
-from unitail.framework.episode import Episode
+from unitail.framework.episode import Episode, Support
 from unitail.framework.task import Task, log_loss
 from unitail.randomness import stream
 from unitail.tasks.synthetic.gaussian import GaussianTask, GaussianTasks
@@ -71,9 +71,16 @@ def test_posterior_is_bayes_rule() -> None:
     torch.testing.assert_close(TASK.log_posterior(features), joint.log_softmax(dim=-1))
 
 
+def _by_class(support: Support) -> torch.Tensor:
+    """Return the rows of each class, (B, K, N, d_T)."""
+    order = support.class_indices.argsort(dim=1).unsqueeze(2)
+    rows = support.features.gather(1, order.expand_as(support.features))
+    return rows.unflatten(1, (support.ways, -1))
+
+
 def test_rows_have_the_means_and_scale_of_the_task() -> None:
     episode = TASK.sample(episodes=1, shots=20_000, queries=1, generator=stream(0))
-    rows = episode.support.features.reshape(4, 20_000, 3)
+    rows = _by_class(episode.support)[0]
 
     assert ((rows.mean(dim=1) - MEANS).abs() < 5 * TASK.scale / 20_000**0.5).all()
     torch.testing.assert_close(rows.std(dim=1), TASK.scale.expand(4, 3), rtol=0.03, atol=0)
@@ -144,7 +151,7 @@ def test_the_generator_decides() -> None:
 @pytest.mark.parametrize(("width", "noise"), [(8, 1.0), (128, 2.0)])
 def test_separation_and_noise_are_those_of_the_law(width: int, noise: float) -> None:
     sampler = GaussianTasks(feature_dims=(width,), separation=(1.5, 1.5), scale_spread=0.0)
-    rows = _draw(sampler, shots=200).support.features.reshape(100, 5, 200, width)
+    rows = _by_class(_draw(sampler, shots=200).support)
 
     assert float(rows.std(dim=2).mean()) == pytest.approx(noise, rel=0.01)
     assert float(rows.mean(dim=2).std()) == pytest.approx(1.5, rel=0.03)
@@ -164,7 +171,7 @@ def test_separation_is_log_uniform_and_scales_are_log_normal() -> None:
 
 def test_tasks_of_a_batch_differ_in_separation() -> None:
     sampler = GaussianTasks(feature_dims=(64,), separation=(0.1, 10.0), scale_spread=0.0)
-    rows = _draw(sampler, shots=50).support.features.reshape(100, 5, 50, 64)
+    rows = _by_class(_draw(sampler, shots=50).support)
     spreads = rows.mean(dim=2).std(dim=(1, 2))
 
     assert spreads.min() < 0.3
@@ -173,7 +180,8 @@ def test_tasks_of_a_batch_differ_in_separation() -> None:
 
 def _one_nearest_neighbour_risk(episode: Episode) -> float:
     nearest = torch.cdist(episode.query.features, episode.support.features).argmin(dim=2)
-    return float((nearest != episode.query.class_indices).float().mean())  # one shot: row = class
+    answers = episode.support.class_indices.gather(1, nearest)
+    return float((answers != episode.query.class_indices).float().mean())
 
 
 @pytest.mark.parametrize("width", [8, 32, 128])

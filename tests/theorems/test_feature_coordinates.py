@@ -3,46 +3,15 @@
 With pi composed with the permutation, g(S, x; pi o phi) = g(S, x; pi' o phi^sigma).
 """
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
-from torch import Tensor
 
 from helpers.builders import Sizes, sizes, small_model
-from unitail.framework.episode import Episode
+from helpers.coordinates import compose, permute_features
 from unitail.nn.draw import Draw
-from unitail.nn.projection import (
-    CoordinateSubset,
-    ExtendedPermutation,
-    LinearMap,
-    OrthonormalReduction,
-    Projection,
-    ProjectionKind,
-    Reduction,
-)
+from unitail.nn.projection import ProjectionKind, Reduction
 from unitail.randomness import stream
-
-
-def permute_features(episode: Episode, sigma: Tensor) -> Episode:
-    """Let coordinate i be what coordinate sigma(i) was."""
-    support = replace(episode.support, features=episode.support.features[..., sigma])
-    query = replace(episode.query, features=episode.query.features[..., sigma])
-    return Episode(support=support, query=query)
-
-
-def compose(projection: Projection, sigma: Tensor) -> Projection:
-    """Return pi o sigma: coordinate i goes where coordinate sigma(i) went."""
-    if isinstance(projection, ExtendedPermutation):
-        return ExtendedPermutation(projection.places[:, sigma], projection.projected_dim)
-    if isinstance(projection, OrthonormalReduction):
-        order = sigma.argsort()[projection.order]
-        return OrthonormalReduction(order, projection.signs, projection.matrix)
-    if isinstance(projection, CoordinateSubset):
-        return CoordinateSubset(sigma.argsort()[projection.sources], projection.feature_dim)
-    assert isinstance(projection, LinearMap)
-    return LinearMap(projection.matrix[:, sigma])
 
 
 @pytest.mark.parametrize("reduction", Reduction)

@@ -6,7 +6,8 @@ from typer.testing import CliRunner, Result
 
 from helpers.banks import write_bank
 from unitail.banks.bank import FeatureBank
-from unitail.cli import bank, main
+from unitail.cli import main
+from unitail.cli.commands import bank
 from unitail.errors import InvalidBank
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from unitail.cli import cache
+from unitail.cli.commands import cache
 from unitail.encoders.cache import FILE, FeatureCache
 
 VECTORS = {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)}

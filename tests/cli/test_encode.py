@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
 from unitail.banks.bank import FeatureBank
-from unitail.cli.encode import encode
+from unitail.cli.commands.encode import encode
 from unitail.errors import InvalidConfig, InvalidSource
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
-from unitail.cli.evaluate import evaluate
+from unitail.cli.commands.evaluate import evaluate
 from unitail.errors import CannotWrite, InvalidConfig, InvalidSource
 
 app = typer.Typer(pretty_exceptions_enable=False)

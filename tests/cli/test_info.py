@@ -5,7 +5,7 @@ import typer
 from typer.testing import CliRunner
 
 import unitail
-from unitail.cli.info import info
+from unitail.cli.commands.info import info
 from unitail.learners import pretrained
 from unitail.workflows import installation
 

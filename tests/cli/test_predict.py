@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from helpers.colours import MeanColour
-from unitail.cli.predict import predict
+from unitail.cli.commands.predict import predict
 from unitail.encoders import cache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.errors import UserError
@@ -182,7 +182,7 @@ def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: 
 
 def test_help_is_quick_and_documents_exit_codes() -> None:
     code = (
-        "import sys; from unitail.cli.predict import predict; "
+        "import sys; from unitail.cli.commands.predict import predict; "
         "assert not {'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

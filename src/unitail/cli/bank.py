@@ -1,10 +1,10 @@
-"""`unitail bank`: import feature banks, list them, check them."""
+"""Run `unitail bank`."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 import typer
@@ -15,38 +15,19 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from unitail.banks import bank as feature_bank
 from unitail.banks.bank import FeatureBank, find_banks
 from unitail.banks.importer import default_names, import_bank
 from unitail.errors import InvalidBank
+from unitail.progress import OnProgress
+from unitail.wording import numbered, some
 
-app = typer.Typer(no_args_is_help=True, help="Features of data sets, encoded once, in folders.")
-
-Folders = Annotated[
-    list[Path], typer.Argument(metavar="FOLDER", help="Banks, or folders that hold banks.")
-]
 NUMBERS = ("width", "rows", "classes", "rows of a class\nmin/median/max")
-NAMED = 5
-"""The most banks that a line names."""
 LABEL_WIDTH = 32
 """Room for the name of a bank, so that the bar behind it stays where it is."""
 
 
-@app.command("import")
-def import_(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SOURCE", help="8-bit coded .npz files, or folders searched for them."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Banks go to OUT/ENCODER/DATASET.")],
-    licence: Annotated[str, typer.Option(help="A note on the terms of use, for all of them.")] = "",
-    encoder: Annotated[
-        str | None, typer.Option(help="What made the features; else the name of a file's folder.")
-    ] = None,
-) -> None:
-    """Import 8-bit coded features; what is there already is skipped."""
+def import_banks(sources: Sequence[Path], out: Path, *, licence: str, encoder: str | None) -> None:
+    """Import under a progress bar."""
     files = _find_sources(sources)
     skipped = []
     with _Bar(sum(file.stat().st_size for file in files)) as bar:
@@ -59,23 +40,20 @@ def import_(
             import_bank(file, folder, encoder=maker, licence=licence, on_progress=show)
         bar.begin("done", 0)
     if skipped:
-        more = f" and {len(skipped) - NAMED} more" if len(skipped) > NAMED else ""
-        typer.echo(f"Already there, skipped: {', '.join(skipped[:NAMED])}{more}.")
-    typer.echo(f"Imported {_count(len(files) - len(skipped))} to {out}.")
+        typer.echo(f"Already there, skipped: {some(skipped, 5)}.")
+    typer.echo(f"Imported {numbered(len(files) - len(skipped), 'bank')} to {out}.")
 
 
-@app.command()
-def info(folders: Folders) -> None:
-    """List banks: data sets, encoders, sizes and licences."""
+def list_banks(folders: Sequence[Path]) -> None:
+    """Print a table of all banks in the folders."""
     banks, errors = _open_all(folders)
     if banks:
         Console().print(_table(banks))
     _refuse(errors)
 
 
-@app.command()
-def check(folders: Folders) -> None:
-    """Read all of every bank; name those that are damaged, with exit code 2."""
+def check_banks(folders: Sequence[Path]) -> None:
+    """Read all of every bank; leave with 2 if one is damaged."""
     banks, errors = _open_all(folders)
     total = len(banks) + len(errors)
     with _Bar(sum(bank.features.nbytes for bank in banks)) as bar:
@@ -86,7 +64,7 @@ def check(folders: Folders) -> None:
             except InvalidBank as error:
                 errors.append(error)
         bar.begin("done", 0)
-    typer.echo(f"Whole: {total - len(errors)} of {_count(total)}.")
+    typer.echo(f"Whole: {total - len(errors)} of {numbered(total, 'bank')}.")
     _refuse(errors)
 
 
@@ -117,7 +95,7 @@ class _Bar:
     ) -> None:
         self._progress.stop()
 
-    def begin(self, label: str, size: int) -> feature_bank.Progress:
+    def begin(self, label: str, size: int) -> OnProgress:
         """Go on to the next bank; return what is to be told of its progress."""
         before = self._begun
         self._begun += size
@@ -192,7 +170,7 @@ def _table(banks: Sequence[FeatureBank]) -> Table:
         table.add_section()
     rows, size = sum(bank.num_rows for bank in banks), sum(map(_size, banks))
     legend = [f"{number}: {note}" for number, note in enumerate(notes, start=1)]
-    total = f"{_count(len(banks))}, {rows:,} rows, {decimal(size)}"
+    total = f"{numbered(len(banks), 'bank')}, {rows:,} rows, {decimal(size)}"
     table.caption = Text("\n".join([total, *(["licences", *legend] if legend else [])]))
     return table
 
@@ -216,7 +194,3 @@ def _cells(bank: FeatureBank, notes: Sequence[str]) -> list[Text]:
 def _size(bank: FeatureBank) -> int:
     """Sum the bytes of the files of a bank."""
     return sum(path.stat().st_size for path in bank.folder.iterdir())
-
-
-def _count(banks: int) -> str:
-    return f"{banks} bank" if banks == 1 else f"{banks} banks"

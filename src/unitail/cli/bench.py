@@ -1,10 +1,9 @@
-"""`unitail bench`: all learners on the same episodes of many data sets."""
+"""Run `unitail bench`."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Column, Table
@@ -15,77 +14,56 @@ from unitail.benchmark.markdown import accuracy_cell
 from unitail.benchmark.report import write_report
 from unitail.benchmark.report_extra import require_report_extra
 from unitail.benchmark.run import BenchRun, Part
-from unitail.benchmark.suites import SUITES, Suite, open_suite
-from unitail.cli.progress import progress_bar
+from unitail.benchmark.suites import Suite, open_suite
+from unitail.cli.console import progress_bar
+from unitail.configuration import from_table
 from unitail.devices import choose_device
 from unitail.evaluation.protocol import EvaluationProtocol
-from unitail.tasks.shapes import QueryShares
 
 
-def bench(
-    suite: Annotated[str, typer.Option(help=f"What to test on: {', '.join(SUITES)}.")] = "banks",
-    banks: Annotated[Path, typer.Option(help="Folder of feature banks.")] = Path("banks"),
-    runs: Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")] = Path("runs"),
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of results; results/bench_SUITE.")
-    ] = None,
-    episodes: Annotated[int, typer.Option(min=2, help="Episodes of each data set.")] = 600,
-    shots: Annotated[
-        list[int] | None, typer.Option(min=1, help="Labelled examples of a class; 1 and 5.")
-    ] = None,
-    ways: Annotated[int, typer.Option(min=2, help="Classes of an episode.")] = 5,
-    queries: Annotated[int, typer.Option(min=1, help="Queries of a class, on average.")] = 15,
-    shares: Annotated[
-        QueryShares, typer.Option(help="Class shares of the queries: equal, or Dirichlet.")
-    ] = QueryShares.BALANCED,
-    concentration: Annotated[float, typer.Option(help="Of the Dirichlet distribution.")] = 1.0,
-    learner: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
-    ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Annotated[int, typer.Option(help="Which episodes.")] = 0,
+def run(
+    *,
+    suite: str,
+    banks: Path,
+    runs: Path,
+    folder: Path,
+    shots: Sequence[int],
+    learners: Sequence[str],
+    draws: int,
+    device: str,
+    **protocol: Any,  # noqa: ANN401 - the other fields of a protocol
 ) -> None:
-    """Measure all learners on the same episodes; the same command again goes on where it was."""
+    """Measure under a progress bar, write the report and print its averages."""
     require_report_extra()
     console = Console()
     protocols = [
-        EvaluationProtocol(
-            ways=ways,
-            shots=number,
-            queries=queries,
-            query_shares=shares,
-            concentration=concentration,
-            episodes=episodes,
-            seed=seed,
-        )
-        for number in dict.fromkeys(shots or (1, 5))
+        from_table(EvaluationProtocol, {**protocol, "shots": number}, "protocol")
+        for number in dict.fromkeys(shots)
     ]
     tested = open_suite(suite, banks)
     chosen = choose_device(device)
-    folder = out or Path("results") / f"bench_{suite}"
-    run = BenchRun(
-        candidates=find_candidates(runs, learner or (), draws=draws, device=chosen),
+    bench = BenchRun(
+        candidates=find_candidates(runs, learners, draws=draws, device=chosen),
         tables=tested.tables,
         protocols=protocols,
         folder=folder,
         device=chosen,
     )
-    names = ", ".join(candidate.name for candidate in run.candidates)
+    names = ", ".join(candidate.name for candidate in bench.candidates)
     what = f"{len(tested.tables)} data sets, {len(protocols)} protocols, on {chosen}"
-    notes = _notes(run, tested)
+    notes = _notes(bench, tested)
     for line in (f"Learners: {names}; {what}.", *notes):
         console.print(line, highlight=False)
-    parts = _run(console, run)
+    parts = _run(console, bench)
     groups = write_report(
         folder,
         parts,
         title=f"Benchmark: {suite}",
-        command=_command(suite, protocols, learner or (), draws),
+        command=_command(suite, protocols, learners, draws),
         notes=notes,
     )
-    for protocol, part in groups.groupby("protocol", sort=False):
-        console.print(_group_table(protocol, part))
+    for name, rows in groups.groupby("protocol", sort=False):
+        console.print(_group_table(name, rows))
     console.print(f"Tables, pictures and rows are in {folder}; begin with README.md.")
 
 

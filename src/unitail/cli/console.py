@@ -1,39 +1,60 @@
-"""What several commands say to the user."""
+"""What several commands say and show."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from unitail.encoders.cache import FeatureCache
+from unitail.progress import OnProgress
 
-    from unitail.encoders.cache import FeatureCache
-
-TOLD = 10
+MAX_UNREADABLE = 10
 """Unreadable files on the screen."""
 
 
-def say(console: "Console", *lines: str) -> None:
+def say(console: Console, *lines: str) -> None:
     """Print lines in which names are never read as markup."""
     for line in lines:
         console.print(line, markup=False, highlight=False)
 
 
-def say_trouble(cache: "FeatureCache | None") -> None:
+def say_trouble(cache: FeatureCache | None) -> None:
     """Say on the error stream why the cache was not used, if so."""
     if cache is not None and cache.trouble:
         typer.echo(f"unitail: {cache.trouble}", err=True)
 
 
-def say_unreadable(lost: Sequence[str], *, all_in: str) -> None:
+def say_unreadable(unreadable: Sequence[str], *, all_in: str) -> None:
     """List what could not be read, on the error stream, and leave with 1 if there is any."""
-    if not lost:
+    if not unreadable:
         return
-    were = "was" if len(lost) == 1 else "were"
-    typer.echo(f"unitail: {len(lost):,} could not be read and {were} skipped:", err=True)
-    for line in lost[:TOLD]:
+    number = len(unreadable)
+    were = "was" if number == 1 else "were"
+    typer.echo(f"unitail: {number:,} could not be read and {were} skipped:", err=True)
+    for line in unreadable[:MAX_UNREADABLE]:
         typer.echo(f"  {line}", err=True)
-    if len(lost) > TOLD:
-        typer.echo(f"  and {len(lost) - TOLD:,} more; {all_in}.", err=True)
+    if number > MAX_UNREADABLE:
+        typer.echo(f"  and {number - MAX_UNREADABLE:,} more; {all_in}.", err=True)
     raise typer.Exit(1)
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return a bar with a description, a count, the time gone and the time left."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=10),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+@contextmanager
+def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[OnProgress]:
+    """Show a bar on the error stream as long as some work tells how far it is."""
+    with progress_bar(Console(stderr=True, quiet=quiet)) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)

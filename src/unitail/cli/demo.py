@@ -1,17 +1,15 @@
-"""`unitail demo`: the shipped model on real tasks, beside simple methods."""
+"""Run `unitail demo`."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.cli.progress import progress_bar
+from unitail.cli.console import progress_bar
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
 from unitail.evaluation.score import score_learners
@@ -24,11 +22,8 @@ from unitail.tasks.bundled import bundled_tasks
 SHOTS = (1, 5)
 
 
-def demo(
-    episodes: Annotated[int, typer.Option(min=2, help="Test episodes for each number.")] = 300,
-    report: Annotated[Path | None, typer.Option(help="File to write the table to as well.")] = None,
-) -> None:
-    """Solve few-shot tasks from real data with the model that comes with the package."""
+def run(episodes: int, report: Path | None) -> None:
+    """Measure the shipped model and print the table."""
     console = Console()
     model = load_default()
     weights = sum(parameter.numel() for parameter in model.parameters())

@@ -1,67 +1,67 @@
-"""`unitail evaluate`: how accurate your own examples make answers, and what more would bring."""
+"""Run `unitail evaluate`."""
 
-from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
 
-from unitail.cli import options
+from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
+from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
+from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.devices import choose_device
+from unitail.encoders.cache import default_cache
+from unitail.framework.learner import Inference
+from unitail.inputs.sources import read_labelled
+from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import load_default
+from unitail.nn.visibility import Visibility
+from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
+from unitail.workflows.learning_curve.data import OwnData, encode_own
+from unitail.workflows.learning_curve.report import (
+    OURS,
+    check_folder,
+    lines,
+    sentences,
+    write_curve,
+)
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-    from unitail.framework.learner import Inference
-    from unitail.workflows.learning_curve.curve import OwnCurve
-    from unitail.workflows.learning_curve.data import OwnData
-
-
-def evaluate(
-    support: options.Support,
-    encoder: options.Encoder = None,
-    modality: options.Modality = None,
-    label_column: options.LabelColumn = "label",
-    content_column: options.ContentColumn = None,
-    joint: options.Joint = False,
-    splits: Annotated[int, typer.Option(min=2, help="Random splits of each size.")] = 200,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for curve.png, curve.csv and curve.json.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
-    no_cache: options.NoCache = False,
-    device: options.Device = "auto",
+def run(
+    support: Path,
+    *,
+    modality: str | None,
+    label_column: str,
+    content_column: str | None,
+    encoder: str | None,
+    joint: bool,
+    splits: int,
+    out: Path | None,
+    seed: int,
+    use_cache: bool,
+    device: str,
 ) -> None:
-    """Estimate the accuracy that your own labelled examples give, and that more would.
-
-    Some examples of each class are shown and others asked, again and again; then each is left out
-    once. All learners answer the same questions. A class with too few examples gives all but one.
-    Intervals (95 %) are for new items like yours: they know how few examples there are in all.
-    Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
-    """
-    from rich.console import Console
-
-    from unitail.cli.console import say, say_trouble, say_unreadable
-    from unitail.cli.progress import under_bar
-    from unitail.configuration import choice
-    from unitail.encoders.cache import default_cache
-    from unitail.encoders.encoder import Modality
-    from unitail.inputs.sources import read_labelled
-    from unitail.workflows.learning_curve.data import encode_own
-    from unitail.workflows.learning_curve.report import check_folder, sentences, write_curve
-
+    """Read, encode, estimate, print, and write the files that are wanted."""
     if out is not None:
         check_folder(out)
     console = Console()
-    kind = None if modality is None else choice(Modality, modality, "modality")
     examples = read_labelled(
-        support, label_column=label_column, content_column=content_column, modality=kind
+        support, label_column=label_column, content_column=content_column, modality=modality
     )
     classes = len(examples.classes)
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
     say(console, *(f"Passed over: {note}." for note in examples.ignored))
-    cache = None if no_cache else default_cache()
-    encode = partial(encode_own, examples, encoder=encoder, device=device, cache=cache, seed=seed)
-    data = under_bar("encoding", len(examples), encode)
+    cache = default_cache() if use_cache else None
+    with bar("encoding", len(examples)) as on_progress:
+        data = encode_own(
+            examples,
+            encoder=encoder,
+            device=device,
+            cache=cache,
+            seed=seed,
+            on_progress=on_progress,
+        )
     say(console, f"Encoder: {data.encoder}.", *(f"{note}." for note in data.notes))
     curve = _estimate(data, joint=joint, splits=splits, seed=seed, device=device)
     console.print(_table(curve))
@@ -75,26 +75,17 @@ def evaluate(
     )
 
 
-def _estimate(data: "OwnData", *, joint: bool, splits: int, seed: int, device: str) -> "OwnCurve":
+def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str) -> OwnCurve:
     """Estimate under a bar."""
-    from unitail.cli.progress import under_bar
-    from unitail.devices import choose_device
-    from unitail.workflows.learning_curve.curve import own_curve
-
     where = choose_device(device)
     learners = _learners(joint, str(where))
-    work = partial(own_curve, data.rows, learners, splits=splits, seed=seed, device=where)
-    return under_bar("splits", None, work)
+    with bar("splits") as on_progress:
+        return own_curve(
+            data.rows, learners, splits=splits, seed=seed, device=where, on_progress=on_progress
+        )
 
 
-def _learners(joint: bool, device: str) -> "dict[str, Inference]":
-    from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
-    from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-    from unitail.learners.in_context import InContextLearner
-    from unitail.learners.pretrained import load_default
-    from unitail.nn.visibility import Visibility
-    from unitail.workflows.learning_curve.report import OURS
-
+def _learners(joint: bool, device: str) -> dict[str, Inference]:
     visibility = Visibility.JOINT if joint else Visibility.ISOLATED
     return {
         OURS: InContextLearner(load_default(device), visibility=visibility),
@@ -103,15 +94,8 @@ def _learners(joint: bool, device: str) -> "dict[str, Inference]":
     }
 
 
-def _table(curve: "OwnCurve") -> "Table":
+def _table(curve: OwnCurve) -> Table:
     """Show a row for each number of examples and a column for each learner."""
-    from itertools import groupby
-
-    from rich import box
-    from rich.table import Column, Table
-
-    from unitail.workflows.learning_curve.report import lines
-
     table = Table(
         Column("examples\nof a class", justify="right", no_wrap=True),
         Column("how", no_wrap=True),

@@ -1,24 +1,18 @@
-"""`unitail info`: versions, device, weights, encoders and cache."""
-
-from typing import TYPE_CHECKING
+"""Run `unitail info`."""
 
 import typer
+from rich.filesize import decimal
 
-if TYPE_CHECKING:
-    from unitail.workflows.installation import Extra
+from unitail.cli.console import say_trouble
+from unitail.encoders.cache import default_cache
+from unitail.workflows import installation
 
 COLUMN = 20
-"""Letters before the facts."""
+"""Characters before the facts."""
 
 
-def info() -> None:
-    """Say what is installed, where the weights are and what the feature cache holds."""
-    from rich.filesize import decimal
-
-    from unitail.cli.console import say_trouble
-    from unitail.encoders.cache import default_cache
-    from unitail.workflows import installation
-
+def run() -> None:
+    """Print what is installed, where the weights are and what the feature cache holds."""
     for name, version in installation.versions().items():
         _tell(name, version)
     _tell("device", installation.devices())
@@ -34,9 +28,9 @@ def info() -> None:
         ready = "ready" if encoder.ready else "-"
         _tell(encoder.name, f"{encoder.modality:<6} {ready:<6} {encoder.where}")
     cache = default_cache()
-    found = cache.info()
-    size = f"{found.entries:,} vectors, {decimal(found.bytes)} of at most {decimal(found.limit)}"
-    _tell("cache", f"{found.folder}: {size}")
+    content = cache.info()
+    size = f"{decimal(content.bytes)} of at most {decimal(content.limit)}"
+    _tell("cache", f"{content.folder}: {content.entries:,} vectors, {size}")
     say_trouble(cache)
 
 
@@ -44,9 +38,9 @@ def _tell(name: str, fact: str) -> None:
     typer.echo(f"{name:<{COLUMN}} {fact}")
 
 
-def _state(extra: "Extra") -> str:
+def _state(extra: installation.Extra) -> str:
     """List the packages of an extra, or those that are missing."""
-    if not extra.complete:
-        missing = [name for name, version in extra.packages.items() if version is None]
+    missing = [name for name, version in extra.packages.items() if version is None]
+    if missing:
         return f"missing {', '.join(missing)}; pip install 'unitail[{extra.name}]'"
     return ", ".join(f"{name} {version}" for name, version in extra.packages.items())

@@ -1,14 +1,13 @@
-"""`unitail train`: meta-train a model from a recipe."""
+"""Run `unitail train`."""
 
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from unitail.cli.progress import progress_bar
+from unitail.cli.console import progress_bar
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.runlog import Entry
@@ -16,21 +15,11 @@ from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 
-def train(
-    recipe: Annotated[Path, typer.Argument(help="What to train, and how.")],
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME of the recipe.")] = None,
-    banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Do not use a GPU.")] = False,
-    shard: Annotated[
-        bool, typer.Option("--shard", help="Shard the model over the processes (FSDP).")
-    ] = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log for TensorBoard as well.")
-    ] = False,
+def run(
+    recipe: Path, folder: Path, *, banks: Path | None, cpu: bool, shard: bool, tensorboard: bool
 ) -> None:
-    """Meta-train a model; the same command again resumes a run that was interrupted."""
+    """Train under a progress bar."""
     processes = Processes(cpu=cpu, shard=shard)
-    folder = out or Path("runs") / recipe.stem
     run_training(read_recipe(recipe), folder, processes, banks=banks, tensorboard=tensorboard)
     if processes.count > 1:  # a process group may abort while Python shuts down, after all is done
         sys.stdout.flush()

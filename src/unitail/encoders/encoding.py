@@ -4,7 +4,7 @@ Threads read items while the batch before is embedded, and every batch is cached
 run that is broken off keeps what it has done.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.content import content_hash
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.errors import Unreadable, UserError
+from unitail.progress import OnProgress
 
 READERS = 8
 """Threads that read items: decoders let go of Python's lock, and disks answer several at once."""
@@ -55,12 +56,12 @@ def encode_items(
     *,
     cache: FeatureCache | None = None,
     batch_size: int | None = None,
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Encoded:
     """Return the vectors of all items that can be read, and say why the others cannot.
 
     Items of equal content are encoded once. A string is a text for encoders of text, the name of a
-    file for others. `on_progress` is told how many items are finished so far, readable or not.
+    file for others. `on_progress` counts items that are finished, readable or not.
     What is wrong with the cache is in `cache.trouble`.
     """
     size = encoder.batch_size if batch_size is None else batch_size
@@ -77,7 +78,7 @@ def encode_items(
             keys += new
             for _ in _find(known, dict(zip(new, window, strict=True)), size, pool):
                 if on_progress is not None:
-                    on_progress(start + sum(key in known for key in new))
+                    on_progress(start + sum(key in known for key in new), len(items))
     return known.assemble(keys)
 
 

@@ -1,6 +1,6 @@
 """Vectors of all that a user's sources hold, by one encoder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,10 @@ from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidSource, UnknownEncoder
 from unitail.inputs.sources import Items
+from unitail.progress import OnProgress
 
 TABLE = "columns"
 """The name of the encoder of tables, the only one there is."""
-OnProgress = Callable[[int], None]
-"""Told how many items of all sources are encoded."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,8 @@ def encode_sources(
         return _encode_items(sources, encoder, device, cache, on_progress)
     found = _encode_rows(list(sources.values()), encoder)
     if on_progress is not None:
-        on_progress(sum(map(len, sources.values())))
+        total = sum(map(len, sources.values()))
+        on_progress(total, total)
     return found
 
 

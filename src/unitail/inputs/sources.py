@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidSource
 from unitail.extras import optional
@@ -31,7 +32,7 @@ def read_labelled(
     *,
     label_column: str = "label",
     content_column: str | None = None,
-    modality: Modality | None = None,
+    modality: str | None = None,
 ) -> LabelledItems:
     """Read the examples of at least two classes from a folder or a table.
 
@@ -40,10 +41,11 @@ def read_labelled(
     of other kinds are passed over and told. `modality` and `content_column` decide where the
     source leaves a doubt.
     """
+    kind = _chosen(modality)
     if source.is_dir():
-        found = read_class_folders(source, modality)
+        found = read_class_folders(source, kind)
     elif is_table(source):
-        found = read_labelled_rows(source, label_column, content_column, modality)
+        found = read_labelled_rows(source, label_column, content_column, kind)
     else:
         raise InvalidSource(
             f"{shown(source)} does not hold labelled examples",
@@ -65,7 +67,7 @@ def read_unlabelled(
     *,
     label_column: str = "label",
     content_column: str | None = None,
-    modality: Modality | None = None,
+    modality: str | None = None,
     like: LabelledItems | None = None,
 ) -> Items:
     """Read items from folders (with their subfolders), files, tables, and "-", lines of text.
@@ -74,19 +76,23 @@ def read_unlabelled(
     were: the modality, the column of content where a table has it, the columns of features.
     A column of labels is passed over.
     """
-    modality = modality or (like.modality if like else None)
+    kind = _chosen(modality) or (like.modality if like else None)
     parts = []
     for source in sources:
         if source == STDIN:
-            parts.append(_read_lines(sys.stdin.buffer.read(), modality))
+            parts.append(_read_lines(sys.stdin.buffer.read(), kind))
         elif source.is_dir():
-            parts.append(read_folder(source, modality))
+            parts.append(read_folder(source, kind))
         elif is_table(source):
             column = content_column or (like.content_column if like else None)
-            parts.append(read_rows(source, label_column, column, modality, like))
+            parts.append(read_rows(source, label_column, column, kind, like))
         else:
-            parts.append(_read_file(source, modality))
+            parts.append(_read_file(source, kind))
     return _joined(sources, parts)
+
+
+def _chosen(modality: str | None) -> Modality | None:
+    return None if modality is None else choice(Modality, modality, "modality")
 
 
 def _read_lines(content: bytes, modality: Modality | None) -> Items:

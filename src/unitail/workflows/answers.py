@@ -19,7 +19,7 @@ FORMAT = 1
 SUFFIXES = (".csv", ".json")
 DIGITS = 6
 """Of probabilities and novelty in files."""
-STRANGE = 0.95
+NOVEL = 0.95
 """Novelty that is marked: about one in twenty items of the known classes is as strange."""
 NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 

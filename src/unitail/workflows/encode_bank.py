@@ -6,7 +6,7 @@ and in the unfinished bank the rows that it had written.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,11 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Encoded, Failure, encode_items
 from unitail.errors import InvalidSource
 from unitail.inputs.sources import LabelledItems
+from unitail.progress import OnProgress
 from unitail.workflows.team import Team
 
 CHUNK = 1024
 """Items that are encoded, and then written, at a time."""
-
-OnProgress = Callable[[int, int], None]
-"""Told how many of its items this process has encoded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ def _encoded(
     """Encode chunk by chunk, giving the place of each chunk's first item."""
     for start in range(0, len(items), CHUNK):
 
-        def show(done: int, start: int = start) -> None:
+        def show(done: int, _: int, start: int = start) -> None:
             if on_progress is not None:
                 on_progress(start + done, len(items))
 

@@ -8,7 +8,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
@@ -17,17 +17,18 @@ import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
 from unitail.inputs.sources import Items
+from unitail.progress import OnProgress
 from unitail.wording import numbered, some
-from unitail.workflows.answers import STRANGE, Answer, Answers
+from unitail.workflows.answers import NOVEL, Answer, Answers
 from unitail.workflows.html_items import Room, item_as_html, link
 
 PAGE = Path(__file__).with_name("report_page")
-MOST_CARDS = 2000
-"""Only so many answers are shown, the least sure ones."""
+MAX_CARDS = 2000
+"""Answers that are shown, the least sure ones."""
 MAX_MEMBERS = 8
 """Classes of a set that are named."""
-MOST_LINES = 200
-"""Only so many unreadable files are listed."""
+MAX_LINES = 200
+"""Unreadable files that are listed."""
 MEDIA_BYTES = 32 * 1024**2
 """Room for images and sounds inside the file, before they are written as letters."""
 THREADS = 8
@@ -39,16 +40,16 @@ NOUNS = {
 }
 
 
-def write_report(
+def write_html_report(
     found: Answers,
     queries: Items,
     path: Path,
     *,
     title: str = "Answers",
-    on_progress: Callable[[int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the page; it is whole or not there. `on_progress` is told how many items are drawn."""
-    shown = found.by_uncertainty()[:MOST_CARDS]
+    """Write the page; it is whole or not there. `on_progress` counts the cards."""
+    shown = found.by_uncertainty()[:MAX_CARDS]
     cards = _cards(shown, len(found.examples), queries, path.parent, on_progress)
     style, script = (_part(name) for name in ("style.css", "script.js"))
     text = _filled(
@@ -62,7 +63,7 @@ def write_report(
             "summary": _summary(found),
             "tiles": _tiles(found),
             "coverage": _percent(found.coverage),
-            "strange": _percent(STRANGE),
+            "strange": _percent(NOVEL),
             "num_classes": str(len(found.examples)),
             "classes": _classes(found),
             "notes": _notes(found),
@@ -80,7 +81,7 @@ def _cards(
     num_classes: int,
     queries: Items,
     folder: Path,
-    on_progress: Callable[[int], None] | None,
+    on_progress: OnProgress | None,
 ) -> list[str]:
     """Draw all cards; images are decoded in threads."""
     room = Room(MEDIA_BYTES)
@@ -95,7 +96,7 @@ def _cards(
         for number, card in enumerate(pool.map(draw, answers), start=1):
             cards.append(card)
             if on_progress is not None:
-                on_progress(number)
+                on_progress(number, len(answers))
     return cards
 
 
@@ -116,7 +117,7 @@ def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
         f'<progress max="1" value="{p:.4f}"></progress></li>'
         for label, p in answer.top
     )
-    mark = ' <span class="mark">looks new</span>' if answer.novelty >= STRANGE else ""
+    mark = ' <span class="mark">looks new</span>' if answer.novelty >= NOVEL else ""
     return (
         f'<article class="card" data-p="{answer.probability:.6f}"'
         f' data-novelty="{answer.novelty:.6f}" data-place="{answer.place}"'
@@ -149,7 +150,7 @@ def _tiles(found: Answers) -> str:
     """Count what deserves a look."""
     answers = found.answers
     several = sum(len(answer.members) > 1 for answer in answers)
-    strange = sum(answer.novelty >= STRANGE for answer in answers)
+    strange = sum(answer.novelty >= NOVEL for answer in answers)
     plain, warning = "<li>", '<li class="warn">'
     tiles = [
         (plain, len(answers) - several, "clear: one class possible"),
@@ -182,15 +183,15 @@ def _notes(found: Answers) -> str:
     if found.unreadable:
         lines = [
             f"<li>{escape(item.name)} ({item.source}): {escape(item.reason)}</li>"
-            for item in found.unreadable[:MOST_LINES]
+            for item in found.unreadable[:MAX_LINES]
         ]
         notes.append(_panel(f"Could not be read ({len(found.unreadable):,})", lines))
     if found.repeated:
-        lines = [f"<li>{escape(name)}</li>" for name in found.repeated[:MOST_LINES]]
+        lines = [f"<li>{escape(name)}</li>" for name in found.repeated[:MAX_LINES]]
         notes.append(_panel(f"Equal to one of the examples ({len(found.repeated):,})", lines))
-    if len(found.answers) > MOST_CARDS:
+    if len(found.answers) > MAX_CARDS:
         notes.append(
-            f'<p class="panel">The {MOST_CARDS:,} least sure of {len(found.answers):,} answers are'
+            f'<p class="panel">The {MAX_CARDS:,} least sure of {len(found.answers):,} answers are'
             " shown; a file of answers (--out) has all.</p>"
         )
     return "".join(notes)

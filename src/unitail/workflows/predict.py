@@ -11,8 +11,9 @@ from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.errors import InvalidSource
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import OnProgress, Vectors, encode_sources
+from unitail.inputs.encode import Vectors, encode_sources
 from unitail.inputs.sources import Items, LabelledItems
+from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 
 
@@ -33,7 +34,7 @@ def predict_files(
 
     Without `encoder` the modality's default is used. With `joint`, queries are answered together
     and see each other; `balanced` then says that all classes occur equally often among them.
-    `on_progress` is told how many of all examples and queries are encoded.
+    `on_progress` counts examples and queries that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")

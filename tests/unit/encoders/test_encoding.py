@@ -204,10 +204,10 @@ def test_progress_counts_every_item_once(
 ) -> None:
     monkeypatch.setattr(encoding, "WINDOW", 5)
     encode_items(Letters(), ["a"], cache=cache)
-    told: list[int] = []
+    told: list[tuple[int, int]] = []
     items = ["a", "b", "?", "b", "c", "abc", "b", "aa"]
-    encode_items(Letters(), items, cache=cache, on_progress=told.append)
-    assert told == [1, 4, 5, 6, 8]
+    encode_items(Letters(), items, cache=cache, on_progress=lambda *now: told.append(now))
+    assert told == [(done, 8) for done in (1, 4, 5, 6, 8)]
 
 
 def test_a_string_is_a_file_for_other_encoders(tmp_path: Path, cache: FeatureCache) -> None:

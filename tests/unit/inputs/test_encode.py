@@ -55,13 +55,15 @@ def test_each_source_gets_its_own_vectors_and_places(tmp_path: Path) -> None:
 
 
 def test_columns_are_learned_from_the_first_table_alone() -> None:
-    told: list[int] = []
-    found = encode_sources({"a": _table(0, 2), "b": _table(1, 3, 5)}, on_progress=told.append)
+    told: list[tuple[int, int]] = []
+    found = encode_sources(
+        {"a": _table(0, 2), "b": _table(1, 3, 5)}, on_progress=lambda *now: told.append(now)
+    )
     first, second = found.parts
     assert first.features.tolist() == [[-1], [1]]
     assert second.features.tolist() == [[0], [2], [4]]
     assert second.places.tolist() == [0, 1, 2]
-    assert (found.encoder, told) == ("columns", [5])
+    assert (found.encoder, told) == ("columns", [(5, 5)])
     with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
         encode_sources({"a": _table(0, 2)}, encoder="minilm")
 

@@ -16,7 +16,7 @@ from unitail.inputs.encode import Unread
 from unitail.inputs.sources import Items
 from unitail.workflows import html_items, html_report
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.html_report import write_report
+from unitail.workflows.html_report import write_html_report
 
 EVIL = '<script>alert("1")</script>'
 LABEL = 'a&b" onclick="x'
@@ -77,7 +77,7 @@ def _answers(
 
 def _page(items: list[object], modality: Modality, path: Path) -> Page:
     names = tuple(str(item) for item in items)
-    write_report(_answers(list(names), modality), _items(items, names, modality), path)
+    write_html_report(_answers(list(names), modality), _items(items, names, modality), path)
     return Page(path)
 
 
@@ -124,7 +124,7 @@ def test_titles_labels_and_names_of_files_with_schemes_are_escaped(tmp_path: Pat
     path = _image(tmp_path / "javascript:alert(1).png")
     found = _answers([path.name], Modality.IMAGE)
     items = _items([path], (path.name,), Modality.IMAGE)
-    write_report(found, items, tmp_path / "r.html", title=EVIL)
+    write_html_report(found, items, tmp_path / "r.html", title=EVIL)
     page = Page(tmp_path / "r.html")
     assert page.all("a")[0]["href"] == "javascript%3Aalert%281%29.png"
     assert page.all("article")[0]["data-label"] == LABEL
@@ -144,7 +144,7 @@ def test_the_policy_allows_this_code_and_no_network(tmp_path: Path) -> None:
 
 def test_the_least_sure_come_first_and_novelty_is_marked(tmp_path: Path) -> None:
     found = _answers(["x", "y", "z"], Modality.TEXT, [0.9, 0.999, 0.3])
-    write_report(
+    write_html_report(
         found, _items(["x", "y", "z"], ("x", "y", "z"), Modality.TEXT), tmp_path / "r.html"
     )
     page = Page(tmp_path / "r.html")
@@ -168,7 +168,7 @@ def test_sets_of_all_or_many_classes_are_short(tmp_path: Path) -> None:
         for answer, members in zip(found.answers, (many, many[:10]), strict=True)
     )
     found = replace(found, answers=answers, examples=dict.fromkeys(many, 1), notes=("<Note>",))
-    write_report(found, _items(["x", "y"], ("x", "y"), Modality.TEXT), tmp_path / "r.html")
+    write_html_report(found, _items(["x", "y"], ("x", "y"), Modality.TEXT), tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
     assert "Could be: any of the 12 classes" in page.text
     assert "class 6, class 7 and 2 more" in page.text
@@ -197,7 +197,7 @@ def test_rows_are_cells(tmp_path: Path) -> None:
     wide = {f"c{n}": [0, 0] for n in range(html_items.MOST_CELLS)}
     frame = frame.assign(**wide)
     found = _answers(["row 1", "row 2"], Modality.TABLE)
-    write_report(found, _items(frame, ("row 1", "row 2"), Modality.TABLE), tmp_path / "r.html")
+    write_html_report(found, _items(frame, ("row 1", "row 2"), Modality.TABLE), tmp_path / "r.html")
     page = Page(tmp_path / "r.html")
     for words in ("size1.5<b>x<y", "size-<b>-", "and 2 more", "row 2"):
         assert words in page.text
@@ -221,16 +221,16 @@ def test_items_that_vanished_are_answered_all_the_same(tmp_path: Path) -> None:
 def test_many_answers_are_limited_with_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_report, "MOST_CARDS", 2)
-    done: list[int] = []
+    monkeypatch.setattr(html_report, "MAX_CARDS", 2)
+    done: list[tuple[int, int]] = []
     items = ["x", "y", "z"]
     found = _answers(items, Modality.TEXT, [0.9, 0.5, 0.6])
     shown = _items(items, tuple(items), Modality.TEXT)
-    write_report(found, shown, tmp_path / "r.html", on_progress=done.append)
+    write_html_report(found, shown, tmp_path / "r.html", on_progress=lambda *now: done.append(now))
     page = Page(tmp_path / "r.html")
     assert [card["data-place"] for card in page.all("article")] == ["1", "2"]
     assert "The 2 least sure of 3 answers are shown" in page.text
-    assert done == [1, 2]
+    assert done == [(1, 2), (2, 2)]
 
 
 def test_a_page_that_cannot_be_written_is_told(tmp_path: Path) -> None:

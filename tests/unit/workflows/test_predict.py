@@ -50,15 +50,17 @@ def _read(support: Path, queries: Path) -> tuple[LabelledItems, Items]:
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
-    done: list[int] = []
-    found = predict_files(*_read(support, queries), joint=joint, top=2, on_progress=done.append)
+    done: list[tuple[int, int]] = []
+    found = predict_files(
+        *_read(support, queries), joint=joint, top=2, on_progress=lambda *now: done.append(now)
+    )
     assert [answer.label for answer in found.answers] == [
         answer.name.split("/")[0] for answer in found.answers
     ]
     assert [answer.place for answer in found.answers] == list(range(6))
     assert found.examples == {"blue": 4, "green": 4, "red": 4}
     assert (found.encoder, found.joint, found.num_cached) == ("mean-colour", joint, 0)
-    assert (found.unreadable, found.repeated, done[-1]) == ((), (), 18)
+    assert (found.unreadable, found.repeated, done[-1]) == ((), (), (18, 18))
     for answer in found.answers:
         assert len(answer.top) == 2
         assert answer.top[0] == (answer.label, answer.probability)
@@ -163,9 +165,9 @@ def _table(path: Path, number: int, seed: int) -> Path:
 def test_tables_are_answered(tmp_path: Path) -> None:
     examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
     items = read_unlabelled([_table(tmp_path / "q.csv", 10, 1)], like=examples)
-    done: list[int] = []
-    found = predict_files(examples, items, on_progress=done.append)
-    assert done == [30]
+    done: list[tuple[int, int]] = []
+    found = predict_files(examples, items, on_progress=lambda *now: done.append(now))
+    assert done == [(30, 30)]
     assert [answer.label for answer in found.answers] == ["a", "b"] * 5
     assert found.answers[0].name == "row 1"
     assert (found.modality, found.encoder) == (Modality.TABLE, "columns")

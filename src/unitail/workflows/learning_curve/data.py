@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.reduction import Rows
-from unitail.inputs.encode import OnProgress, Unread, encode_sources
+from unitail.inputs.encode import Unread, encode_sources
 from unitail.inputs.sources import LabelledItems
+from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned
 

@@ -1,0 +1,25 @@
+"""`unitail cache`: what encoders have computed, kept so that it is not computed again."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Vectors of files, kept so that each is made once.")
+
+
+@app.command()
+def info() -> None:
+    """Say where the cache is, how large it is and what it holds."""
+    from unitail.cli.cache import describe
+
+    describe()
+
+
+@app.command()
+def clear(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before.")] = False,
+) -> None:
+    """Remove all vectors; those that are needed again are computed again."""
+    from unitail.cli.cache import remove_all
+
+    remove_all(ask=not yes)

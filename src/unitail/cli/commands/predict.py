@@ -1,0 +1,67 @@
+"""`unitail predict`: labelled examples and files in, answers out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unitail.cli.commands import options
+
+
+def predict(
+    support: options.Support,
+    queries: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="QUERIES",
+            help="Folders, files, tables, or - for lines of text from standard input.",
+        ),
+    ],
+    encoder: options.Encoder = None,
+    modality: options.Modality = None,
+    label_column: options.LabelColumn = "label",
+    content_column: options.ContentColumn = None,
+    joint: options.Joint = False,
+    balanced: Annotated[
+        bool,
+        typer.Option("--balanced", help="With --joint: all classes occur equally often."),
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
+    coverage: Annotated[
+        float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
+    ] = 0.9,
+    out: Annotated[
+        Path | None, typer.Option(help="Write all answers to this .csv or .json file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page to look at to this .html file.")
+    ] = None,
+    no_cache: options.NoCache = False,
+    device: options.Device = "auto",
+) -> None:
+    """Say which class each item belongs to, from a few labelled examples.
+
+    Tables are CSV, TSV, Parquet or JSON lines, with a column of labels, and
+    a column of paths or of texts, or columns of features.
+
+    Exit codes: 0, all was answered; 1, some files could not be read, and the
+    rest was answered; 2, the call is wrong and nothing was answered.
+    """
+    from unitail.cli.predict import run
+
+    run(
+        support,
+        queries,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
+        out=out,
+        report=report,
+        use_cache=not no_cache,
+        encoder=encoder,
+        joint=joint,
+        balanced=balanced,
+        top=top,
+        coverage=coverage,
+        device=device,
+    )

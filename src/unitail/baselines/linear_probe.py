@@ -29,6 +29,8 @@ class ProbeVariant(StrEnum):
     """Raw features, 150 steps of Adam from zero on the mean cross-entropy."""
     TUNED = "tuned"
     """Features centred by the support mean and of unit length, logistic regression."""
+    SHRUNK = "shrunk"
+    """As tuned, but of unit length before, and centred by James and Stein's guess of the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,8 @@ class LinearClassifier:
 class LinearProbe:
     """A linear classifier trained anew on each support, batched over episodes.
 
-    `strength` is scikit-learn's C: the loss of the support against the penalty ||W||^2 / 2, for the
-    tuned variant. Its default was chosen on training data (results/probe_strength.md).
+    `strength` is scikit-learn's C: the loss of the support against the penalty ||W||^2 / 2, where
+    that is what is minimised. Its default was chosen on training data (results/probe_strength.md).
     """
 
     paradigm = Paradigm.EXPLICIT
@@ -102,7 +104,27 @@ def descend_by_adam(rows: Tensor, targets: Tensor) -> Tensor:
 def _prepare(features: Tensor, support: Support, variant: ProbeVariant) -> Tensor:
     """Return features as the variant reads them, in float32 or wider."""
     wide = torch.promote_types(features.dtype, torch.float32)
-    if variant is ProbeVariant.PAPER:
-        return features.to(wide)
-    mean = support.features.to(wide).mean(dim=1, keepdim=True)
-    return F.normalize(features.to(wide) - mean, dim=-1)
+    rows, shown = features.to(wide), support.features.to(wide)
+    match variant:
+        case ProbeVariant.PAPER:
+            return rows
+        case ProbeVariant.TUNED:
+            centre = shown.mean(dim=1, keepdim=True)
+        case ProbeVariant.SHRUNK:
+            rows, shown = F.normalize(rows, dim=-1), F.normalize(shown, dim=-1)
+            centre = shrunk_mean(shown)
+    return F.normalize(rows - centre, dim=-1)
+
+
+def shrunk_mean(rows: Tensor) -> Tensor:
+    """Guess the mean of what rows (B, n, d) were drawn from: (B, 1, d).
+
+    The mean of a few rows is a poor guess of where the encoder has its mean. James and Stein's is
+    max(0, 1 - v / |mean|^2) mean, with v = sum_i |row_i - mean|^2 / (n - 1) / n the variance of the
+    mean: near the origin where the mean could be chance, near the mean where it is plain.
+    """
+    count = rows.shape[1]
+    mean = rows.mean(dim=1, keepdim=True)
+    variance = (rows - mean).square().sum(dim=(1, 2), keepdim=True) / max(1, count - 1) / count
+    length = mean.square().sum(dim=2, keepdim=True)
+    return mean * (1 - variance / length.clamp(min=torch.finfo(rows.dtype).tiny)).clamp(min=0)

@@ -80,6 +80,7 @@ def explicit_learners() -> dict[str, Inference]:
     return {
         "linear_probe_paper": LinearProbe(ProbeVariant.PAPER),
         "linear_probe_tuned": LinearProbe(ProbeVariant.TUNED),
+        "linear_probe_shrunk": LinearProbe(ProbeVariant.SHRUNK),
         "proto_head_paper": ProtoHead(PrototypeVariant.PAPER),
         "proto_head_centred": ProtoHead(PrototypeVariant.CENTRED),
     }

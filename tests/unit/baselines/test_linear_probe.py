@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from helpers.builders import random_episode
-from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
+from unitail.baselines.linear_probe import LinearProbe, ProbeVariant, shrunk_mean
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
@@ -69,6 +69,43 @@ def test_the_tuned_variant_is_scikit_learns_logistic_regression(
         expected = peer.predict_proba(centred_unit(query.features[index], own))
         found = answers[index].exp().double()
         torch.testing.assert_close(found, torch.from_numpy(expected), atol=atol, rtol=0)
+
+
+def unit_from_shrunk_centre(features: Tensor, support: Tensor) -> np.ndarray:
+    """James and Stein's centre, written out row by row."""
+
+    def unit(rows: np.ndarray) -> np.ndarray:
+        return np.stack([row / np.linalg.norm(row) for row in rows])
+
+    shown = unit(support.numpy())
+    mean = shown.mean(axis=0)
+    variance = np.cov(shown.T).trace() / len(shown)
+    centre = max(0.0, 1 - variance / (mean @ mean)) * mean
+    return unit(unit(features.numpy()) - centre)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.3, 3.0])  # the centre: the origin, between, the mean
+@pytest.mark.parametrize("shots", [(1,) * 5, (5,) * 5, (4, 2)])
+def test_the_shrunk_variant_is_scikit_learns_around_james_and_steins_centre(
+    shots: Sequence[int], offset: float
+) -> None:
+    episode = random_episode(shots, feature_dim=30, queries=10)
+    support = replace(episode.support, features=episode.support.features + offset)
+    queries = episode.query.features + offset
+    answers = LinearProbe(ProbeVariant.SHRUNK, strength=7).infer(support, queries).exp()
+    for index, own in enumerate(support.features):
+        peer = LogisticRegression(C=7, tol=1e-10, max_iter=100_000)
+        peer.fit(unit_from_shrunk_centre(own, own), support.class_indices[index].numpy())
+        expected = peer.predict_proba(unit_from_shrunk_centre(queries[index], own))
+        torch.testing.assert_close(answers[index], torch.from_numpy(expected), atol=1e-5, rtol=0)
+
+
+def test_the_centre_shrinks_to_the_origin_where_the_mean_could_be_chance() -> None:
+    opposite = torch.tensor([[[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.1, -1.0]]])
+    alike = torch.tensor([[[1.0, 0.1], [1.0, -0.1], [1.0, 0.0]]])
+    assert shrunk_mean(opposite).tolist() == [[[0.0, 0.0]]]
+    assert 0.99 < shrunk_mean(alike)[0, 0, 0] < 1
+    assert shrunk_mean(torch.zeros(1, 1, 2)).tolist() == [[[0.0, 0.0]]]
 
 
 @pytest.mark.parametrize("variant", ProbeVariant)

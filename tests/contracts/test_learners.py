@@ -233,6 +233,31 @@ def test_every_weight_learns(name: str) -> None:
 
 
 @every_model
+def test_a_model_does_not_notice_its_preconditioner(name: str) -> None:
+    network, episode = model(name), random_episode((2, 1, 3))
+    moved = replace(episode.support, features=1e3 * episode.support.features - 300)
+    queries = 1e3 * episode.query.features - 300
+    scale = network.preconditioner(moved)
+    assert scale is not None
+    scaled = replace(moved, features=scale(moved.features))
+    assert scaled.features.abs().max() < 10 < moved.features.abs().max()
+    draw = network.draw(moved, torch.Generator())
+    for visibility in network.visibilities:
+        plain = network.answer(network.read(moved, draw, visibility), queries)
+        again = network.answer(network.read(scaled, draw, visibility), scale(queries))
+        torch.testing.assert_close(again, plain, rtol=1e-7, atol=1e-9)
+
+
+@every_model
+def test_twice_the_queries_are_twice_the_work(name: str) -> None:
+    network = model(name)
+    assert network.work(10, 6, 5) == 2 * network.work(10, 3, 5) > 0
+    assert network.work(20, 3, 7) >= network.work(10, 3, 5)
+    assert network.visibility is network.trained_for[0]
+    assert set(network.trained_for) <= set(network.visibilities)
+
+
+@every_model
 def test_every_weight_can_be_sharded(name: str) -> None:
     """FSDP refuses weights without a dimension."""
     assert not [key for key, weight in model(name).named_parameters() if weight.ndim == 0]

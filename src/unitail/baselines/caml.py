@@ -17,7 +17,7 @@ from unitail.nn.projection import FixedWidth
 from unitail.nn.sequences import copy_for_queries, gather_answers
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
-from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport
+from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbers_per_token
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
@@ -117,9 +117,10 @@ class Caml(SlotModel[Tensor]):
         deviation = INIT_GAIN / math.sqrt(config.hidden_dim)
         nn.init.normal_(self.head.weight, std=deviation, generator=generator)
 
-    def tokens_per_query(self, num_support: int) -> int:
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
         """Count the query and its copy of the support."""
-        return num_support + 1
+        tokens = num_query * (num_support + 1)
+        return tokens * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
     def shard_units(self) -> Sequence[ShardUnit]:
         """Return the transformer's blocks."""

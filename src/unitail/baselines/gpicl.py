@@ -23,7 +23,12 @@ from unitail.nn.sequences import (
 )
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
-from unitail.nn.transformer import Transformer, WaitingSupport, initialise_linear
+from unitail.nn.transformer import (
+    Transformer,
+    WaitingSupport,
+    initialise_linear,
+    numbers_per_token,
+)
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
@@ -113,9 +118,10 @@ class Gpicl(SlotModel[Tensor]):
         self.head = nn.Linear(config.hidden_dim, config.classes)
         self._initialise(stream(seed, "weights"))
 
-    def tokens_per_query(self, num_support: int) -> int:
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
         """Count the query and its copy of the support."""
-        return num_support + 1
+        tokens = num_query * (num_support + 1)
+        return tokens * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
     def shard_units(self) -> Sequence[ShardUnit]:
         """Return the transformer's blocks."""

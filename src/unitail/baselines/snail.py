@@ -146,9 +146,10 @@ class Snail(SlotModel[Tensor]):
         self.head = nn.Linear(width, config.classes)
         self._initialise(stream(seed, "weights"))
 
-    def tokens_per_query(self, num_support: int) -> int:
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
         """Count the query and its copy of the support."""
-        return num_support + 1
+        tokens = num_query * (num_support + 1)
+        return tokens * 2 * self.head.in_features  # each layer copies what it adds to
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
         """Make the support's tokens; all else waits for a query."""

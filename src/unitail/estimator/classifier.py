@@ -23,7 +23,7 @@ from unitail.learners.checkpoint import load_model
 from unitail.nn.episode_model import AnyModel
 
 FLOATS = [np.float64, np.float32]
-"""Features of these types are taken as they are, others as the first."""
+"""Queries of these dtypes are taken as they are, others as the first."""
 
 
 class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -119,7 +119,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.encoder is not None:  # encoding may take long
             check_consistent_length(X, y)
         inputs = choose_inputs(self.encoder, X, self.device)
-        features, labels = validate_data(self, inputs.vectors(X), y, dtype=FLOATS, copy=True)
+        features, labels = validate_data(
+            self, inputs.vectors(X), y, dtype=np.float64, order="C", copy=True
+        )
         return self._learn(features, encode(labels), draw_seed(self.random_state), inputs)
 
     def add(self, X: Examples, y: ArrayLike) -> Self:  # noqa: N803
@@ -131,7 +133,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         vectors = self._inputs.vectors(X)
-        features, labels = validate_data(self, vectors, y, dtype=FLOATS, reset=False)
+        features, labels = validate_data(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known = self._fitted.rows
         return self._learn(
@@ -252,5 +254,6 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted.log_probabilities(self._validated(X))
 
     def _validated(self, X: Examples) -> NDArray[Any]:  # noqa: N803
-        vectors = self._inputs.vectors(X)
-        return np.asarray(validate_data(self, vectors, dtype=FLOATS, reset=False))
+        vectors = validate_data(self, self._inputs.vectors(X), dtype=FLOATS, reset=False)
+        # As torch wants them: data frames give read-only columns.
+        return np.require(vectors, requirements=["C", "W"])

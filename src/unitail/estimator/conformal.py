@@ -21,13 +21,10 @@ from numpy.typing import NDArray
 from unitail.configuration import require
 from unitail.estimator.fitted import FittedSupport
 from unitail.estimator.reduction import Rows
+from unitail.learners.budget import episodes_at_once
 
 MOST_PARTS = 20
 """The parts that a support is left out in; classes of more rows leave several out at a time."""
-PAIRS_AT_ONCE = 2**20
-"""Pairs of support rows that are read at once where many supports are read together."""
-STATES_AT_ONCE = 2**17
-"""The same for support rows times classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,7 @@ def held_out_scores(fitted: FittedSupport) -> NDArray[np.float64]:
         parts = parts[:1]
         scores = [_scores_alone(fitted, part) for part in parts]
     else:
-        scores = [_scores_together(fitted, group) for group in _groups(fitted.rows, parts)]
+        scores = [_scores_together(fitted, group) for group in _groups(fitted, parts)]
     return np.concatenate([np.empty(0), *scores])
 
 
@@ -100,10 +97,10 @@ def prediction_sets(
     return member
 
 
-def _groups(rows: Rows, parts: list[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+def _groups(fitted: FittedSupport, parts: list[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
     """Put parts of the same size together, as many as fit into bounded memory: (B, size)."""
-    count = len(rows.class_indices)
-    most = max(1, min(PAIRS_AT_ONCE // count**2, STATES_AT_ONCE // (count * rows.ways)))
+    rows = fitted.rows
+    most = episodes_at_once(fitted.learner.model, len(rows.class_indices), 0, rows.ways)
     for size in sorted({len(part) for part in parts}):
         same = np.stack([part for part in parts if len(part) == size])
         yield from np.split(same, range(most, len(same), most))
@@ -113,9 +110,10 @@ def _scores_together(fitted: FittedSupport, group: NDArray[np.int64]) -> NDArray
     """Leave out parts (B, size), each in an episode of its own."""
     everyone = np.arange(len(fitted.rows.class_indices))
     rest = np.stack([np.delete(everyone, part) for part in group])  # (B, n - size)
-    features = fitted.features(fitted.rows.features)
+    features = fitted.rows.features
     support = fitted.support(features[rest], fitted.rows.class_indices[rest])
-    answers = fitted.learner.infer(support, features[group]).double().log_softmax(dim=-1)
+    asked = torch.from_numpy(features[group])
+    answers = fitted.learner.infer(support, asked).double().log_softmax(dim=-1)
     truth = torch.from_numpy(fitted.rows.class_indices[group]).to(answers.device)
     right = answers.exp().gather(2, truth.unsqueeze(-1)).flatten()
     scores: NDArray[np.float64] = (1 - right).cpu().numpy()

@@ -7,9 +7,10 @@ import torch
 
 from unitail.configuration import require
 from unitail.estimator.choices import prepared
-from unitail.estimator.fitted import Reading, check_joint_call, queries_at_once
+from unitail.estimator.fitted import Reading, check_joint_call
 from unitail.estimator.reduction import ROUNDS, class_quota, support_limit
 from unitail.estimator.rehearsal import Cost, Speed, rehearse, speed_of
+from unitail.learners.budget import queries_at_once
 from unitail.nn.episode_model import AnyModel
 
 USUAL_WIDTH = 1024
@@ -65,7 +66,7 @@ def make_plan(reading: Reading, sizes: Sizes) -> Plan:
     kept = _rows_read(reading, sizes)
     dtype = reading.precision.dtype(kept, reading.device)
     model = prepared(reading.model, reading.device, dtype)
-    chunk, at_once = _chunk(reading, sizes, kept)
+    chunk, at_once = _chunk(reading, sizes, model, kept)
     read, answer = rehearse(
         model,
         num_support=kept,
@@ -97,11 +98,11 @@ def _rows_read(reading: Reading, sizes: Sizes) -> int:
     return int(np.minimum(shots, class_quota(shots, limit)).sum())
 
 
-def _chunk(reading: Reading, sizes: Sizes, kept: int) -> tuple[int | None, int]:
+def _chunk(reading: Reading, sizes: Sizes, model: AnyModel, kept: int) -> tuple[int | None, int]:
     """Return the chunk size, and how many queries are answered together at most."""
     if not reading.visibility.isolates_queries:
         return None, check_joint_call(sizes.queries, reading.max_support)
-    chunk = reading.chunk_size or queries_at_once(kept, sizes.classes)
+    chunk = reading.chunk_size or queries_at_once(model, kept, sizes.classes)
     return chunk, min(chunk, sizes.queries)
 
 

@@ -96,7 +96,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
         classes = _labels_from_table(table["classes"])
         arrays = load_file(folder / ROWS_FILE)
         saved = SavedClassifier(
-            rows=Rows(arrays["features"], arrays["class_indices"], len(classes)),
+            rows=Rows(arrays["features"].astype(np.float64), arrays["class_indices"], len(classes)),
             classes=classes,
             seed=int(table["seed"]),
             parameters=dict(table["parameters"]),

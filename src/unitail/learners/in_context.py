@@ -1,7 +1,7 @@
-"""A meta-trained model as a learner: the model, a seed, and an average over draws."""
+"""A meta-trained model as a learner: the road from rows to answers, and an average over draws."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,12 +11,41 @@ from unitail.configuration import require
 from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
+from unitail.learners.budget import queries_at_once
 from unitail.nn.episode_model import AnyModel
+from unitail.nn.normalisation import FeatureScale
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
-TOKENS_AT_ONCE = 2**15
-"""Queries are answered so many tokens at a time, if no chunk size is given."""
+
+@dataclass(frozen=True, eq=False)
+class _Entrance:
+    """How features of a support, and of all queries to it, enter a model."""
+
+    device: torch.device
+    dtype: torch.dtype
+    scale: FeatureScale | None
+    """What is done to them before; None where they enter as they are."""
+
+    @classmethod
+    def of(cls, model: AnyModel, support: Support) -> "_Entrance":
+        weights = next(model.parameters())
+        # Networks in half precision normalise features themselves, and need them better than that.
+        dtype = torch.promote_types(weights.dtype, torch.float32)
+        # The support and the model decide, never the queries: all rows take the same way, whatever
+        # dtype they come in. In double precision nothing is lost and nothing needs a change.
+        scale = None if dtype == torch.float64 else model.preconditioner(support)
+        return cls(weights.device, dtype, scale)
+
+    def __call__(self, features: Tensor, name: str) -> Tensor:
+        """Scale in the precision that features and scale have, then enter the model's own."""
+        check_finite(features, name)
+        if self.scale is not None:
+            features = self.scale(features.to(self.scale.centre.device))
+        entered = features.to(self.device, self.dtype)
+        if entered.dtype != features.dtype:
+            check_finite(entered, name)  # beyond the range of single precision
+        return entered
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,24 +55,28 @@ class InContextHypothesis:
     model: AnyModel
     reads: tuple[Any, ...]
     """What the model made of the support under each draw."""
+    enter: _Entrance
     chunk_size: int | None
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
         """Average the class probabilities over the draws: (B, m, d_T) -> log (B, m, K)."""
-        support = self.reads[0].support
-        features = query_features.to(support.features.device, support.features.dtype)
-        check_finite(features, "query")
-        isolated = self.reads[0].visibility.isolates_queries
-        chunk = self._chunk(support) if isolated else None
-        answers = [self.model.answer(read, features, chunk) for read in self.reads]
-        log_probabilities = torch.stack(answers).log_softmax(dim=-1)
-        return log_probabilities.logsumexp(dim=0) - math.log(len(answers))
+        chunks = torch.split(query_features, self._chunk_size(query_features), dim=1)
+        return torch.cat([self._answer(chunk) for chunk in chunks], dim=1)
 
-    def _chunk(self, support: Support) -> int:
+    def _answer(self, query_features: Tensor) -> Tensor:
+        features = self.enter(query_features, "query")
+        answers = torch.stack([self.model.answer(read, features) for read in self.reads])
+        return answers.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(self.reads))
+
+    def _chunk_size(self, query_features: Tensor) -> int:
         """Return how many queries of each episode are answered at once."""
-        tokens = support.num_episodes * self.model.tokens_per_query(support.num_support)
-        return self.chunk_size or max(1, TOKENS_AT_ONCE // tokens)
+        support = self.reads[0].support
+        if not self.reads[0].visibility.isolates_queries:
+            return query_features.shape[1]
+        return self.chunk_size or queries_at_once(
+            self.model, support.num_support, support.ways, episodes=support.num_episodes
+        )
 
 
 class InContextLearner:
@@ -52,10 +85,14 @@ class InContextLearner:
     `fit` draws (pi, rho) `num_draws` times from `seed` and reads the support under each; the
     hypothesis averages the probabilities. The same seed and support give the same hypothesis on the
     same kind of device; the draws of an episode depend on its place in the batch.
-    `visibility` says who sees whom, if not as the model has it.
-    Queries are answered `chunk_size` of each episode at a time, or as many as memory allows, where
-    the model isolates them; where it does not, an answer depends on what else is asked in the same
-    call.
+
+    Features may have any floating-point dtype, support and queries each its own, and lie on any
+    device: both are scaled and brought to the model in one way, which the support decides.
+
+    `visibility` says who sees whom, if not as the model has it; anything that the network can
+    compute is allowed, trained for or not. Queries are answered `chunk_size` of each episode at a
+    time, or as many as memory allows, where they are isolated; where they are not, an answer
+    depends on what else is asked in the same call.
     """
 
     paradigm = Paradigm.IMPLICIT
@@ -70,8 +107,12 @@ class InContextLearner:
         visibility: Visibility | None = None,
     ) -> None:
         require(num_draws >= 1, "num_draws", got=num_draws, allowed="1 or more")
-        fine = chunk_size is None or chunk_size >= 1
-        require(fine, "chunk_size", got=chunk_size, allowed="1 or more, or None")
+        require(
+            chunk_size is None or chunk_size >= 1,
+            "chunk_size",
+            got=chunk_size,
+            allowed="1 or more, or None",
+        )
         self.model = model
         self.num_draws = num_draws
         self.seed = seed
@@ -81,15 +122,19 @@ class InContextLearner:
     @torch.no_grad()
     def fit(self, support: Support) -> InContextHypothesis:
         """Read the support under each draw, on the model's device."""
-        device = self.model.device
-        support = support.to(device)
+        enter = _Entrance.of(self.model, support)
+        support = replace(
+            support,
+            features=enter(support.features, "support"),
+            class_indices=support.class_indices.to(self.model.device),
+        )
         support.check_values()
-        generator = stream(self.seed, "draws", device=device)
+        generator = stream(self.seed, "draws", device=self.model.device)
         reads = tuple(
             self.model.read(support, self.model.draw(support, generator), self.visibility)
             for _ in range(self.num_draws)
         )
-        return InContextHypothesis(self.model, reads, self.chunk_size)
+        return InContextHypothesis(self.model, reads, enter, self.chunk_size)
 
     def with_seed(self, seed: int) -> "InContextLearner":
         """Return the same learner with other draws; measurements take other ones each time."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from unitail.configuration import require
-from unitail.errors import InvalidConfig, TooManyExamples, UserError
+from unitail.errors import InvalidConfig, TooManyExamples
 from unitail.framework.episode import Episode, Support, check_query_fits
+from unitail.nn.normalisation import FeatureScale
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.visibility import Visibility
 
@@ -63,7 +63,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
 
     config: ModelConfig
     visibilities: ClassVar[tuple[Visibility, ...]] = (Visibility.ISOLATED,)
-    """Who may see whom in this kind of model."""
+    """Who may see whom in this kind of network, trained so or not."""
 
     @abstractmethod
     def draw_for(
@@ -88,10 +88,22 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     def _answer(self, read: Read, query_features: Tensor) -> Tensor:
         """Score the classes for queries (B, m, d_T) that were checked: (B, m, K)."""
 
+    @abstractmethod
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
+        """Count the numbers in memory at once while so many rows look at so many labelled ones.
+
+        Reading a support is the work of its own rows looking at each other.
+        """
+
     @property
     def visibility(self) -> Visibility:
         """Who sees whom if nothing else is asked for."""
         return Visibility.ISOLATED
+
+    @property
+    def trained_for(self) -> tuple[Visibility, ...]:
+        """Who saw whom in training, the model's own way first: other answers mean little."""
+        return (self.visibility,)
 
     @property
     def weights_may_idle(self) -> bool:
@@ -102,9 +114,13 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Return the layers that several processes may hold in shards, each gathered when used."""
         return ()
 
-    def tokens_per_query(self, num_support: int) -> int:
-        """Count the tokens that the network reads for one more query."""
-        return 1
+    def preconditioner(self, support: Support) -> FeatureScale | None:
+        """Return a change of scale and origin that the model does not notice, if there is one.
+
+        Made on support and queries alike before they enter single precision, it keeps features from
+        overflowing and from drowning in an offset.
+        """
+        return None
 
     @property
     def device(self) -> torch.device:
@@ -138,26 +154,16 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         visibility = visibility or self.visibility
         if visibility not in self.visibilities:
             raise InvalidConfig(
-                "the model has not this visibility",
+                "the model does not support this visibility",
                 got=visibility,
                 allowed=", ".join(self.visibilities),
             )
         return self._read(support, draw, visibility)
 
-    def answer(self, read: Read, query_features: Tensor, chunk_size: int | None = None) -> Tensor:
-        """Score the classes for queries (B, m, d_T), `chunk_size` at a time: (B, m, K)."""
+    def answer(self, read: Read, query_features: Tensor) -> Tensor:
+        """Score the classes for queries (B, m, d_T): (B, m, K)."""
         check_query_fits(read.support, query_features)
-        if chunk_size is None:
-            return self._answer(read, query_features)
-        if not read.visibility.isolates_queries:
-            raise UserError(
-                "queries that see each other cannot be answered in chunks",
-                got=f"chunk_size={chunk_size} with visibility '{read.visibility}'",
-                allowed="chunk_size=None, or visibility 'isolated'",
-            )
-        require(chunk_size >= 1, "chunk_size", got=chunk_size, allowed="1 or more")
-        chunks = torch.split(query_features, chunk_size, dim=1)
-        return torch.cat([self._answer(read, chunk) for chunk in chunks], dim=1)
+        return self._answer(read, query_features)
 
 
 AnyModel = EpisodeModel[Any, Any]

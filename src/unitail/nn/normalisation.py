@@ -1,6 +1,6 @@
 """Features on a common footing: statistics of the support, applied to support and query."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
 
@@ -46,6 +46,14 @@ class FeatureScale:
         peak = torch.where(peak > rounding, peak, torch.inf)
         rms = (centred / peak).pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
         return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
+
+    def keeping_origin(self, max_distance: float) -> Self:
+        """Scale alone, and move the origin only if it is farther from the mean than that."""
+        offset = self.centre / self.scale  # (B, 1, d_T)
+        size = offset.pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
+        kept = offset * (max_distance / size).clamp_max(1) * self.scale
+        # Equal rows have no scale: they stay at zero.
+        return replace(self, centre=self.centre - torch.where(self.scale.isfinite(), kept, 0))
 
     def __call__(self, features: Tensor) -> Tensor:
         """Centre and scale (B, rows, d_T), in at least single precision."""

@@ -101,6 +101,12 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
             projection=self.projections.draw(episodes, feature_dim, generator),
         )
 
+    def preconditioner(self, support: Support) -> FeatureScale | None:
+        """Return the support's own scale, where the model measures in it in any case."""
+        if self.config.normalisation is Normalisation.NONE:
+            return None
+        return FeatureScale.of(support.features, self.config.normalisation)
+
     def _read(self, support: Support, draw: Draw, visibility: Visibility) -> ReadSlots[Memory]:
         draw.check_fits(support, self.projections.projected_dim)
         scale = FeatureScale.of(support.features, self.config.normalisation)

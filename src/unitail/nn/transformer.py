@@ -125,6 +125,11 @@ class Transformer(nn.Module):
         return cast("list[TransformerBlock]", list(self.blocks))
 
 
+def numbers_per_token(dim: int, mlp_dim: int) -> int:
+    """Count what a block keeps in memory at once for a token."""
+    return 6 * dim + 2 * mlp_dim  # states, normed, queries, keys, values and answers; the MLP
+
+
 def initialise_linear(layer: nn.Linear, generator: torch.Generator, gain: float = 1.0) -> None:
     """Start a linear layer from small normal weights and no bias."""
     deviation = gain * INIT_GAIN / math.sqrt(layer.in_features)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
-from unitail.nn.normalisation import at_least_float32
+from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
@@ -23,6 +23,9 @@ from unitail.relational.relations import NUM_OPERATORS, Frame, Relations, relate
 
 FIRST_GUESS = (0.0, 1.5, 1.5, 0.0, 0.0)
 """Weights of the operators in the scores before training: ridge regression, little smoothed."""
+
+MAX_ORIGIN_DISTANCE = 1e3
+"""From so many times the spread of features, all of them lie in one direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +125,26 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         if self.entry is None:
             return RelationalDraw()
         return RelationalDraw(self.law.draw(episodes, feature_dim, generator))
+
+    @property
+    def trained_for(self) -> tuple[Visibility, ...]:
+        """Return the model's own way first; one with joint layers answers in both."""
+        both = self.visibilities if self.config.joint_layers else ()
+        return (self.visibility, *(each for each in both if each is not self.visibility))
+
+    def preconditioner(self, support: Support) -> FeatureScale:
+        """Return the support's scale; where angles from the origin count, it stays in sight."""
+        scale = FeatureScale.of(support.features, Normalisation.SUPPORT)
+        return (
+            scale.keeping_origin(MAX_ORIGIN_DISTANCE) if self.config.angles_from_origin else scale
+        )
+
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
+        """Count relations of each pair of rows, and what a block makes of each row and class."""
+        config = self.config
+        pair = config.relations + NUM_OPERATORS + 2 * config.heads
+        state = 3 * config.channels + 2 * config.mlp_dim
+        return num_query * (num_support * pair + ways * state)
 
     def _read(
         self, support: Support, draw: RelationalDraw, visibility: Visibility

@@ -7,7 +7,12 @@ from torch import Tensor, nn
 from unitail.nn.projection import ProjectionLaw
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
-from unitail.nn.transformer import SupportMemory, Transformer, initialise_linear
+from unitail.nn.transformer import (
+    SupportMemory,
+    Transformer,
+    initialise_linear,
+    numbers_per_token,
+)
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
@@ -51,6 +56,10 @@ class Tail(SlotModel[SupportMemory]):
     def shard_units(self) -> Sequence[ShardUnit]:
         """Return the transformer's blocks."""
         return self.transformer.stack
+
+    def work(self, num_support: int, num_query: int, ways: int) -> int:
+        """Count a token for each query; attention is fused, so that pairs take no memory."""
+        return num_query * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> SupportMemory:
         """Read the support's tokens, as far as the visibility allows without the queries."""

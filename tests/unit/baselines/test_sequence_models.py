@@ -76,7 +76,8 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(name: str) -> None:
     read = network.read(asked.support, network.draw(asked.support, stream(0)))
     together = network.answer(read, asked.query.features)
     for size in (1, 3):
-        chunked = network.answer(read, asked.query.features, chunk_size=size)
+        chunks = torch.split(asked.query.features, size, dim=1)
+        chunked = torch.cat([network.answer(read, chunk) for chunk in chunks], dim=1)
         torch.testing.assert_close(chunked, together, rtol=1e-10, atol=1e-12)
 
 
@@ -88,7 +89,8 @@ def test_every_query_reads_a_sequence_of_its_own(name: str) -> None:
     )
     network(asked, network.draw(asked.support, stream(0)))
     assert shapes == [(2 * 4, 6 + 1)]
-    assert network.tokens_per_query(6) == 7
+    assert network.work(6, 4, 2) == 4 * network.work(6, 1, 2)
+    assert network.work(6, 1, 2) / network.work(13, 1, 2) == 7 / 14
 
 
 @every_model

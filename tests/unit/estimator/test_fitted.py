@@ -7,14 +7,7 @@ import numpy as np
 import torch
 
 from unitail.estimator.choices import Precision
-from unitail.estimator.fitted import (
-    MOST_AT_ONCE,
-    PAIRS_AT_ONCE,
-    STATES_AT_ONCE,
-    FittedSupport,
-    Reading,
-    queries_at_once,
-)
+from unitail.estimator.fitted import FittedSupport, Reading
 from unitail.estimator.reduction import Rows
 from unitail.nn.visibility import Visibility
 
@@ -61,13 +54,6 @@ def test_only_so_many_rows_are_read() -> None:
     few = FittedSupport(ROWS, reading(max_support=6)).kept
     assert list(few.shots) == [2, 2, 2]
     assert FittedSupport(ROWS, reading(max_support=None)).kept is ROWS
-
-
-def test_queries_are_answered_in_bounded_memory() -> None:
-    assert queries_at_once(25, 5) == MOST_AT_ONCE
-    assert queries_at_once(4000, 10) == PAIRS_AT_ONCE // 4000
-    assert queries_at_once(1000, 1000) == STATES_AT_ONCE // 1000
-    assert queries_at_once(10**9, 2) == 1
 
 
 def test_threads_do_not_change_answers(stand_in: Path) -> None:

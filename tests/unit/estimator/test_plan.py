@@ -6,13 +6,13 @@ import pytest
 
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fitted import queries_at_once
+from unitail.learners.budget import MAX_ROWS
 
 
 def test_a_plan_says_what_will_happen() -> None:
     plan = TailClassifier().plan(25, 5, 10_000, n_features=64)
     assert (plan.support_read, plan.reduced, plan.precision) == (25, False, "float64")
-    assert plan.chunk_size == queries_at_once(25, 5)
+    assert plan.chunk_size == MAX_ROWS
     assert 0 < plan.seconds < 60
     assert 25 * 64 * 8 < plan.memory_bytes < 1e9
     assert "25 rows read, 4096 queries at a time, in float64: about" in str(plan)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.builders import flops, random_episode, random_support, small_model
-from unitail.errors import InvalidEpisode, TooManyClasses, UserError
+from unitail.errors import InvalidEpisode, TooManyClasses
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -66,7 +66,8 @@ def test_a_read_support_is_not_read_again() -> None:
     reading = flops(lambda: model.read(episode.support, draw))
     at_once = flops(lambda: model.answer(read, queries))
     assert flops(lambda: model.answer(read, queries[:, :1])) < reading / 10
-    assert flops(lambda: model.answer(read, queries, chunk_size=4)) == at_once
+    chunks = torch.split(queries, 4, dim=1)
+    assert flops(lambda: [model.answer(read, chunk) for chunk in chunks]) == at_once
 
 
 @pytest.mark.parametrize("visibility", Visibility)
@@ -91,14 +92,6 @@ def test_queries_of_another_width_are_refused() -> None:
         model.answer(read, torch.randn(2, 3, 6, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("visibility", [Visibility.JOINT, Visibility.CAUSAL])
-def test_queries_that_see_each_other_are_not_chunked(visibility: Visibility) -> None:
-    model, episode = small_model(visibility=visibility), random_episode()
-    read = model.read(episode.support, model.draw(episode.support, stream(0)))
-    with pytest.raises(UserError, match=r"cannot be answered in chunks: got chunk_size=2"):
-        model.answer(read, episode.query.features, chunk_size=2)
-
-
 def test_the_seed_decides_the_weights_and_nothing_else_does() -> None:
     torch.manual_seed(1)
     first = Tail(preset("tiny"), seed=3).state_dict()
@@ -106,13 +99,6 @@ def test_the_seed_decides_the_weights_and_nothing_else_does() -> None:
     second, other = Tail(preset("tiny"), seed=3).state_dict(), Tail(preset("tiny"), seed=4)
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert not torch.equal(first["labels.embeddings"], other.labels.embeddings)
-
-
-def test_chunks_of_nothing_are_refused() -> None:
-    model, episode = small_model(), random_episode()
-    read = model.read(episode.support, model.draw(episode.support, stream(0)))
-    with pytest.raises(UserError, match="chunk_size is out of range: got 0"):
-        model.answer(read, episode.query.features, chunk_size=0)
 
 
 def test_features_may_be_more_precise_than_the_model() -> None:

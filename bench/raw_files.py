@@ -18,7 +18,7 @@ from unitail.encoders.cache import default_cache
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
-from unitail.inputs.sources import read_labelled
+from unitail.inputs.read import read_labelled
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.visibility import Visibility

@@ -81,7 +81,7 @@ class UnknownEncoder(UserError):
     remedy = "Name another encoder, or the folder of a model that was downloaded before."
 
 
-class InvalidSource(UserError):
+class InvalidInput(UserError):
     """A folder or table of examples does not hold what was asked for."""
 
     remedy = "Name another folder or table."

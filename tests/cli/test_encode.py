@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from unitail.banks.bank import FeatureBank
 from unitail.cli.commands.encode import encode
-from unitail.errors import InvalidConfig, InvalidSource
+from unitail.errors import InvalidConfig, InvalidInput
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(encode)
@@ -44,7 +44,7 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path) -> None:
 def test_tables_and_odd_types_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,y,label\n1,2,a\n2,3,b\n")
     command = [str(tmp_path / "t.csv"), "-o", str(tmp_path / "bank")]
-    with pytest.raises(InvalidSource, match="tables have no frozen encoder"):
+    with pytest.raises(InvalidInput, match="tables have no frozen encoder"):
         CliRunner().invoke(app, command, catch_exceptions=False)
     with pytest.raises(InvalidConfig, match="int4"):
         CliRunner().invoke(app, [*command, "--dtype", "int4"], catch_exceptions=False)

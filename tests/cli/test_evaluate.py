@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
 from unitail.cli.commands.evaluate import evaluate
-from unitail.errors import CannotWrite, InvalidConfig, InvalidSource
+from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(evaluate)
@@ -82,7 +82,7 @@ def test_broken_files_are_listed_and_the_exit_code_is_1(tmp_path: Path, own_cach
 def test_a_folder_without_classes_and_an_unknown_modality_are_refused(
     tmp_path: Path, table: Path
 ) -> None:
-    with pytest.raises(InvalidSource, match="does not hold labelled examples"):
+    with pytest.raises(InvalidInput, match="does not hold labelled examples"):
         CliRunner().invoke(app, [str(tmp_path / "none")], catch_exceptions=False)
     with pytest.raises(InvalidConfig, match="smell"):
         CliRunner().invoke(app, [str(table), "--modality", "smell"], catch_exceptions=False)
@@ -90,7 +90,7 @@ def test_a_folder_without_classes_and_an_unknown_modality_are_refused(
 
 def test_too_few_examples_are_refused(tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("x,y,label\n1,2,a\n2,3,b\n3,3,c\n4,4,d\n")
-    with pytest.raises(InvalidSource, match="too few labelled examples"):
+    with pytest.raises(InvalidInput, match="too few labelled examples"):
         CliRunner().invoke(app, [str(tmp_path / "few.csv")], catch_exceptions=False)
 
 

@@ -13,7 +13,7 @@ from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
 from unitail.framework.learner import Inference
-from unitail.inputs.sources import read_labelled
+from unitail.inputs.read import read_labelled
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.visibility import Visibility

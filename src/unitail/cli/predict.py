@@ -10,7 +10,7 @@ from rich.text import Text
 
 from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
-from unitail.inputs.sources import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.inputs.read import Items, LabelledItems, read_labelled, read_unlabelled
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, SUFFIXES, Answers, check_target, write_answers
 from unitail.workflows.html_report import MAX_CARDS, write_html_report
@@ -82,7 +82,7 @@ def run(
         _write_report(console, answers, items, report, title=f"Answers from {support.name}")
     say_trouble(cache)
     say_unreadable(
-        [f"{item.name} ({item.source}): {item.reason}" for item in answers.unreadable],
+        [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable],
         all_in="--out FILE.json or --report lists all",
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +37,45 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Encoded:
-    """The vectors of some items."""
+class Vectors:
+    """The vectors of the items that could be read."""
 
     features: NDArray[np.float32]
     """(n_read, d_T), in the order of the items."""
     kept: NDArray[np.int64]
     """The places of the items that these are the vectors of, (n_read,)."""
-    unreadable: tuple[Failure, ...]
+    cached: NDArray[np.bool_]
+    """Which of the vectors had been computed before, (n_read,)."""
+    unreadable: tuple[Failure, ...] = ()
     """The other items, in their order."""
-    num_cached: int
-    """How many of the vectors had been computed before."""
+
+    @classmethod
+    def of_all(cls, features: NDArray[np.float32]) -> Self:
+        """Return the vectors of items that all could be read."""
+        count = len(features)
+        return cls(features=features, kept=np.arange(count), cached=np.zeros(count, bool))
+
+    @property
+    def num_cached(self) -> int:
+        """How many of the vectors had been computed before."""
+        return int(self.cached.sum())
+
+    def split(self, sizes: Sequence[int]) -> "list[Vectors]":
+        """Give the first items their vectors, then the next, and so on."""
+        pieces, start = [], 0
+        for size in sizes:
+            low, high = np.searchsorted(self.kept, (start, start + size))
+            failures = [each for each in self.unreadable if start <= each.place < start + size]
+            pieces.append(
+                Vectors(
+                    features=self.features[low:high],
+                    kept=self.kept[low:high] - start,
+                    cached=self.cached[low:high],
+                    unreadable=tuple(Failure(each.place - start, each.reason) for each in failures),
+                )
+            )
+            start += size
+        return pieces
 
 
 def encode_items(
@@ -57,7 +85,7 @@ def encode_items(
     cache: FeatureCache | None = None,
     batch_size: int | None = None,
     on_progress: OnProgress | None = None,
-) -> Encoded:
+) -> Vectors:
     """Return the vectors of all items that can be read, and say why the others cannot.
 
     Items of equal content are encoded once. A string is a text for encoders of text, the name of a
@@ -169,21 +197,21 @@ class _Known:
         if self._cache is not None:
             self._cache.put_many(self._encoder.fingerprint, found, name=self._encoder.name)
 
-    def assemble(self, keys: Sequence[str]) -> Encoded:
+    def assemble(self, keys: Sequence[str]) -> Vectors:
         """Put the vectors in the order of the items."""
         kept = [place for place, key in enumerate(keys) if key in self._vectors]
         features = np.empty((len(kept), self._encoder.width), np.float32)
         for row, place in enumerate(kept):
             features[row] = self._vectors[keys[place]]
-        return Encoded(
+        return Vectors(
             features=features,
             kept=np.array(kept, dtype=np.int64),
+            cached=np.array([keys[place] in self._cached for place in kept], dtype=bool),
             unreadable=tuple(
                 Failure(place, self._reasons[key])
                 for place, key in enumerate(keys)
                 if key not in self._vectors
             ),
-            num_cached=sum(key in self._cached for key in keys),
         )
 
 

@@ -18,14 +18,14 @@ else, it ends at `MOST_WEIGHT`.
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from unitail.encoders.columns import EXTREME, Kind, Series, keys_of, kind_of, numbers_of
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.extras import optional
 
 Frame: TypeAlias = Any
@@ -64,7 +64,7 @@ class Numbers:
         values = numbers_of(column, self.kind)
         absent = np.isnan(values)
         if absent.all() and not column.isna().all():
-            raise InvalidSource(
+            raise InvalidInput(
                 f"column {self.name!r} holds no {self.kind}s, unlike the support",
                 got=repr(column[column.notna()].astype(object).iloc[0]),
                 allowed=f"{self.kind}s, or nothing where they are missing",
@@ -103,6 +103,9 @@ Column: TypeAlias = Numbers | Categories
 class TableEncoder:
     """Vectors of the rows of a DataFrame."""
 
+    name: ClassVar = "columns"
+    """What users call it."""
+
     def __init__(self) -> None:
         self.columns: tuple[Column, ...] = ()
         """What was learned, in the support's order."""
@@ -115,7 +118,7 @@ class TableEncoder:
         self.dropped = {name: what for name, what in learned.items() if isinstance(what, str)}
         self.columns = tuple(what for what in learned.values() if not isinstance(what, str))
         if not self.columns:
-            raise InvalidSource(
+            raise InvalidInput(
                 "the table has no column to tell its rows apart by",
                 got=", ".join(f"{name!r} ({why})" for name, why in self.dropped.items()) or "none",
                 allowed="at least one column with several values or categories",
@@ -132,7 +135,7 @@ class TableEncoder:
         given = _columns(frame)
         lost = [column.name for column in self.columns if column.name not in given]
         if lost:
-            raise InvalidSource(
+            raise InvalidInput(
                 "the table lacks columns that the support has",
                 got=f"no {', '.join(map(repr, lost))}",
                 allowed=f"all of {', '.join(repr(column.name) for column in self.columns)}",
@@ -145,6 +148,11 @@ class TableEncoder:
     def width(self) -> int:
         """The number of coordinates."""
         return sum(column.width for column in self.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What users should know, a phrase each."""
+        return tuple(f"Column {name!r} is not used: {why}" for name, why in self.dropped.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned, for JSON."""
@@ -212,13 +220,11 @@ def _columns(frame: Frame) -> dict[str, Series]:
     """Return a table's columns by name."""
     pandas = optional("pandas", extra="encoders")
     if not isinstance(frame, pandas.DataFrame):
-        raise InvalidSource(
-            "this is no table", got=type(frame).__name__, allowed="a pandas.DataFrame"
-        )
+        raise InvalidInput("not a table", got=type(frame).__name__, allowed="a pandas.DataFrame")
     columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
     if len(columns) < frame.shape[1]:
         twice = [name for name, count in Counter(map(str, frame.columns)).items() if count > 1]
-        raise InvalidSource(
+        raise InvalidInput(
             "columns share a name", got=", ".join(map(repr, twice)), allowed="a name for each"
         )
     return columns

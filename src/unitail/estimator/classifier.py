@@ -13,12 +13,13 @@ from unitail.estimator import saving
 from unitail.estimator.choices import DEFAULT
 from unitail.estimator.conformal import Conformal
 from unitail.estimator.fitted import FittedSupport
-from unitail.estimator.inputs import Examples, Inputs, choose_inputs, inputs_from_table
 from unitail.estimator.labels import Labels, check_same_kind, encode
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.options import draw_seed, make_reading
 from unitail.estimator.plan import USUAL_WIDTH, Plan, Sizes, make_plan
 from unitail.estimator.reduction import Rows
+from unitail.inputs.encode import Examples, choose_encoder, vectors_of
+from unitail.inputs.input_encoder import InputEncoder, describe_encoder, restore_encoder
 from unitail.learners.checkpoint import load_model
 from unitail.nn.episode_model import AnyModel
 
@@ -118,9 +119,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read the labelled rows X, (n, d_T) or n items, with labels y (n,)."""
         if self.encoder is not None:  # encoding may take long
             check_consistent_length(X, y)
-        inputs = choose_inputs(self.encoder, X, self.device)
+        inputs = choose_encoder(self.encoder, X, self.device)
         features, labels = validate_data(
-            self, inputs.vectors(X), y, dtype=np.float64, order="C", copy=True
+            self, vectors_of(inputs, X), y, dtype=np.float64, order="C", copy=True
         )
         return self._learn(features, encode(labels), draw_seed(self.random_state), inputs)
 
@@ -132,7 +133,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         all others. Draws, and how a table is encoded, stay as they were made in `fit`.
         """
         check_is_fitted(self)
-        vectors = self._inputs.vectors(X)
+        vectors = vectors_of(self._inputs, X)
         features, labels = validate_data(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known = self._fitted.rows
@@ -216,7 +217,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters=saving.plain_parameters(self.get_params()),
             feature_names=None if names is None else list(names),
             model=self._fitted.reading.model,
-            inputs=self._inputs.to_table(),
+            inputs=describe_encoder(self._inputs),
         )
         return saving.save_classifier(saved, Path(path))
 
@@ -232,14 +233,16 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params = saved.parameters
         changes = {"device": device or params["device"], "encoder": encoder or params["encoder"]}
         classifier = cls(DEFAULT if saved.model is None else saved.model, **{**params, **changes})
-        inputs = inputs_from_table(saved.inputs, encoder, classifier.device)
+        inputs = restore_encoder(saved.inputs, encoder, classifier.device)
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         labels = Labels(saved.classes, saved.rows.class_indices)
         return classifier._learn(saved.rows.features, labels, saved.seed, inputs)
 
-    def _learn(self, features: NDArray[Any], labels: Labels, seed: int, inputs: Inputs) -> Self:
+    def _learn(
+        self, features: NDArray[Any], labels: Labels, seed: int, inputs: InputEncoder | None
+    ) -> Self:
         """Read the support; only what succeeds is remembered."""
         rows = Rows(features, labels.indices, len(labels.classes))
         fitted = FittedSupport(rows, make_reading(self, seed))
@@ -254,6 +257,6 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted.log_probabilities(self._validated(X))
 
     def _validated(self, X: Examples) -> NDArray[Any]:  # noqa: N803
-        vectors = validate_data(self, self._inputs.vectors(X), dtype=FLOATS, reset=False)
+        vectors = validate_data(self, vectors_of(self._inputs, X), dtype=FLOATS, reset=False)
         # As torch wants them: data frames give read-only columns.
         return np.require(vectors, requirements=["C", "W"])

@@ -43,7 +43,7 @@ class SavedClassifier:
     model: AnyModel | None
     """None is the shipped model."""
     inputs: dict[str, Any] | None
-    """What makes vectors of X, see `unitail.estimator.inputs`; None if X holds vectors."""
+    """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.suffixes import common_modality, modality_of
 from unitail.inputs.tables import list_columns
@@ -56,7 +56,7 @@ def choose_content(
     if modality is not None:
         raise _no_files(list_columns(frame), modality, folder)
     if texts:
-        raise InvalidSource(
+        raise InvalidInput(
             "the rows may be texts or rows of features",
             got=f"text in {', '.join(map(repr, texts))} beside {', '.join(map(repr, features))}",
             allowed="one of the two",
@@ -99,7 +99,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
 def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> Content:  # noqa: ANN401
     """Decide what one column holds."""
     if modality is Modality.TABLE:
-        raise InvalidSource(
+        raise InvalidInput(
             "a table of features has no content column", got=repr(column), allowed="none"
         )
     if not _hold_files(frame[column]):
@@ -108,7 +108,7 @@ def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None
         return Content(Modality.TEXT, column)
     paths = [folder / cell for cell in texts_of(frame[column]) if cell]
     if not any(path.is_file() for path in paths):
-        raise InvalidSource(
+        raise InvalidInput(
             f"no file that column {column!r} names is there",
             got=f"{str(paths[0])!r} and others",
             allowed="paths of files, absolute or relative to the table",
@@ -153,7 +153,7 @@ def _is_missing(cell: object) -> bool:
 
 def _only(names: list[str], what: str) -> str:
     if len(names) != 1:
-        raise InvalidSource(
+        raise InvalidInput(
             f"it is not clear which column holds the {what}",
             got=", ".join(map(repr, names)) or "no such column",
             allowed="one column",
@@ -164,7 +164,7 @@ def _only(names: list[str], what: str) -> str:
 
 def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
     if column not in frame:
-        raise InvalidSource(
+        raise InvalidInput(
             f"a table has no column {column!r} to take its items from",
             got=list_columns(frame),
             allowed="the column that was named, or that the examples are in",
@@ -172,8 +172,8 @@ def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
         )
 
 
-def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidSource:
-    return InvalidSource(
+def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidInput:
+    return InvalidInput(
         f"no column names {modality} files",
         got=got,
         allowed=f"a column of paths, absolute or relative to {folder}",

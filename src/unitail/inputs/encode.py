@@ -1,127 +1,153 @@
-"""Vectors of all that a user's sources hold, by one encoder."""
+"""The road from what a user has to vectors, for the command line and `TailClassifier` alike.
 
-from collections.abc import Iterator, Sequence
+The labelled examples decide what makes the vectors: a frozen encoder for what they are, or the
+scales and categories of their columns. Everything else is then encoded by the same.
+"""
+
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from unitail.encoders.cache import FeatureCache
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import Encoded, encode_items
-from unitail.encoders.registry import default_encoder, make_encoder
+from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.encoding import Failure, Vectors, encode_items
+from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
-from unitail.errors import InvalidSource, UnknownEncoder
-from unitail.inputs.sources import Items
+from unitail.errors import InvalidConfig, UnknownEncoder, Unreadable
+from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
+from unitail.inputs.items import Items
+from unitail.inputs.recognise import are_files, is_frame, listed, recognise
 from unitail.progress import OnProgress
+from unitail.wording import some
 
-TABLE = "columns"
-"""The name of the encoder of tables, the only one there is."""
+Examples: TypeAlias = ArrayLike | Sequence[object]
+"""What users may give as X: vectors, or items for the encoder."""
+
+
+def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncoder | None:  # noqa: ANN401
+    """Return what makes vectors of X; None if X holds vectors, which are taken as they are.
+
+    `encoder` is what `TailClassifier` takes: None, "auto", a name, or an `Encoder`.
+    """
+    if encoder is None:
+        return None
+    if isinstance(encoder, Encoder):
+        files = are_files(listed(examples))
+        return ItemEncoder(
+            encoder=encoder, named=False, strings_are_files=files, device=str(device)
+        )
+    if not isinstance(encoder, str):
+        raise InvalidConfig(
+            "encoder is unknown",
+            got=type(encoder).__name__,
+            allowed=f"None, '{AUTO}', the name of an encoder, or an Encoder",
+        )
+    if is_frame(examples):
+        return fit_encoder(encoder, examples, Modality.TABLE)
+    modality = encoder_names().get(encoder) or recognise(examples)
+    if modality is None and encoder == AUTO:
+        return None
+    return fit_encoder(
+        encoder,
+        examples,
+        modality,
+        strings_are_files=are_files(listed(examples)),
+        device=str(device),
+    )
+
+
+def fit_encoder(
+    encoder: str,
+    examples: Any,  # noqa: ANN401 - a DataFrame, or a list of items
+    modality: Modality | None,
+    *,
+    strings_are_files: bool = False,
+    device: str = AUTO,
+) -> InputEncoder:
+    """Return what makes vectors of inputs like these examples of a known modality."""
+    if modality is Modality.TABLE:
+        if encoder not in (AUTO, TableEncoder.name):
+            raise UnknownEncoder(
+                "tables have one encoder",
+                got=repr(encoder),
+                allowed=TableEncoder.name,
+                remedy=f"Name none, or '{AUTO}'.",
+            )
+        return TableEncoder().fit(examples)
+    name = default_encoder(modality) if encoder == AUTO and modality else encoder
+    return ItemEncoder(
+        encoder=make_encoder(name, modality, device=device),
+        named=True,
+        strings_are_files=strings_are_files,
+        device=device,
+    )
+
+
+def encode(
+    encoder: InputEncoder,
+    *inputs: Any,  # noqa: ANN401 - DataFrames, or lists of items
+    on_unreadable: Literal["skip", "raise"] = "raise",
+    cache: FeatureCache | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[Vectors]:
+    """Return the vectors of each of the inputs; `on_progress` counts the items of all.
+
+    All are encoded together, so that equal items are encoded once and batches are full.
+    """
+    if isinstance(encoder, TableEncoder):
+        tables = [Vectors.of_all(encoder.transform(table)) for table in inputs]
+        if on_progress is not None:
+            total = sum(map(len, inputs))
+            on_progress(total, total)
+        return tables
+    lists = [encoder.items(each) for each in inputs]
+    items = list(chain.from_iterable(lists))
+    vectors = encode_items(encoder.encoder, items, cache=cache, on_progress=on_progress)
+    if vectors.unreadable and on_unreadable == "raise":
+        raise _unreadable(encoder.name, vectors.unreadable, items)
+    return vectors.split([len(each) for each in lists])
+
+
+def vectors_of(encoder: InputEncoder | None, inputs: Any) -> Any:  # noqa: ANN401
+    """Return X as an array (n, d_T), or what scikit-learn will make one of."""
+    if encoder is None:
+        return inputs
+    cache = default_cache()
+    [vectors] = encode(encoder, inputs, cache=cache)
+    if cache.trouble is not None:
+        warnings.warn(cache.trouble, stacklevel=3)
+    return vectors.features
 
 
 @dataclass(frozen=True)
 class Unread:
     """An item that could not be read."""
 
-    source: str
+    among: str
     """"support" or "queries"."""
     name: str
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """The items of one source that could be read."""
-
-    features: NDArray[np.float32]
-    places: NDArray[np.int64]
-    """The places of the items that these are the vectors of."""
+def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ...]:
+    """Name the items without a vector."""
+    return tuple(Unread(among, items.names[each.place], each.reason) for each in vectors.unreadable)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EncodedSources:
-    """The vectors of all sources, in the order given."""
+def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:
+    def told(failure: Failure) -> str:
+        item = items[failure.place]
+        file = f" ({item})" if isinstance(item, Path) else ""
+        return f"item {failure.place}{file}: {failure.reason}"
 
-    encoder: str
-    parts: tuple[Vectors, ...]
-    unreadable: tuple[Unread, ...] = ()
-    num_cached: int = 0
-    """How many items had been encoded before."""
-    notes: tuple[str, ...] = ()
-    """What else the user should know, a phrase each."""
-
-
-def encode_sources(
-    sources: dict[str, Items],
-    *,
-    encoder: str | None = None,
-    device: str = "auto",
-    cache: FeatureCache | None = None,
-    on_progress: OnProgress | None = None,
-) -> EncodedSources:
-    """Encode sources, each called by its name; without `encoder` by the modality's default.
-
-    All must be of the first one's modality. The columns of tables are learned from the first alone.
-    """
-    first, *others = sources.values()
-    for other in others:
-        _check_kind(other, first.modality)
-    if first.modality is not Modality.TABLE:
-        return _encode_items(sources, encoder, device, cache, on_progress)
-    found = _encode_rows(list(sources.values()), encoder)
-    if on_progress is not None:
-        total = sum(map(len, sources.values()))
-        on_progress(total, total)
-    return found
-
-
-def _encode_items(
-    sources: dict[str, Items],
-    encoder: str | None,
-    device: str,
-    cache: FeatureCache | None,
-    on_progress: OnProgress | None,
-) -> EncodedSources:
-    """Encode all at once, so that an item of two sources is encoded once, and batches are full."""
-    modality = next(iter(sources.values())).modality
-    made = make_encoder(encoder or default_encoder(modality), modality, device=device)
-    everything = [item for source in sources.values() for item in source.items]
-    found = encode_items(made, everything, cache=cache, on_progress=on_progress)
-    names = [(source, name) for source, items in sources.items() for name in items.names]
-    return EncodedSources(
-        encoder=made.name,
-        parts=tuple(_parts(found, [len(source) for source in sources.values()])),
-        unreadable=tuple(Unread(*names[each.place], each.reason) for each in found.unreadable),
-        num_cached=found.num_cached,
+    return Unreadable(
+        f"{len(failures)} of {len(items)} items have no vector",
+        got=some(map(told, failures), separator="; "),
+        allowed=f"what the encoder {name} reads",
+        remedy="Fix them or leave them out.",
     )
-
-
-def _parts(found: Encoded, sizes: Sequence[int]) -> Iterator[Vectors]:
-    """Give each source its vectors."""
-    start = 0
-    for size in sizes:
-        low, high = np.searchsorted(found.kept, (start, start + size))
-        yield Vectors(found.features[low:high], found.kept[low:high] - start)
-        start += size
-
-
-def _encode_rows(tables: Sequence[Items], encoder: str | None) -> EncodedSources:
-    if encoder not in (None, TABLE):
-        raise UnknownEncoder(
-            "tables have one encoder", got=repr(encoder), allowed=TABLE, remedy="Name none."
-        )
-    made = TableEncoder().fit(tables[0].items)
-    return EncodedSources(
-        encoder=TABLE,
-        parts=tuple(Vectors(made.transform(t.items), np.arange(len(t))) for t in tables),
-        notes=tuple(f"Column {name!r} is not used: {why}" for name, why in made.dropped.items()),
-    )
-
-
-def _check_kind(items: Items, modality: Modality) -> None:
-    if items.modality is not modality:
-        raise InvalidSource(
-            "queries are of another kind than the examples",
-            got=items.modality,
-            allowed=str(modality),
-        )

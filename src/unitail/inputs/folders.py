@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.suffixes import common_modality, known_suffixes, modality_of
 from unitail.wording import numbered, shown, some
@@ -70,7 +70,7 @@ def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems
     """Find the items in a folder with a subfolder for each class."""
     listings = {path.name: list_files(path, never=[folder]) for path in _subfolders(folder)}
     if not listings:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(folder)} holds no class folders",
             got=numbered(len(list_files(folder).files), "file"),
             allowed="a subfolder for each class, with its examples inside",
@@ -106,7 +106,7 @@ def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(folder)} cannot be opened", got=str(error.strerror), allowed="a folder"
         ) from error
 
@@ -149,9 +149,9 @@ def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, 
     return tuple(notes)
 
 
-def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidSource:
+def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidInput:
     found = numbered(len(list(files)), "file")
-    return InvalidSource(
+    return InvalidInput(
         f"{shown(folder)} holds no {modality} files",
         got=f"{found} of other kinds",
         allowed="a table file, not a folder" if modality is Modality.TABLE else known_suffixes(),

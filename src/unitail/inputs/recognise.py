@@ -10,7 +10,7 @@ import numpy as np
 
 from unitail.encoders.content import is_image, is_sound
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.inputs.suffixes import known_suffixes, modality_of
 
 
@@ -24,7 +24,7 @@ def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users gi
     files = are_files(items)
     kinds = dict.fromkeys(_kind(Path(x) if files and isinstance(x, str) else x) for x in items)
     if len(kinds) > 1:
-        raise InvalidSource(
+        raise InvalidInput(
             "X holds items of several kinds",
             got=" and ".join(str(kind or "vector") for kind in kinds),
             allowed="items of one kind",
@@ -42,7 +42,7 @@ def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
     """Return the items of X."""
     if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
         return list(rows)
-    raise InvalidSource(
+    raise InvalidInput(
         "X is not a list of items",
         got=type(rows).__name__,
         allowed="a list of paths, texts, images or sounds",
@@ -78,7 +78,7 @@ def _kind(item: object) -> Modality | None:
         return Modality.IMAGE if has_pixels else None
     if isinstance(item, list | tuple | int | float | np.number):
         return None
-    raise InvalidSource(
+    raise InvalidInput(
         "X holds items of a type that is not recognised",
         got=type(item).__name__,
         allowed="vectors, paths, texts, images, or pairs (samples, rate)",
@@ -89,7 +89,7 @@ def _kind(item: object) -> Modality | None:
 def _kind_of_file(path: Path) -> Modality:
     kind = modality_of(path)
     if kind is None:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{path} is not recognised by its suffix",
             got=path.suffix or "no suffix",
             allowed=known_suffixes(),

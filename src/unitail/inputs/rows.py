@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.inputs.columns import Content, as_features, choose_content, texts_of
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.suffixes import modality_of
@@ -18,7 +18,7 @@ def read_labelled_rows(
     """Read a table with a column of labels; rows without one are passed over and told."""
     frame = read_table(source)
     if label_column not in frame:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(source)} has no column of labels named {label_column!r}",
             got=list_columns(frame),
             allowed="a table with such a column",
@@ -27,7 +27,7 @@ def read_labelled_rows(
     labels = texts_of(frame[label_column])
     labelled = [place for place, label in enumerate(labels) if label]
     if not labelled:
-        raise InvalidSource(
+        raise InvalidInput(
             f"no row of {shown(source)} has a label", got="empty cells", allowed="labels"
         )
     rows = frame.drop(columns=label_column).iloc[labelled]

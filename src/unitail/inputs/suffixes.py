@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 
 SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.IMAGE: (
@@ -38,13 +38,13 @@ def common_modality(files: Iterable[Path], where: str) -> Modality:
         return next(iter(counts))
     if counts:
         found = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))
-        raise InvalidSource(
+        raise InvalidInput(
             f"{where} holds files of several kinds",
             got=found,
             allowed="files of one kind",
             remedy=f"Choose the modality: {' or '.join(sorted(counts))}.",
         )
-    raise InvalidSource(
+    raise InvalidInput(
         f"{where} holds no images, sounds or texts", got="no such file", allowed=known_suffixes()
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.wording import shown, some
 
@@ -50,7 +50,7 @@ def decode(content: bytes, where: str) -> str:
     try:
         return content.decode("utf-16" if marked else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{where} is not text in UTF-8",
             got=f"byte {content[error.start]:#04x} at place {error.start:,}",
             allowed="UTF-8, or UTF-16 with a byte order mark",
@@ -71,7 +71,7 @@ def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
                 raise csv.Error(f"{len(row)} cells under a header of {len(header)}")
             cells += [row] if row else []
     except csv.Error as error:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} is not a table, line {rows.line_num}",
             got=str(error),
             allowed="as many cells in each line as the header has, and quotes round cells that"
@@ -104,8 +104,8 @@ def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
     return _frame(names, [[row.get(name) for row in rows] for name in names])
 
 
-def _bad_line(path: Path, number: int, got: str) -> InvalidSource:
-    return InvalidSource(
+def _bad_line(path: Path, number: int, got: str) -> InvalidInput:
+    return InvalidInput(
         f"{shown(path)} is not a table, line {number}",
         got=got,
         allowed="one JSON object in each line",
@@ -119,7 +119,7 @@ def _read_parquet(path: Path) -> Any:  # noqa: ANN401
     try:
         table = parquet.ParquetFile(io.BytesIO(_bytes(path))).read()
     except (pyarrow.ArrowException, OSError) as error:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} is not a Parquet file",
             got=str(error).split("\n")[0],
             allowed="a whole Parquet file",
@@ -139,19 +139,19 @@ def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
     frame = frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
     repeated = [name for name, number in Counter(frame.columns).items() if number > 1]
     if repeated:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} has several columns of one name",
             got=", ".join(map(repr, repeated)),
             allowed="distinct names",
             remedy="Rename or remove them.",
         )
     if frame.empty:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} holds no rows", got="an empty table", allowed="a header line and rows"
         )
     nested = [name for name in frame if any(isinstance(cell, NESTED) for cell in frame[name])]
     if nested:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} has columns whose cells hold several values or bytes",
             got=", ".join(map(repr, nested)),
             allowed="a text or number in each cell",
@@ -164,6 +164,6 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(path)} cannot be read", got=str(error.strerror), allowed="a file"
         ) from error

@@ -153,7 +153,7 @@ def answers_as_json(found: Answers) -> dict[str, Any]:
             for answer in found.answers
         ],
         "unreadable": [
-            {"source": item.source, "name": item.name, "reason": item.reason}
+            {"source": item.among, "name": item.name, "reason": item.reason}
             for item in found.unreadable
         ],
         "repeated": list(found.repeated),

@@ -20,9 +20,9 @@ from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.content import content_hash
 from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.encoding import Encoded, Failure, encode_items
-from unitail.errors import InvalidSource
-from unitail.inputs.sources import LabelledItems
+from unitail.encoders.encoding import Failure, Vectors, encode_items
+from unitail.errors import InvalidInput
+from unitail.inputs.read import LabelledItems
 from unitail.progress import OnProgress
 from unitail.workflows.team import Team
 
@@ -74,7 +74,7 @@ def _encoded(
     items: Sequence[Any],
     cache: FeatureCache,
     on_progress: OnProgress | None = None,
-) -> Iterator[tuple[int, Encoded]]:
+) -> Iterator[tuple[int, Vectors]]:
     """Encode chunk by chunk, giving the place of each chunk's first item."""
     for start in range(0, len(items), CHUNK):
 
@@ -87,7 +87,7 @@ def _encoded(
 
 
 def _readable(
-    chunks: Iterator[tuple[int, Encoded]],
+    chunks: Iterator[tuple[int, Vectors]],
 ) -> tuple[NDArray[np.int64], tuple[Failure, ...]]:
     """Return the places of the items that have vectors, and the other items."""
     kept, unreadable = [np.empty(0, np.int64)], []
@@ -157,7 +157,7 @@ def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
 def check_items(examples: LabelledItems) -> None:
     """Refuse rows of tables, which are encoded by what is learned from each support."""
     if examples.modality is Modality.TABLE:
-        raise InvalidSource(
+        raise InvalidInput(
             "tables have no frozen encoder to make a bank with",
             got="columns of features",
             allowed="images, texts or sounds",
@@ -169,7 +169,7 @@ def _check_some(
     kept: NDArray[np.int64], unreadable: Sequence[Failure], *, whole: bool = False
 ) -> None:
     if not len(kept) or (whole and unreadable):
-        raise InvalidSource(
+        raise InvalidInput(
             "items became unreadable while the bank was written" if whole else "nothing to encode",
             got=unreadable[0].reason,
             allowed="items that can be read",

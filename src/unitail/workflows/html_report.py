@@ -16,7 +16,7 @@ from pathlib import Path
 import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
-from unitail.inputs.sources import Items
+from unitail.inputs.read import Items
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, Answer, Answers
@@ -182,7 +182,7 @@ def _notes(found: Answers) -> str:
     notes = [f'<p class="panel">{escape(note)}.</p>' for note in found.notes]
     if found.unreadable:
         lines = [
-            f"<li>{escape(item.name)} ({item.source}): {escape(item.reason)}</li>"
+            f"<li>{escape(item.name)} ({item.among}): {escape(item.reason)}</li>"
             for item in found.unreadable[:MAX_LINES]
         ]
         notes.append(_panel(f"Could not be read ({len(found.unreadable):,})", lines))

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
-from unitail.errors import InvalidSource
+from unitail.encoders.encoding import Vectors
+from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import Vectors, encode_sources
-from unitail.inputs.sources import Items, LabelledItems
+from unitail.inputs.encode import encode, fit_encoder, unread_items
+from unitail.inputs.input_encoder import AUTO
+from unitail.inputs.read import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 
@@ -38,15 +40,17 @@ def predict_files(
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
-    found = encode_sources(
-        {"support": support, "queries": queries},
-        encoder=encoder,
-        device=device,
+    _check_same_kind(support, queries)
+    by = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
+    known, asked = encode(
+        by,
+        support.items,
+        queries.items,
+        on_unreadable="skip",
         cache=cache,
         on_progress=on_progress,
     )
-    known, asked = found.parts
-    labels = [support.labels[place] for place in known.places]
+    labels = [support.labels[place] for place in known.kept]
     _check_classes(support, labels)
     classifier = TailClassifier(
         visibility="joint" if joint else "isolated",
@@ -54,32 +58,44 @@ def predict_files(
         device=device,
         random_state=0,
     ).fit(known.features, labels)
-    answers = _ask(classifier, asked.features, coverage, top) if len(asked.places) else []
+    answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
     return Answers(
         answers=tuple(
             Answer(place=place, name=queries.names[place], **answer)
-            for place, answer in zip(asked.places.tolist(), answers, strict=True)
+            for place, answer in zip(asked.kept.tolist(), answers, strict=True)
         ),
-        unreadable=found.unreadable,
+        unreadable=(
+            *unread_items("support", support, known),
+            *unread_items("queries", queries, asked),
+        ),
         repeated=_repeated(queries, known, asked),
         modality=support.modality,
-        encoder=found.encoder,
+        encoder=by.name,
         examples=dict(sorted(Counter(labels).items())),
         coverage=coverage,
         joint=joint,
-        num_cached=found.num_cached,
-        notes=found.notes,
+        num_cached=known.num_cached + asked.num_cached,
+        notes=by.notes,
     )
+
+
+def _check_same_kind(support: Items, queries: Items) -> None:
+    if queries.modality is not support.modality:
+        raise InvalidInput(
+            "queries are of another kind than the examples",
+            got=queries.modality,
+            allowed=str(support.modality),
+        )
 
 
 def _check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
     lost = [label for label in support.classes if label not in set(labels)]
     if lost:
-        raise InvalidSource(
+        raise InvalidInput(
             "no example of a class can be read",
             got=", ".join(map(repr, lost)),
             allowed="at least one readable example of each class",
-            remedy="Mend the files, or remove the class.",
+            remedy="Fix the files, or remove the class.",
         )
 
 
@@ -109,5 +125,5 @@ def _ask(
 def _repeated(queries: Items, known: Vectors, asked: Vectors) -> tuple[str, ...]:
     """Name the queries with the vector of an example; items of equal content share theirs."""
     vectors = {row.tobytes() for row in known.features}
-    pairs = zip(asked.places.tolist(), asked.features, strict=True)
+    pairs = zip(asked.kept.tolist(), asked.features, strict=True)
     return tuple(queries.names[place] for place, row in pairs if row.tobytes() in vectors)

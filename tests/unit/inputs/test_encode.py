@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -6,16 +7,25 @@ import pytest
 from PIL import Image
 
 from helpers.colours import MeanColour
+from helpers.letters import Letters
+from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource, UnknownEncoder
-from unitail.inputs import encode as vectors
-from unitail.inputs.encode import Unread, encode_sources
-from unitail.inputs.sources import Items
+from unitail.encoders.tables import TableEncoder
+from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder, Unreadable
+from unitail.inputs import encode as road
+from unitail.inputs.encode import (
+    Unread,
+    choose_encoder,
+    encode,
+    fit_encoder,
+    unread_items,
+    vectors_of,
+)
+from unitail.inputs.input_encoder import ItemEncoder
+from unitail.inputs.items import Items
 
-
-@pytest.fixture(autouse=True)
-def colour_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: MeanColour())
+pytestmark = pytest.mark.usefixtures("cache")
+SOUNDS = [(np.sin(np.arange(8000) * pitch).astype(np.float32), 8000) for pitch in (0.1, 0.5)]
 
 
 def _images(folder: Path, *reds: int | None) -> Items:
@@ -30,45 +40,142 @@ def _images(folder: Path, *reds: int | None) -> Items:
     return Items(items=paths, names=tuple(path.name for path in paths), modality=Modality.IMAGE)
 
 
-def _table(*sizes: float) -> Items:
-    names = tuple(f"row {place}" for place in range(len(sizes)))
-    return Items(items=pd.DataFrame({"size": sizes}), names=names, modality=Modality.TABLE)
+def _table(*sizes: float) -> pd.DataFrame:
+    return pd.DataFrame({"size": sizes})
 
 
-def test_each_source_gets_its_own_vectors_and_places(tmp_path: Path) -> None:
-    sources = {
-        "support": _images(tmp_path / "s", 0, None, 255),
-        "queries": _images(tmp_path / "q", None, 51),
-    }
-    found = encode_sources(sources)
-    support, queries = found.parts
-    np.testing.assert_allclose(support.features[:, 0], [0, 1])
-    assert support.places.tolist() == [0, 2]
-    np.testing.assert_allclose(queries.features[:, 0], [0.2])
-    assert queries.places.tolist() == [1]
-    reason = found.unreadable[0].reason
-    assert reason.startswith("cannot be read as an image: got")
-    assert found.unreadable == (
-        Unread("support", "1.png", reason),
-        Unread("queries", "0.png", reason),
-    )
+# Several inputs at once, as the command line has them
+
+
+def test_each_input_gets_its_own_vectors_and_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: FeatureCache
+) -> None:
+    monkeypatch.setattr(road, "make_encoder", lambda *_, **__: MeanColour())
+    support = _images(tmp_path / "s", 0, None, 255)
+    queries = _images(tmp_path / "q", None, 51)
+    by = fit_encoder("auto", support.items, Modality.IMAGE)
+    encode(by, support.items[:1], cache=cache)
+    known, asked = encode(by, support.items, queries.items, on_unreadable="skip", cache=cache)
+    np.testing.assert_allclose(known.features[:, 0], [0, 1])
+    assert known.kept.tolist() == [0, 2]
+    assert (known.num_cached, asked.num_cached) == (1, 0)
+    np.testing.assert_allclose(asked.features[:, 0], [0.2])
+    assert asked.kept.tolist() == [1]
+    [unread] = unread_items("support", support, known)
+    assert unread.reason.startswith("cannot be read as an image: got")
+    assert unread == Unread("support", "1.png", unread.reason)
+    assert unread_items("queries", queries, asked) == (Unread("queries", "0.png", unread.reason),)
 
 
 def test_columns_are_learned_from_the_first_table_alone() -> None:
     told: list[tuple[int, int]] = []
-    found = encode_sources(
-        {"a": _table(0, 2), "b": _table(1, 3, 5)}, on_progress=lambda *now: told.append(now)
+    by = fit_encoder("auto", _table(0, 2), Modality.TABLE)
+    first, second = encode(
+        by, _table(0, 2), _table(1, 3, 5), on_progress=lambda *now: told.append(now)
     )
-    first, second = found.parts
     assert first.features.tolist() == [[-1], [1]]
     assert second.features.tolist() == [[0], [2], [4]]
-    assert second.places.tolist() == [0, 1, 2]
-    assert (found.encoder, told) == ("columns", [(5, 5)])
-    with pytest.raises(UnknownEncoder, match="tables have one encoder: got 'minilm'"):
-        encode_sources({"a": _table(0, 2)}, encoder="minilm")
+    assert second.kept.tolist() == [0, 1, 2]
+    assert (by.name, by.notes, told) == ("columns", (), [(5, 5)])
 
 
-def test_sources_of_several_kinds_are_refused(tmp_path: Path) -> None:
-    sources = {"support": _table(0, 2), "queries": _images(tmp_path / "q", 1)}
-    with pytest.raises(InvalidSource, match="got image; allowed: table"):
-        encode_sources(sources)
+def test_columns_that_say_nothing_are_noted() -> None:
+    by = fit_encoder("auto", pd.DataFrame({"a": [1, 2], "b": [3, 3]}), Modality.TABLE)
+    assert by.notes == ("Column 'b' is not used: only one value",)
+
+
+def test_strings_of_known_modality_are_never_taken_for_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("bb")
+    by = ItemEncoder(encoder=Letters(), named=False)
+    [vectors] = encode(by, [str(tmp_path / "a.txt"), tmp_path / "a.txt"])
+    assert vectors.features[0, 0] > 0  # the letters of the name
+    assert vectors.features[1].tolist() == [0, 2]
+
+
+# X, as a classifier has it
+
+
+@pytest.mark.parametrize("encoder", [None, "auto"])
+def test_vectors_are_left_alone(encoder: str | None) -> None:
+    rows = [[1.0, 2.0]]
+    by = choose_encoder(encoder, rows, "cpu")
+    assert by is None
+    assert vectors_of(by, rows) is rows
+
+
+def test_strings_stay_what_they_were_in_fit(tmp_path: Path) -> None:
+    name = str(tmp_path / "a.txt")
+    Path(name).write_text("bb")
+    files = choose_encoder(Letters(), [name], "cpu")
+    texts = choose_encoder(Letters(), [name, "a text"], "cpu")
+    assert vectors_of(files, [name]).tolist() == [[0, 2]]
+    assert vectors_of(texts, [name])[0, 0] > 0  # the letters of the name
+    with pytest.raises(Unreadable, match=r"item 0 \(.*gone\.txt\): cannot be read"):
+        vectors_of(files, [str(tmp_path / "gone.txt")])
+
+
+def test_all_unreadable_items_are_counted_and_some_are_told() -> None:
+    by = choose_encoder(Letters(), ["a"], "cpu")
+    with pytest.raises(Unreadable) as two:
+        vectors_of(by, ["a", "?1", "b", "?2"])
+    assert str(two.value) == (
+        "2 of 4 items have no vector: got item 1: a question: got ?1; allowed: statements; item 3: "
+        "a question: got ?2; allowed: statements; allowed: what the encoder Letters reads. "
+        "Fix them or leave them out."
+    )
+    with pytest.raises(Unreadable, match=r"5 of 5 items .*item 2: .* and 2 more; allowed"):
+        vectors_of(by, [f"?{place}" for place in range(5)])
+
+
+def test_vectors_are_cached(cache: FeatureCache) -> None:
+    vectors_of(choose_encoder(Letters(), ["a"], "cpu"), ["a", "b", "a"])
+    assert [count.name for count in cache.info().encoders] == ["Letters"]
+    assert cache.info().entries == 2
+
+
+def test_a_cache_in_trouble_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    by = choose_encoder(Letters(), ["a"], "cpu")
+    with pytest.warns(UserWarning, match="the feature cache in .* cannot be used"):
+        assert vectors_of(by, ["a"]).tolist() == [[1, 0]]
+
+
+def test_no_warning_without_trouble() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vectors_of(choose_encoder(Letters(), ["a"], "cpu"), ["a"])
+    assert caught == []
+
+
+def test_the_default_encoder_goes_by_what_x_holds() -> None:
+    by = choose_encoder("auto", SOUNDS, "cpu")
+    assert isinstance(by, ItemEncoder)
+    assert (by.name, by.encoder.modality) == ("log-mel", Modality.AUDIO)
+    assert vectors_of(by, SOUNDS).shape == (2, by.encoder.width)
+
+
+def test_a_model_without_a_name_is_asked_for_with_what_x_holds(tmp_path: Path) -> None:
+    with pytest.raises(UnknownEncoder, match="nowhere"):
+        choose_encoder(str(tmp_path / "nowhere"), ["a text"], "cpu")
+
+
+def test_an_encoder_of_another_type_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match=r"encoder is unknown: got int; allowed: None, 'auto'"):
+        choose_encoder(3, ["a"], "cpu")
+
+
+@pytest.mark.parametrize("name", ["log-mel", "models/of/my/own"])
+def test_a_table_has_an_encoder_of_its_own(name: str) -> None:
+    assert isinstance(choose_encoder("columns", _table(1, 2), "cpu"), TableEncoder)
+    with pytest.raises(UnknownEncoder, match=f"tables have one encoder: got '{name}'"):
+        choose_encoder(name, _table(1, 2), "cpu")
+    with pytest.raises(InvalidInput, match="X is not a list of items: got DataFrame"):
+        choose_encoder(Letters(), _table(1, 2), "cpu")
+
+
+def test_a_table_is_encoded_by_the_rows_of_fit() -> None:
+    frame = pd.DataFrame({"size": [0.0, 2.0], "colour": ["red", "blue"]})
+    by = choose_encoder("auto", frame, "cpu")
+    np.testing.assert_array_equal(vectors_of(by, frame[:1]), vectors_of(by, frame)[:1])
+    with pytest.raises(InvalidInput, match=r"not a table: got list; allowed: a pandas\.DataFrame"):
+        vectors_of(by, [[1.0, "red"]])

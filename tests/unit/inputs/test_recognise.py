@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.sparse import csr_array
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.inputs.recognise import are_files, listed, recognise
 
 PIXELS = np.zeros((4, 5, 3), np.uint8)
@@ -72,7 +72,7 @@ def test_strings_may_be_mixed_with_paths_if_they_are_files() -> None:
     ],
 )
 def test_what_is_not_recognised_is_refused(rows: Any, message: str) -> None:  # noqa: ANN401
-    with pytest.raises(InvalidSource, match=message):
+    with pytest.raises(InvalidInput, match=message):
         recognise(rows)
 
 
@@ -97,5 +97,5 @@ def test_names_of_images_are_files_even_if_missing() -> None:
 
 
 def test_a_table_is_no_list() -> None:
-    with pytest.raises(InvalidSource, match=r"got DataFrame; .*tables need encoder='auto'"):
+    with pytest.raises(InvalidInput, match=r"got DataFrame; .*tables need encoder='auto'"):
         listed(pandas.DataFrame({"a": [1]}))

@@ -12,8 +12,8 @@ from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.log_mel import LogMelEncoder
 from unitail.encoders.registry import make_encoder
-from unitail.errors import InvalidBank, InvalidSource
-from unitail.inputs.sources import read_labelled
+from unitail.errors import InvalidBank, InvalidInput
+from unitail.inputs.read import read_labelled
 from unitail.workflows import encode_bank as module
 from unitail.workflows.encode_bank import MadeBank, encode_bank
 from unitail.workflows.team import Team, find_team
@@ -79,7 +79,7 @@ def test_nothing_readable_is_refused(tmp_path: Path, cache: FeatureCache) -> Non
     for kind in ("a", "b"):
         (tmp_path / "all" / kind).mkdir(parents=True)
         (tmp_path / "all" / kind / "x.wav").write_bytes(b"RIFF")
-    with pytest.raises(InvalidSource, match="nothing to encode"):
+    with pytest.raises(InvalidInput, match="nothing to encode"):
         make(tmp_path / "all", tmp_path / "bank", cache)
 
 
@@ -154,7 +154,7 @@ def test_a_process_by_itself_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -
 
 def test_tables_are_refused(tmp_path: Path, cache: FeatureCache) -> None:
     (tmp_path / "t.csv").write_text("x,y,label\n1,2,a\n2,3,b\n")
-    with pytest.raises(InvalidSource, match="tables have no frozen encoder"):
+    with pytest.raises(InvalidInput, match="tables have no frozen encoder"):
         make(tmp_path / "t.csv", tmp_path / "bank", cache)
 
 

@@ -7,9 +7,9 @@ from PIL import Image
 from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidConfig, InvalidSource, UnknownEncoder
+from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 from unitail.inputs import encode as vectors
-from unitail.inputs.sources import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.inputs.read import Items, LabelledItems, read_labelled, read_unlabelled
 from unitail.workflows import predict
 from unitail.workflows.predict import predict_files
 
@@ -113,7 +113,7 @@ def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> 
     (support / "red" / "0.png").write_bytes(b"")
     (queries / "blue" / "1.png").write_text("no image")
     found = predict_files(*_read(support, queries))
-    assert [(item.source, item.name) for item in found.unreadable] == [
+    assert [(item.among, item.name) for item in found.unreadable] == [
         ("support", "red/0.png"),
         ("queries", "blue/1.png"),
     ]
@@ -126,7 +126,7 @@ def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> 
 def test_a_class_without_a_readable_example_is_refused(support: Path, queries: Path) -> None:
     for path in (support / "red").iterdir():
         path.write_bytes(b"")
-    with pytest.raises(InvalidSource, match=r"no example of a class can be read: got 'red'"):
+    with pytest.raises(InvalidInput, match=r"no example of a class can be read: got 'red'"):
         predict_files(*_read(support, queries))
 
 
@@ -180,7 +180,7 @@ def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
     (tmp_path / "q.csv").write_text("shape\nround\n")
     items = read_unlabelled([tmp_path / "q.csv"], like=examples, modality=Modality.TABLE)
-    with pytest.raises(InvalidSource, match="lacks columns that the support has: got no 'size'"):
+    with pytest.raises(InvalidInput, match="lacks columns that the support has: got no 'size'"):
         predict_files(examples, items)
 
 
@@ -191,5 +191,5 @@ def test_calls_that_are_wrong(support: Path, queries: Path) -> None:
     with pytest.raises(InvalidConfig, match="top"):
         predict_files(examples, items, top=0)
     texts = Items(items=("x",), names=("x",), modality=Modality.TEXT)
-    with pytest.raises(InvalidSource, match="another kind than the examples: got text"):
+    with pytest.raises(InvalidInput, match="another kind than the examples: got text"):
         predict_files(examples, texts)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.reduction import Rows
-from unitail.inputs.encode import Unread, encode_sources
-from unitail.inputs.sources import LabelledItems
+from unitail.inputs.encode import Unread, encode, fit_encoder, unread_items
+from unitail.inputs.input_encoder import AUTO
+from unitail.inputs.read import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned
@@ -49,18 +50,14 @@ def encode_own(
     Of files or texts of equal content in a class all but the first are left out: asked about one
     and shown the other, any learner would be right. Of very many examples some are drawn by `seed`.
     """
-    found = encode_sources(
-        {"support": examples},
-        encoder=encoder,
-        device=device,
-        cache=cache,
-        on_progress=on_progress,
+    by = fit_encoder(encoder or AUTO, examples.items, examples.modality, device=device)
+    [vectors] = encode(
+        by, examples.items, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
-    [vectors] = found.parts
-    labels = np.array([examples.labels[place] for place in vectors.places], dtype=object)
+    labels = np.array([examples.labels[place] for place in vectors.kept], dtype=object)
     is_table = examples.modality is Modality.TABLE
     chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
-    notes = [*found.notes, *([TABLE_NOTE] if is_table else [])]
+    notes = [*by.notes, *([TABLE_NOTE] if is_table else [])]
     if len(chosen) < len(labels):
         twice = numbered(len(labels) - len(chosen), "example")
         notes.append(f"{twice} equal to another of the same class: left out")
@@ -69,8 +66,8 @@ def encode_own(
         labels[chosen],
         seed,
         modality=examples.modality,
-        encoder=found.encoder,
-        unreadable=found.unreadable,
+        encoder=by.name,
+        unreadable=unread_items("support", examples, vectors),
         notes=notes,
     )
 

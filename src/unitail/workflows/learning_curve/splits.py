@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.estimator.conformal import left_out_parts
 from unitail.estimator.reduction import Rows, class_quota
 from unitail.randomness import stream
@@ -56,7 +56,7 @@ class Splits:
 def check_rows(rows: Rows) -> None:
     """Refuse rows of which too few could be left out."""
     if rows.ways < 2 or np.median(rows.shots) < 2:
-        raise InvalidSource(
+        raise InvalidInput(
             "there are too few labelled examples to estimate accuracy from",
             got=f"{len(rows.class_indices)} examples of {rows.ways} classes",
             allowed="two or more classes, most of them with two or more examples",

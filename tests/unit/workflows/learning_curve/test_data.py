@@ -9,7 +9,7 @@ from helpers.sounds import KINDS, write_sounds
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import UnknownEncoder
-from unitail.inputs.sources import read_labelled
+from unitail.inputs.read import read_labelled
 from unitail.workflows.learning_curve import splits as own_splits
 from unitail.workflows.learning_curve.data import TABLE_NOTE, encode_own
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.estimator.reduction import Rows
 from unitail.workflows.learning_curve import splits as own_splits
 from unitail.workflows.learning_curve.splits import (
@@ -94,5 +94,5 @@ def test_very_many_rows_are_thinned_out_of_the_largest_classes(
 
 @pytest.mark.parametrize("sizes", [(9,), (1, 1, 9)])
 def test_too_few_examples_are_refused(sizes: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidSource, match=r"too few labelled examples .* Label some more"):
+    with pytest.raises(InvalidInput, match=r"too few labelled examples .* Label some more"):
         check_rows(rows_of(*sizes))

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource, MissingExtra
-from unitail.inputs.sources import read_labelled, read_unlabelled
+from unitail.errors import InvalidInput, MissingExtra
+from unitail.inputs.read import read_labelled, read_unlabelled
 
 TEXTS = "text,label\nhow are you,greeting\nsee you soon,farewell\n"
 
@@ -61,7 +61,7 @@ def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
 def test_texts_beside_features_need_a_choice(tmp_path: Path) -> None:
     text = "name,age,sex,label\nMr John Smith,31,m,a\nMrs Ann Lee,31,f,b\nDr Eve Low,8,f,b\n"
     path = _write(tmp_path / "t.csv", text)
-    with pytest.raises(InvalidSource, match=r"got text in 'name' beside 'age', 'sex'; .*modality"):
+    with pytest.raises(InvalidInput, match=r"got text in 'name' beside 'age', 'sex'; .*modality"):
         read_labelled(path)
     assert read_labelled(path, content_column="name").items[:2] == ("Mr John Smith", "Mrs Ann Lee")
     table = read_labelled(path, modality=Modality.TABLE)
@@ -71,7 +71,7 @@ def test_texts_beside_features_need_a_choice(tmp_path: Path) -> None:
 def test_two_texts_need_a_choice(tmp_path: Path) -> None:
     text = "title,body,label\na b c,d e f,x\ng h i,j k l,y\n"
     path = _write(tmp_path / "t.csv", text)
-    with pytest.raises(InvalidSource, match="which column holds the text: got 'title', 'body'"):
+    with pytest.raises(InvalidInput, match="which column holds the text: got 'title', 'body'"):
         read_labelled(path)
     assert read_labelled(path, content_column="body").items[1] == "j k l"
 
@@ -112,7 +112,7 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
     (tmp_path / "p" / "1 ä.png").write_bytes(b"")
     text = "file,width,label\np/1 ä.png,3,a\np/none.png,4,b\n,5,b\nx.wav,5,b\n"
     path = _write(tmp_path / "t.csv", text)
-    with pytest.raises(InvalidSource, match="column 'file' holds files of several kinds"):
+    with pytest.raises(InvalidInput, match="column 'file' holds files of several kinds"):
         read_labelled(path)
     found = read_labelled(path, modality=Modality.IMAGE)
     assert found.items == (tmp_path / "p" / "1 ä.png", tmp_path / "p" / "none.png")
@@ -122,7 +122,7 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
 
 def test_paths_of_files_that_are_elsewhere_are_told(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "file,label\n1.png,a\n2.png,b\n")
-    with pytest.raises(InvalidSource, match="no file that column 'file' names is there"):
+    with pytest.raises(InvalidInput, match="no file that column 'file' names is there"):
         read_labelled(path)
 
 
@@ -166,25 +166,25 @@ def test_other_tables_hold_the_same(suffix: str, tmp_path: Path) -> None:
     ],
 )
 def test_tables_that_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidSource, match=message):
+    with pytest.raises(InvalidInput, match=message):
         read_labelled(_write(tmp_path / name, text))
 
 
 def test_other_letters_than_unicode_are_refused(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS.replace("soon", "söon"), "latin-1")
-    with pytest.raises(InvalidSource, match=r"not text in UTF-8: got byte 0xf6 at place 41; "):
+    with pytest.raises(InvalidInput, match=r"not text in UTF-8: got byte 0xf6 at place 41; "):
         read_labelled(path)
 
 
 def test_columns_that_do_not_fit_the_call(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS)
-    with pytest.raises(InvalidSource, match="no column 'body' to take its items from: got 'text'"):
+    with pytest.raises(InvalidInput, match="no column 'body' to take its items from: got 'text'"):
         read_labelled(path, content_column="body")
-    with pytest.raises(InvalidSource, match="no column names image files: got 'text'"):
+    with pytest.raises(InvalidInput, match="no column names image files: got 'text'"):
         read_labelled(path, modality=Modality.IMAGE)
-    with pytest.raises(InvalidSource, match="no column names audio files: got 'text'"):
+    with pytest.raises(InvalidInput, match="no column names audio files: got 'text'"):
         read_labelled(path, modality=Modality.AUDIO, content_column="text")
-    with pytest.raises(InvalidSource, match="a table of features has no content column"):
+    with pytest.raises(InvalidInput, match="a table of features has no content column"):
         read_labelled(path, modality=Modality.TABLE, content_column="text")
 
 
@@ -202,9 +202,9 @@ def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.items == found.names == ("hello", "grüß dich")
     assert found.ignored == ("1 empty line",)
     _lines(monkeypatch, b"\n")
-    with pytest.raises(InvalidSource, match="standard input is empty"):
+    with pytest.raises(InvalidInput, match="standard input is empty"):
         read_unlabelled([Path("-")])
-    with pytest.raises(InvalidSource, match="standard input are texts: got '-' for image items"):
+    with pytest.raises(InvalidInput, match="standard input are texts: got '-' for image items"):
         read_unlabelled([Path("-")], modality=Modality.IMAGE)
 
 

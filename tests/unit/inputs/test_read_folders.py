@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
-from unitail.inputs.sources import read_labelled, read_unlabelled
+from unitail.errors import InvalidInput
+from unitail.inputs.read import read_labelled, read_unlabelled
 
 
 def _touch(folder: Path, *names: str) -> Path:
@@ -51,9 +51,9 @@ def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
 def test_several_kinds_of_files_need_a_choice(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"a/{n}.png" for n in range(3)), "b/1.png", "b/1.wav", "a/1.wav")
     message = r"holds files of several kinds: got 2 audio, 4 image; .* modality: audio or image\.$"
-    with pytest.raises(InvalidSource, match=message):
+    with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path)
-    with pytest.raises(InvalidSource, match=message):
+    with pytest.raises(InvalidInput, match=message):
         read_unlabelled([tmp_path])
     found = read_labelled(tmp_path, modality=Modality.AUDIO)
     assert found.names == ("a/1.wav", "b/1.wav")
@@ -113,16 +113,16 @@ def test_names_of_any_bytes_can_be_shown(tmp_path: Path) -> None:
 )
 def test_folders_that_are_no_support(names: list[str], message: str, tmp_path: Path) -> None:
     _touch(tmp_path, *(name for name in names if not name.endswith("/")))
-    with pytest.raises(InvalidSource, match=message):
+    with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path)
 
 
 def test_a_modality_that_is_not_there(tmp_path: Path) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png")
-    with pytest.raises(InvalidSource, match=r"no audio files: got 2 files of other kinds"):
+    with pytest.raises(InvalidInput, match=r"no audio files: got 2 files of other kinds"):
         read_labelled(tmp_path, modality=Modality.AUDIO)
     with pytest.raises(
-        InvalidSource, match=r"no table files: .*allowed: a table file, not a folder"
+        InvalidInput, match=r"no table files: .*allowed: a table file, not a folder"
     ):
         read_unlabelled([tmp_path], modality=Modality.TABLE)
 
@@ -131,7 +131,7 @@ def test_a_modality_that_is_not_there(tmp_path: Path) -> None:
 def test_other_files_are_no_support(name: str, tmp_path: Path) -> None:
     _touch(tmp_path, "thesis.pdf", "1.png")
     got = "no such file or folder" if name == "none" else "another file"
-    with pytest.raises(InvalidSource, match=f"does not hold labelled examples: got {got}"):
+    with pytest.raises(InvalidInput, match=f"does not hold labelled examples: got {got}"):
         read_labelled(tmp_path / name)
 
 
@@ -146,15 +146,15 @@ def test_folders_and_files_keep_the_order_given(tmp_path: Path) -> None:
 def test_a_named_file_may_have_any_suffix_if_the_modality_is_known(tmp_path: Path) -> None:
     _touch(tmp_path, "scan.raw2")
     assert read_unlabelled([tmp_path / "scan.raw2"], modality=Modality.IMAGE).names
-    with pytest.raises(InvalidSource, match=r"scan\.raw2 cannot be an item: got another kind"):
+    with pytest.raises(InvalidInput, match=r"scan\.raw2 cannot be an item: got another kind"):
         read_unlabelled([tmp_path / "scan.raw2"])
-    with pytest.raises(InvalidSource, match="got no such file or folder"):
+    with pytest.raises(InvalidInput, match="got no such file or folder"):
         read_unlabelled([tmp_path / "none.png"], modality=Modality.IMAGE)
 
 
 def test_sources_of_several_kinds_are_refused(tmp_path: Path) -> None:
     _touch(tmp_path, "1.png", "1.wav")
-    with pytest.raises(InvalidSource, match="items of several kinds: got audio, image"):
+    with pytest.raises(InvalidInput, match="items of several kinds: got audio, image"):
         read_unlabelled([tmp_path / "1.png", tmp_path / "1.wav"])
-    with pytest.raises(InvalidSource, match="there is no source"):
+    with pytest.raises(InvalidInput, match="there is no source"):
         read_unlabelled([])

@@ -2,7 +2,7 @@
 
 Labelled examples are a folder with a subfolder for each class, or a table with a column of labels.
 What the items are is recognised from the files' suffixes or the table's columns; where that leaves
-a doubt, `InvalidSource` asks.
+a doubt, `InvalidInput` asks.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import Any
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidSource
+from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.folders import read_class_folders, read_folder
 from unitail.inputs.items import Items as Items
@@ -47,13 +47,13 @@ def read_labelled(
     elif is_table(source):
         found = read_labelled_rows(source, label_column, content_column, kind)
     else:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(source)} does not hold labelled examples",
             got="another file" if source.exists() else "no such file or folder",
             allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
         )
     if len(found.classes) < 2:
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(source)} holds one class only",
             got=repr(found.classes[0]),
             allowed="two classes or more",
@@ -98,13 +98,13 @@ def _chosen(modality: str | None) -> Modality | None:
 def _read_lines(content: bytes, modality: Modality | None) -> Items:
     """Take each line as a text."""
     if modality not in (None, Modality.TEXT):
-        raise InvalidSource(
+        raise InvalidInput(
             "lines of standard input are texts", got=f"'-' for {modality} items", allowed="texts"
         )
     lines = [line.strip() for line in decode(content, "standard input").splitlines()]
     texts = tuple(line for line in lines if line)
     if not texts:
-        raise InvalidSource("standard input is empty", got="no text", allowed="a text in each line")
+        raise InvalidInput("standard input is empty", got="no text", allowed="a text in each line")
     empty = len(lines) - len(texts)
     notes = (f"{numbered(empty, 'empty line')}",) if empty else ()
     names = tuple(map(excerpt, texts))
@@ -115,7 +115,7 @@ def _read_file(source: Path, modality: Modality | None) -> Items:
     """Take a file that was named as one item; with a modality given, whatever its suffix."""
     kind = modality or modality_of(source)
     if kind in (None, Modality.TABLE) or not source.is_file():
-        raise InvalidSource(
+        raise InvalidInput(
             f"{shown(source)} cannot be an item",
             got="another kind of file" if source.exists() else "no such file or folder",
             allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
@@ -128,7 +128,7 @@ def _joined(sources: Sequence[Path], parts: Sequence[Items]) -> Items:
     """Put the items of several sources in a row, in the order of the sources."""
     kinds = sorted({part.modality for part in parts})
     if len(kinds) != 1:
-        raise InvalidSource(
+        raise InvalidInput(
             "the sources hold items of several kinds" if kinds else "there is no source",
             got=", ".join(kinds) or "none",
             allowed="items of one kind",

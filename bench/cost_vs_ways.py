@@ -12,15 +12,12 @@ have so many classes, is a result and not an error.
 import argparse
 import gc
 import json
-import shlex
-import statistics
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from measuring import Page, device_name, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.errors import CannotSolve
@@ -63,23 +60,13 @@ def measure(work: Callable[[], object], device: torch.device, repeats: int) -> d
     """Time `work` after a warm-up, and note the peak of memory; failures are results."""
     _clean(device)
     try:
-        _seconds(work, device)  # the first call prepares kernels and takes memory from the device
-        seconds = statistics.median(_seconds(work, device) for _ in range(repeats))
+        spent = seconds(work, repeats, device)
     except torch.OutOfMemoryError:
         return {"failed": NO_RESULT}
     except CannotSolve as error:
         return {"failed": f"cannot: {error.wrong}"}
     peak = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
-    return {"milliseconds": 1e3 * seconds, "gibibytes": peak}
-
-
-def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Time one call, until the device is done."""
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return {"milliseconds": 1e3 * spent, "gibibytes": peak}
 
 
 def _clean(device: torch.device) -> None:
@@ -132,19 +119,18 @@ def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
     return {"test": answer, "train": train}
 
 
-def table(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[str]:
+def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[list[str]]:
     """Lay the numbers out, learners by classes."""
-    lines = ["| learner | " + " | ".join(f"K = {way}" for way in ways) + " |"]
-    lines.append("|---" * (len(ways) + 1) + "|")
+    lines = []
     for name in dict.fromkeys(row["learner"] for row in found if row["what"] == what):
-        cells = []
+        line = [name]
         for way in ways:
             row = next(
                 r for r in found if (r["learner"], r["ways"], r["what"]) == (name, way, what)
             )
             value = row.get(unit)
-            cells.append(row.get("failed") or ("-" if value is None else f"{value:,.1f}"))
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+            line.append(row.get("failed") or ("-" if value is None else f"{value:,.1f}"))
+        lines.append(line)
     return lines
 
 
@@ -201,27 +187,29 @@ def main() -> None:
             print(json.dumps(row), flush=True)
             found.append(row)
             (args.out / "rows.json").write_text("\n".join(map(json.dumps, found)) + "\n")
-    where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     counts = {row["learner"]: row["weights"] / 1e6 for row in found if "weights" in row}
     weights = ", ".join(f"{name} {count:.1f}" for name, count in counts.items())
-    lines = ["# Cost against the number of classes", ""]
-    lines.append(
-        f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time; {where}, torch"
-        f" {torch.__version__}, networks under bfloat16 autocast, attention kernels other than"
-        f" cuDNN's; median of {args.repeats} calls."
-        f" Weights in millions: {weights}."
+    page = Page(
+        args.out / "README.md",
+        "Cost against the number of classes",
+        f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time;"
+        f" {device_name(device)}, torch {torch.__version__}, networks under bfloat16 autocast,"
+        f" attention kernels other than cuDNN's; median of {args.repeats} calls."
+        f" Weights in millions: {weights}.",
     )
-    lines += ["Written by", "", "    python " + shlex.join(sys.argv), ""]
     for what, unit, title in (
         ("test", "milliseconds", "Answering one episode, ms"),
         ("train", "milliseconds", "One training step on one episode, ms"),
         ("train", "gibibytes", "Peak memory of that step, weights and optimiser included, GiB"),
     ):
-        lines += [f"## {title}", "", *table(found, what, unit, args.ways), ""]
-    lines += ["Lines of learners that cost the same lie on each other in the plot.", ""]
-    lines += ["![plot](cost.png)"]
-    (args.out / "README.md").write_text("\n".join(lines) + "\n")
+        page.text(f"## {title}")
+        page.table(
+            ["learner", *(f"K = {way}" for way in args.ways)], cells(found, what, unit, args.ways)
+        )
     plot(found, args.out / "cost.png")
+    page.text(
+        "Lines of learners that cost the same lie on each other in the plot.", "![plot](cost.png)"
+    )
 
 
 if __name__ == "__main__":

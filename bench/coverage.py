@@ -9,8 +9,6 @@ episode, with the highest probability as the plain way to tell.
 """
 
 import argparse
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measuring import Page
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
@@ -229,14 +228,14 @@ def main() -> None:
         parser.error(f"no bank of the suite matches {' '.join(args.only)}")
     sets = {kind.shots: measure(kind, tables, args.episodes) for kind in SETS}
     novelty = {kind.shots: measure(kind, tables, args.episodes) for kind in NOVELTY}
-    about = (
+    page = Page(
+        args.out,
+        "Coverage and novelty",
         f"{args.episodes} episodes of each of {len(tables)} data sets, {QUERIES} queries of a"
         " class; mean ± half width of the 95 % interval, which is about episodes. All data sets"
-        " of a group weigh the same. Written by"
+        " of a group weigh the same.",
     )
-    command = "    python " + shlex.join(sys.argv)
-    text = ["# Coverage and novelty", about, command, *set_tables(sets), *novelty_tables(novelty)]
-    args.out.write_text("\n\n".join(text) + "\n")
+    page.text(*set_tables(sets), *novelty_tables(novelty))
 
 
 if __name__ == "__main__":

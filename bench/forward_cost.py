@@ -10,15 +10,12 @@ Only ratios within one run mean anything; the seconds depend on the machine.
 
 import argparse
 import copy
-import shlex
-import statistics
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from measuring import Page, device_name, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
@@ -41,13 +38,6 @@ class Cost:
     operations: int
 
 
-def measure(work: Callable[[], object], device: torch.device, repeats: int) -> tuple[float, float]:
-    """Run `work` to warm up, `repeats` times for the clock, once for the memory: seconds, MB."""
-    with torch.inference_mode():
-        work()
-        return _seconds(work, device, repeats), _megabytes(work, device)
-
-
 def count(work: Callable[[], object]) -> int:
     """Count the floating-point operations of `work`, which computes nothing: it is on "meta"."""
     # Fused kernels are not counted; the products they stand for are.
@@ -57,18 +47,8 @@ def count(work: Callable[[], object]) -> int:
     return counter.get_total_flops()
 
 
-def _seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        _wait(device)
-        start = time.perf_counter()
-        work()
-        _wait(device)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def _megabytes(work: Callable[[], object], device: torch.device) -> float:
+def megabytes(work: Callable[[], object], device: torch.device) -> float:
+    """Return the peak of the memory that `work` takes."""
     if device.type == "cuda":
         held = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -85,11 +65,6 @@ def _megabytes(work: Callable[[], object], device: torch.device) -> float:
         now += change
         peak = max(peak, now)
     return peak / 2**20
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 class Setting:
@@ -140,18 +115,21 @@ Work = Callable[[Setting], Callable[[], object]]
 
 def cost(setting: Setting, work: Work, repeats: int) -> Cost:
     """Measure some work on the device, and count its operations."""
-    seconds, megabytes = measure(work(setting), setting.device, repeats)
-    return Cost(seconds, megabytes, count(work(setting.on(torch.device("meta")))))
+    ready = work(setting)
+    with torch.inference_mode():
+        spent = seconds(ready, repeats, setting.device)
+        peak = megabytes(ready, setting.device)
+    return Cost(spent, peak, count(work(setting.on(torch.device("meta")))))
 
 
-def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterator[str]:
+def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterator[list[object]]:
     """Measure one support size against the numbers of queries, beside what operations predict."""
     isolated = setting.model.config.visibility.isolates_queries
     previous: Cost | None = None
     for num_query in args.query:
         sizes = (num_support, num_query)
         whole = cost(setting, lambda where: where.forward(*sizes), args.repeats)  # noqa: B023
-        cells = [setting.model.config.visibility, *sizes]
+        cells: list[object] = [setting.model.config.visibility, *sizes]
         cells += [f"{1e3 * whole.seconds:.2f}", f"{whole.megabytes:.1f}"]
         cells.append("" if previous is None else ratio(whole, previous))
         if isolated:
@@ -160,31 +138,12 @@ def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterat
         else:
             cells += ["-", "-"]
         previous = whole
-        yield "| " + " | ".join(str(cell) for cell in cells) + " |"
+        yield cells
 
 
 def ratio(one: Cost, other: Cost) -> str:
     """Return the measured ratio of the times, and the ratio of the operations behind them."""
     return f"{one.seconds / other.seconds:.2f} ({one.operations / other.operations:.2f})"
-
-
-def describe(args: argparse.Namespace, device: torch.device) -> list[str]:
-    """Say what was measured, where and with which command."""
-    cuda = device.type == "cuda"
-    where = torch.cuda.get_device_name() if cuda else f"CPU, {torch.get_num_threads()} threads"
-    return [
-        "# Cost of the forward pass",
-        "",
-        f"Preset `{args.preset}`, {'bfloat16' if cuda else 'float32'}, {where}, torch"
-        f" {torch.__version__}, one episode of {WAYS} classes with n support rows and m queries."
-        f" Median of {args.repeats} runs; memory beyond weights, inputs and cache. In brackets: the"
-        " same ratio of floating-point operations. Written by",
-        "",
-        "    python " + shlex.join(sys.argv),
-        "",
-        "| visibility | n | m | forward ms | peak MB | m doubled | cached ms | cache saves |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
 
 
 def main() -> None:
@@ -198,14 +157,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     device = torch.device(args.device)
-    lines = describe(args, device)
-    for visibility in (Visibility.ISOLATED, Visibility.JOINT):
-        setting = Setting(args.preset, visibility, device)
+    settings = [
+        Setting(args.preset, visibility, device)
+        for visibility in (Visibility.ISOLATED, Visibility.JOINT)
+    ]
+    page = Page(
+        args.out,
+        "Cost of the forward pass",
+        f"Preset `{args.preset}`, {str(settings[0].dtype).removeprefix('torch.')},"
+        f" {device_name(device)}, torch {torch.__version__}, one episode of {WAYS} classes with n"
+        f" support rows and m queries. Median of {args.repeats} runs; memory beyond weights, inputs"
+        " and cache. In brackets: the same ratio of floating-point operations.",
+    )
+    header = ["visibility", "n", "m", "forward ms", "peak MB"]
+    page.table([*header, "m doubled", "cached ms", "cache saves"])
+    for setting in settings:
         for num_support in args.support:
-            for row in rows(setting, num_support, args):
-                print(row, flush=True)
-                lines.append(row)
-        args.out.write_text("\n".join(lines) + "\n")
+            for cells in rows(setting, num_support, args):
+                page.row(*cells)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,16 @@ regression on all. Memory and time: random Gaussian classes, in a process for ea
 import argparse
 import json
 import resource
-import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import Page
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -39,7 +40,7 @@ SETS = {
 """The banks, none of whose classes here was trained on, and how many classes a task has."""
 QUERIES = 10
 PARTS = (2, 4, 8, 16)
-SIZES = ((4000, 10), (50_000, 10), (50_000, 1000))
+SIZES = ("4000x10", "50000x10", "50000x1000")
 """Rows and classes whose memory and time are measured."""
 WIDTH, ASKED = 256, 100
 Array = NDArray[Any]
@@ -96,18 +97,18 @@ def measure(split: Split, seed: int) -> dict[str, float]:
     linear = make_pipeline(
         StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
     )
-    found = {
+    scores = {
         "LogisticRegression, all rows": split.accuracy(linear),
         "unitail, all rows": split.accuracy(TailClassifier(max_support=None, random_state=seed)),
     }
     for part in PARTS:
         limit = len(split.labels) // part
         reduced = TailClassifier(max_support=limit, random_state=seed)
-        found[f"reduced to 1/{part}"] = split.accuracy(reduced)
-        found[f"random 1/{part}"] = split.accuracy(
+        scores[f"reduced to 1/{part}"] = split.accuracy(reduced)
+        scores[f"random 1/{part}"] = split.accuracy(
             TailClassifier(max_support=None, random_state=seed), split.some(limit, rng)
         )
-    return found
+    return scores
 
 
 def take(rows: int, ways: int) -> dict[str, Any]:
@@ -129,51 +130,45 @@ def take(rows: int, ways: int) -> dict[str, Any]:
     return {"plan": plan, "seconds": seconds, "gigabytes": peak, "accuracy": right}
 
 
-def accuracy_table(banks: Path, splits: int) -> list[str]:
-    """Measure every set and lay the numbers out."""
+def accuracies(bank: FeatureBank, ways: int, splits: int) -> tuple[int, dict[str, str]]:
+    """Return the rows of a split, and the mean accuracy of each way to learn over splits."""
+    drawn = [Split.of(bank, ways, np.random.default_rng(seed)) for seed in range(splits)]
+    scores = [measure(split, seed) for seed, split in enumerate(drawn)]
+    cells = {way: f"{MeanInterval.of([each[way] for each in scores]):.1f}" for way in scores[0]}
+    return len(drawn[0].labels), cells
+
+
+def accuracy_table(page: Page, args: argparse.Namespace) -> None:
+    """Measure every set and lay the numbers out, a column for each."""
     columns: dict[str, dict[str, str]] = {}
-    for name, ways in SETS.items():
-        bank = FeatureBank.open(banks / name)
-        found: dict[str, list[float]] = {}
-        size = 0
-        for seed in range(splits):
-            split = Split.of(bank, ways, np.random.default_rng(seed))
-            size = len(split.labels)
-            for way, value in measure(split, seed).items():
-                found.setdefault(way, []).append(value)
-        intervals = {way: MeanInterval.of(values) for way, values in found.items()}
-        title = f"{name}, {ways} classes, {size} rows"
-        columns[title] = {
-            way: f"{interval.mean:.1f} ± {interval.half_width:.1f}"
-            for way, interval in intervals.items()
-        }
-        print(title, columns[title], flush=True)
-    lines = ["| accuracy, % | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for way in next(iter(columns.values())):
-        lines.append(f"| {way} | " + " | ".join(cells[way] for cells in columns.values()) + " |")
-    return lines
+    for name in args.sets:
+        rows, cells = accuracies(FeatureBank.open(args.banks / name), SETS[name], args.splits)
+        columns[f"{name}, {SETS[name]} classes, {rows} rows"] = cells
+    ways = next(iter(columns.values()))
+    page.table(
+        ["accuracy, %", *columns],
+        [[way, *(cells[way] for cells in columns.values())] for way in ways],
+    )
 
 
-def size_table() -> list[str]:
+def size_table(page: Page, sizes: Sequence[str]) -> None:
     """Measure every size in a process of its own."""
-    lines = [
-        "| rows | classes | seconds | GB more than before | accuracy, % | the plan said |",
-        "|---:|---:|---:|---:|---:|---|",
-    ]
-    for rows, ways in SIZES:
+    header = ["rows", "classes", "seconds", "GB more than before", "accuracy, %", "the plan said"]
+    page.table(header)
+    for rows, ways in (map(int, size.split("x")) for size in sizes):
         command = [sys.executable, __file__, "--take", str(rows), str(ways)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        row = json.loads(done.stdout)
-        cells = f"{row['seconds']:.1f} | {row['gigabytes']:.2f} | {row['accuracy']:.0f}"
-        lines.append(f"| {rows:,} | {ways:,} | {cells} | {row['plan']} |")
-        print(lines[-1], flush=True)
-    return lines
+        taken = json.loads(done.stdout)
+        cells = [f"{taken['seconds']:.1f}", f"{taken['gigabytes']:.2f}", f"{taken['accuracy']:.0f}"]
+        page.row(f"{rows:,}", f"{ways:,}", *cells, taken["plan"])
 
 
 def main() -> None:
     """Measure and write the tables."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    parser.add_argument("--sizes", nargs="+", default=SIZES, help="of large tasks, ROWSxCLASSES")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--take", type=int, nargs=2, help="measure this size, and print it")
@@ -181,22 +176,18 @@ def main() -> None:
     if args.take:
         print(json.dumps(take(*args.take)))
         return
-    lines = [
-        "# Large supports",
-        "",
+    page = Page(
+        args.out,
+        "Large supports",
         f"Accuracy in % on {QUERIES} queries of each class, mean over {args.splits} random splits"
         " with its 95 % interval; rows kept by k-means centres (`max_support`) or at random.",
-        "Written by",
-        "",
-        "    python " + shlex.join(sys.argv).replace(str(args.banks), "BANKS"),
-        "",
-        *accuracy_table(args.banks, args.splits),
-        "",
-        f"A fit and {ASKED} predictions on {WIDTH} columns; supports above 4,000 rows are reduced:",
-        "",
-        *size_table(),
-    ]
-    args.out.write_text("\n".join(lines) + "\n")
+        BANKS=args.banks,
+    )
+    accuracy_table(page, args)
+    page.text(
+        f"A fit and {ASKED} predictions on {WIDTH} columns; supports above 4,000 rows are reduced:"
+    )
+    size_table(page, args.sizes)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ regression on centred unit features. Importing is timed in fresh interpreters, m
 import argparse
 import functools
 import platform
-import shlex
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
+from measuring import Page, seconds
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestCentroid
@@ -29,7 +28,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from unitail.estimator.classifier import TailClassifier
 
-SHAPES = ((5, 1), (5, 5), (20, 5), (100, 5))
+SHAPES = ("5x1", "5x5", "20x5", "100x5")
+"""Ways and shots."""
 WIDTH, QUERIES, MORE = 1280, 50, 1000
 Array = NDArray[np.float32]
 
@@ -60,34 +60,23 @@ def learners() -> dict[str, Callable[[], Any]]:
     }
 
 
-def median(work: Callable[[], object], repeats: int) -> float:
-    """Return the median time of a call in milliseconds, after one that does not count."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return 1e3 * statistics.median(times)
-
-
 def measure(ways: int, shots: int, repeats: int) -> dict[str, tuple[float, float]]:
-    """Time each learner: fit and 50 answers, and then one more answer among many."""
+    """Return milliseconds of each learner: fit and 50 answers, and one more answer among many."""
     support, labels, queries, more = task(ways, shots)
-    found = {}
+    times = {}
     for name, make in learners().items():
 
         def work(make: Callable[[], Any] = make) -> object:
             return make().fit(support, labels).predict(queries)
 
         fitted = make().fit(support, labels)
-        together = median(work, repeats)
-        each = median(functools.partial(fitted.predict, more), repeats) / MORE
-        found[name] = (together, each)
-    return found
+        together = seconds(work, repeats)
+        each = seconds(functools.partial(fitted.predict, more), repeats) / MORE
+        times[name] = (1e3 * together, 1e3 * each)
+    return times
 
 
-def import_milliseconds(module: str, repeats: int = 5) -> float:
+def import_milliseconds(module: str, repeats: int) -> float:
     """Return the median time to import a module in a fresh interpreter."""
     code = f"import time; t = time.perf_counter(); {module}; print(time.perf_counter() - t)"
     runs = [
@@ -100,41 +89,33 @@ def import_milliseconds(module: str, repeats: int = 5) -> float:
 def main() -> None:
     """Measure and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shapes", nargs="+", default=SHAPES, help="of tasks, WAYSxSHOTS")
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--imports", type=int, default=5, help="how often imports are timed")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    names = list(learners())
-    lines = [
-        "# Latency on a CPU",
-        "",
+    page = Page(
+        args.out,
+        "Latency on a CPU",
         f"Milliseconds for a fit and {QUERIES} predictions, width {WIDTH}; median of"
         f" {args.repeats}; in brackets the ratio to LogisticRegression, after the slash the time"
         f" of one more prediction among {MORE}. {platform.processor() or platform.machine()},"
         f" {args.threads} threads, torch {torch.__version__}, scikit-learn {sklearn.__version__}.",
-        "Written by",
-        "",
-        "    python " + shlex.join(sys.argv),
-        "",
-        "| task | " + " | ".join(names) + " |",
-        "|---" * (len(names) + 1) + "|",
-    ]
-    for ways, shots in SHAPES:
-        found = measure(ways, shots, args.repeats)
-        usual = found["LogisticRegression"][0]
-        cells = [f"{ms:.1f} ({ms / usual:.2f}) / {each:.3f}" for ms, each in found.values()]
-        lines.append(f"| {ways}-way {shots}-shot | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    base = import_milliseconds("import torch")
-    whole = import_milliseconds("import torch; from unitail import TailClassifier")
-    lines += [
-        "",
-        f"Import: torch {base:.0f} ms, `from unitail import TailClassifier` {whole - base:.0f} ms"
-        " on top of it.",
-    ]
-    print(lines[-1])
-    args.out.write_text("\n".join(lines) + "\n")
+    )
+    page.table(["task", *learners()])
+    for ways, shots in (map(int, shape.split("x")) for shape in args.shapes):
+        times = measure(ways, shots, args.repeats)
+        usual = times["LogisticRegression"][0]
+        cells = [f"{ms:.1f} ({ms / usual:.2f}) / {each:.3f}" for ms, each in times.values()]
+        page.row(f"{ways}-way {shots}-shot", *cells)
+    base = import_milliseconds("import torch", args.imports)
+    ours = import_milliseconds("import torch; from unitail import TailClassifier", args.imports)
+    page.text(
+        f"Import: torch {base:.0f} ms, `from unitail import TailClassifier` {ours - base:.0f} ms"
+        " on top of it."
+    )
 
 
 if __name__ == "__main__":

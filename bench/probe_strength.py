@@ -7,15 +7,14 @@ the classes that recipes train on take part: the others are for testing.
 """
 
 import argparse
-import shlex
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from measuring import Page
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -42,6 +41,11 @@ OTHERS = (
 )  # fmt: skip
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
 SHOTS, QUERIES, BATCH = (1, 5), 10, 50
+TIMED = ("5x50", "100x16")
+"""Batches that are timed: ways and episodes."""
+
+Cells = list[str]
+"""A line of a table."""
 
 Measured = dict[str, NDArray[np.float64]]
 """For each learner accuracy and NLL of every episode: (2, banks, shots, episodes)."""
@@ -65,7 +69,8 @@ def draw(source: BankEpisodes, ways: int, shots: int, episodes: int, number: int
 
 def batches(source: BankEpisodes, shots: int, episodes: int) -> Iterator[Episode]:
     """Draw 5-way episodes."""
-    return (draw(source, 5, shots, BATCH, number) for number in range(episodes // BATCH))
+    batch = min(BATCH, episodes)
+    return (draw(source, 5, shots, batch, number) for number in range(episodes // batch))
 
 
 def score(learner: Inference, episode: Episode) -> NDArray[np.float64]:
@@ -92,24 +97,24 @@ def measure(learners: dict[str, Inference], names: list[str], args: argparse.Nam
     return {name: np.array(parts).transpose(2, 0, 1, 3) for name, parts in found.items()}
 
 
-def row(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> str:
+def cells(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> Cells:
     """Write a line of the first table: means over all banks, and the paired difference."""
     percent = [f"{MeanInterval.of(100 * own[0, :, place]):.2f}" for place in range(len(SHOTS))]
     nll = [f"{MeanInterval.of(own[1, :, place]):.3f}" for place in range(len(SHOTS))]
     gap = "0" if own is best else f"{MeanInterval.of(100 * (own - best)[0]):.2f}"
-    return "| " + " | ".join([name, *percent, gap, *nll, f"{own[1].mean():.3f}"]) + " |"
+    return [name, *percent, gap, *nll, f"{own[1].mean():.3f}"]
 
 
-def bank_rows(found: Measured, tuned: list[str], names: list[str], chosen: str) -> list[str]:
+def bank_rows(found: Measured, tuned: list[str], names: list[str], chosen: str) -> list[Cells]:
     """Write what the fixed C costs against the best C of each bank."""
     lines = []
     for place, bank in enumerate(names):
-        cells = [bank]
+        line = [bank]
         for column, _ in enumerate(SHOTS):
             means = {name: 100 * found[name][0, place, column].mean() for name in tuned}
             top = max(means, key=lambda name: means[name])
-            cells += [f"{means[chosen]:.2f}", f"{means[top]:.2f} ({top})"]
-        lines.append("| " + " | ".join(cells) + " |")
+            line += [f"{means[chosen]:.2f}", f"{means[top]:.2f} ({top})"]
+        lines.append(line)
     return lines
 
 
@@ -141,69 +146,63 @@ def scikit_learn(episode: Episode, strength: float) -> None:
         peer.predict_proba(asked)
 
 
-def time_rows(source: BankEpisodes, strength: float) -> list[str]:
-    """Time one batch of usual and one of large episodes."""
+def time_rows(source: BankEpisodes, sizes: Sequence[str], strength: float) -> list[Cells]:
+    """Time one batch of each size."""
     lines = []
     probe = LinearProbe(ProbeVariant.TUNED, strength=strength)
-    for ways, episodes in ((5, BATCH), (100, 16)):
+    for ways, episodes in (map(int, size.split("x")) for size in sizes):
         episode = draw(source, ways, 5, episodes, 0)
         ours = seconds(lambda e=episode: probe.infer(e.support, e.query.features))  # type: ignore[misc]
         with threadpool_limits(1):
             theirs = seconds(lambda e=episode: scikit_learn(e, strength))  # type: ignore[misc]
         size = f"{episodes} episodes, {ways}-way 5-shot"
-        lines.append(f"| {size} | {ours:.2f} s | {theirs:.2f} s | {theirs / ours:.1f} |")
-        print(lines[-1], flush=True)
+        lines.append([size, f"{ours:.2f} s", f"{theirs:.2f} s", f"{theirs / ours:.1f}"])
     return lines
 
 
-def report(found: Measured, tuned: list[str], names: list[str], args: argparse.Namespace) -> str:
+def report(found: Measured, tuned: list[str], banks: list[str], args: argparse.Namespace) -> None:
     """Write the tables."""
     best, chosen = choose(found, tuned)
-    queries = f"{args.episodes} episodes of each bank, {QUERIES} queries of a class"
-    large = open_source(args.banks, f"{ENCODERS[0]}/{SPLIT}")
-    return "\n".join([
-        "# The strength C of the tuned linear probe",
-        "",
-        f"5-way, {len(names)} banks of training data ({SPLIT}: the classes trained on), "
-        f"{queries}, the same for every line; 95 % intervals. Written by",
-        "",
-        "    python " + shlex.join(sys.argv),
-        "",
+    page = Page(
+        args.out,
+        "The strength C of the tuned linear probe",
+        f"5-way, {len(banks)} banks of training data ({SPLIT}: the classes trained on),"
+        f" {args.episodes} episodes of each bank, {QUERIES} queries of a class, the same for every"
+        " line; 95 % intervals.",
+    )
+    page.text(
         f"The best mean accuracy is at C = {best}. Of the C whose paired difference from it is"
-        f" within noise, C = {chosen} has the best NLL: it is the default.",
-        "",
-        "| C | 1-shot accuracy, % | 5-shot accuracy, % | difference from the best, both shots |"
-        " 1-shot NLL | 5-shot NLL | mean NLL |",
-        "|---|---|---|---|---|---|---|",
-        *(row(name, own, found[best]) for name, own in found.items()),
-        "",
+        f" within noise, C = {chosen} has the best NLL: it is the default."
+    )
+    header = ["C", "1-shot accuracy, %", "5-shot accuracy, %"]
+    header += ["difference from the best, both shots", "1-shot NLL", "5-shot NLL", "mean NLL"]
+    page.table(header, [cells(name, own, found[best]) for name, own in found.items()])
+    page.text(
         "What one C for all tasks costs: accuracy in % at the default and at the best C of each"
-        " bank, which is chosen on the same episodes and so looks better than it is.",
-        "",
-        "| bank | 1-shot | best | 5-shot | best |",
-        "|---|---|---|---|---|",
-        *bank_rows(found, tuned, names, chosen),
-        "",
+        " bank, which is chosen on the same episodes and so looks better than it is."
+    )
+    page.table(["bank", "1-shot", "best", "5-shot", "best"], bank_rows(found, tuned, banks, chosen))
+    page.text(
         "Seconds of one CPU core for one batch, fit and answers, the better of two runs, at the"
-        f" default C ({ENCODERS[0]}/{SPLIT}, float32). scikit-learn runs episode"
-        " by episode with its usual tolerance of 1e-4; ours stops near rounding.",
-        "",
-        "| batch | ours | scikit-learn | ratio |",
-        "|---|---|---|---|",
-        *time_rows(large, float(chosen)),
-        "",
-    ])  # fmt: skip
+        f" default C ({banks[0]}, float32). scikit-learn runs episode"
+        " by episode with its usual tolerance of 1e-4; ours stops near rounding."
+    )
+    large = open_source(args.banks, banks[0])
+    header = ["batch", "ours", "scikit-learn", "ratio"]
+    page.table(header, time_rows(large, args.timed, float(chosen)))
 
 
 def main() -> None:
     """Measure and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path, required=True)
+    names = [f"{encoder}/{bank}" for encoder in ENCODERS for bank in (SPLIT, *OTHERS)]
+    parser.add_argument("--only", nargs="+", default=names, choices=names, metavar="BANK")
     parser.add_argument("--episodes", type=int, default=300)
+    parser.add_argument("--timed", nargs="+", default=TIMED, help="batches, WAYSxEPISODES")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
-    names = [f"{encoder}/{bank}" for encoder in ENCODERS for bank in (SPLIT, *OTHERS)]
     tuned: dict[str, Inference] = {
         f"{strength:g}": LinearProbe(ProbeVariant.TUNED, strength=strength)
         for strength in STRENGTHS
@@ -213,8 +212,8 @@ def main() -> None:
         "prototypes": ProtoHead(),
         "prototypes, centred": ProtoHead(PrototypeVariant.CENTRED),
     }
-    found = measure({**tuned, **others}, names, args)
-    args.out.write_text(report(found, list(tuned), names, args))
+    found = measure({**tuned, **others}, args.only, args)
+    report(found, list(tuned), args.only, args)
 
 
 if __name__ == "__main__":

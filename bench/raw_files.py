@@ -8,9 +8,9 @@ random splits into 5 examples a class and the rest. All learners see the same ve
 """
 
 import argparse
-import shlex
-import sys
 from pathlib import Path
+
+from measuring import Page
 
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
@@ -26,7 +26,7 @@ from unitail.tasks.arrays import ArrayTask
 from unitail.workflows.learning_curve.data import encode_own
 
 SETS = ("images/clothing17", "images/sign_digits", "text/clinc20.csv", "audio/spoken_digits")
-MOST_QUERIES = 15
+MAX_QUERIES = 15
 
 
 def learners() -> dict[str, Inference]:
@@ -42,46 +42,41 @@ def learners() -> dict[str, Inference]:
 
 def main() -> None:
     """Measure every set and write the table."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("raw", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--sets", nargs="+", default=SETS, help="folders and tables in RAW")
     parser.add_argument("--shots", type=int, default=5)
     parser.add_argument("--splits", type=int, default=200)
-    options = parser.parse_args()
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
     compared = learners()
-    rows = [
-        f"| set | classes | chance | {' | '.join(compared)} |",
-        "|---|" + "---:|" * (2 + len(compared)),
-    ]
-    for name in SETS:
-        own = encode_own(read_labelled(options.raw / name), cache=default_cache())
+    page = Page(
+        args.out,
+        "From files to answers",
+        f"Accuracy in % with {args.shots} examples a class and the offline encoders; mean over"
+        f" {args.splits} random splits of the set, with the 95 % interval of that mean (the rows"
+        " are the same few files in every split, so it says nothing about other files). The"
+        " default model was meta-trained on other images of the first two sets, not on the last"
+        " two.",
+        RAW=args.raw,
+    )
+    page.table(["set", "classes", "chance", *compared])
+    for name in args.sets:
+        own = encode_own(read_labelled(args.raw / name), cache=default_cache())
         vectors = own.rows
         task = ArrayTask(name=name, features=vectors.features, class_indices=vectors.class_indices)
-        smallest = int(task.class_sizes.min())
         protocol = EvaluationProtocol(
             ways=task.ways,
-            shots=options.shots,
-            queries=min(MOST_QUERIES, smallest - options.shots),
-            episodes=options.splits,
+            shots=args.shots,
+            queries=min(MAX_QUERIES, int(task.class_sizes.min()) - args.shots),
+            episodes=args.splits,
         )
-        found = score_learners(compared, task, protocol)
+        results = score_learners(compared, task, protocol).values()
         cells = [
-            f"{100 * one.accuracy.mean:.1f} ± {100 * one.accuracy.half_width:.1f}"
-            for one in found.values()
+            f"{100 * each.accuracy.mean:.1f} ± {100 * each.accuracy.half_width:.1f}"
+            for each in results
         ]
-        rows.append(f"| {name} ({own.encoder}) | {task.ways} | {100 / task.ways:.0f} | ")
-        rows[-1] += " | ".join(cells) + " |"
-        print(rows[-1], flush=True)
-    command = shlex.join(["python", *sys.argv]).replace(str(options.raw), "RAW")
-    text = (
-        f"# From files to answers\n\nAccuracy in % with {options.shots} examples a class and the"
-        f" offline encoders; mean over {options.splits} random splits of the set, with the 95 %"
-        " interval of that mean (the rows are the same few files in every split, so it says"
-        " nothing about other files). The default model was meta-trained on other images of the"
-        " first two sets, not on the last two. Written by\n\n"
-        f"    {command}\n\n" + "\n".join(rows) + "\n"
-    )
-    options.out.write_text(text)
+        page.row(f"{name} ({own.encoder})", task.ways, f"{100 / task.ways:.0f}", *cells)
 
 
 if __name__ == "__main__":

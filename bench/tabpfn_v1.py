@@ -15,18 +15,17 @@ It takes at most 10 classes and 100 columns, so of the banks only those of glove
 import argparse
 import functools
 import importlib
-import shlex
-import sys
 import tarfile
 import time
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 import torch
+from measuring import Page
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
@@ -45,7 +44,7 @@ TABLES = {
 }
 BANKS = ("glove100/agnews", "glove100/banking77")
 SHOTS = (1, 5, 20)
-MOST_CLASSES, MOST_QUERIES = 5, 10
+MAX_CLASSES, MAX_QUERIES = 5, 10
 """Classes of an episode, of more where there are more, and queries of a class."""
 Array = NDArray[Any]
 
@@ -97,9 +96,9 @@ def episodes(
     """Draw rows to learn from and rows to ask."""
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        classes = rng.permutation(np.unique(labels))[:MOST_CLASSES]
+        classes = rng.permutation(np.unique(labels))[:MAX_CLASSES]
         rows = [rng.permutation(np.flatnonzero(labels == each)) for each in classes]
-        asked = [each[shots : shots + MOST_QUERIES] for each in rows]
+        asked = [each[shots : shots + MAX_QUERIES] for each in rows]
         yield np.concatenate([each[:shots] for each in rows]), np.concatenate(asked)
 
 
@@ -111,7 +110,7 @@ def measure(
     count: int,
 ) -> dict[str, tuple[MeanInterval, float]]:
     """Return accuracy in % and milliseconds of an episode for each learner."""
-    found: dict[str, tuple[MeanInterval, float]] = {}
+    results: dict[str, tuple[MeanInterval, float]] = {}
     take = (features.iloc if isinstance(features, pandas.DataFrame) else features).__getitem__
     for name, make in makers.items():
         scores, times = [], []
@@ -120,14 +119,14 @@ def measure(
             answers = make().fit(take(known), labels[known]).predict(take(asked))
             times.append(1e3 * (time.perf_counter() - start))
             scores.append(100 * np.mean(answers == labels[asked]))
-        found[name] = MeanInterval.of(scores), float(np.median(times))
-    return found
+        results[name] = MeanInterval.of(scores), float(np.median(times))
+    return results
 
 
-def tasks(banks: Path) -> Iterator[tuple[str, Any, Array]]:
+def tasks(tables: Sequence[str], banks: Path) -> Iterator[tuple[str, Any, Array]]:
     """Give names, features and labels."""
-    for name, load in TABLES.items():
-        features, labels = load(return_X_y=True, as_frame=True)
+    for name in tables:
+        features, labels = TABLES[name](return_X_y=True, as_frame=True)
         yield name, features, labels.to_numpy()
     for name in BANKS:
         bank = FeatureBank.open(banks / name)
@@ -136,36 +135,33 @@ def tasks(banks: Path) -> Iterator[tuple[str, Any, Array]]:
 
 def main() -> None:
     """Measure and write the table."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--shots", type=int, nargs="+", default=SHOTS)
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     peer = tabpfn(args.weights)
-    lines: list[str] = []
-    for name, features, labels in tasks(args.banks):
-        makers = learners(peer, tables=isinstance(features, pandas.DataFrame))
-        if not lines:
-            lines += ["| task | shots | " + " | ".join(makers) + " |"]
-            lines += ["|---|---:|" + "---:|" * len(makers)]
-        for shots in SHOTS:
-            found = measure(makers, features, labels, shots, args.episodes)
-            cells = [f"{a.mean:.1f} ± {a.half_width:.1f} ({ms:.0f})" for a, ms in found.values()]
-            ways = min(MOST_CLASSES, len(np.unique(labels)))
-            lines.append(f"| {name}, {ways} classes | {shots} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    command = shlex.join(sys.argv)
-    for path, word in ((args.weights, "WEIGHTS/tabpfn-0.1.tar.gz"), (args.banks, "BANKS")):
-        command = command.replace(str(path), word)
-    heading = (
-        "# Beside TabPFN v1\n\nAccuracy in %, mean ± half width of the 95 % interval of"
-        f" {args.episodes} episodes, the same for all; up to {MOST_QUERIES} queries of a class; in"
+    page = Page(
+        args.out,
+        "Beside TabPFN v1",
+        "Accuracy in %, mean ± half width of the 95 % interval of"
+        f" {args.episodes} episodes, the same for all; up to {MAX_QUERIES} queries of a class; in"
         " brackets milliseconds for a fit and these answers, median, on a CPU. TabPFN with its own"
         " preparation and 3 ensemble members, its default; tables for unitail through the encoder"
-        " of tables, for logistic regression standardised.\nWritten by\n\n"
+        " of tables, for logistic regression standardised.",
+        **{"WEIGHTS/tabpfn-0.1.tar.gz": args.weights, "BANKS": args.banks},
     )
-    args.out.write_text(heading + f"    python {command}\n\n" + "\n".join(lines) + "\n")
+    page.table(["task", "shots", *learners(peer, tables=True)])
+    for name, features, labels in tasks(args.tables, args.banks):
+        makers = learners(peer, tables=isinstance(features, pandas.DataFrame))
+        ways = min(MAX_CLASSES, len(np.unique(labels)))
+        for shots in args.shots:
+            results = measure(makers, features, labels, shots, args.episodes)
+            cells = [f"{accuracy:.1f} ({ms:.0f})" for accuracy, ms in results.values()]
+            page.row(f"{name}, {ways} classes", shots, *cells)
 
 
 if __name__ == "__main__":

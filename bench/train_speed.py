@@ -11,8 +11,7 @@ attention's included, and twice as many for the backward pass.
 
 import argparse
 import gc
-import shlex
-import sys
+import itertools
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from pathlib import Path
 import torch
 import torch._dynamo
 import torch._inductor.config
+from measuring import Page, device_name, wait
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
@@ -34,10 +34,10 @@ from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 PEAK_SIZE = 8192
-HEADER = (
-    "| visibility | compiled | tokens a step | ms a step | episodes/s | TFLOP/s | of peak |"
-    " sampling episodes/s | sampling share | GiB |"
-)
+HEADER = [
+    "visibility", "compiled", "tokens a step", "ms a step", "episodes/s", "TFLOP/s", "of peak",
+    "sampling episodes/s", "sampling share", "GiB",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,12 @@ def seconds(
     """Time `repeats` calls after `warmup` ones; return the mean of one."""
     for step in range(warmup):
         work(step)
-    _wait(device)
+    wait(device)
     start = time.perf_counter()
     for step in range(warmup, warmup + repeats):
         work(step)
-    _wait(device)
+    wait(device)
     return (time.perf_counter() - start) / repeats
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def peak(device: torch.device, size: int) -> float:
@@ -106,7 +101,7 @@ def operations(trainer: Trainer) -> int:
     return 3 * counter.get_total_flops() * plan.episodes // 8
 
 
-def measure(args: argparse.Namespace, variant: Variant, rate: float) -> str:
+def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str]:
     """Train a few steps, and sample a few batches; return the table's row."""
     plan = recipe(args, variant)
     sources = build_sources(plan, args.banks)
@@ -134,7 +129,7 @@ def measure(args: argparse.Namespace, variant: Variant, rate: float) -> str:
     cells += [f"{1e3 * step:.1f}", f"{batch.episodes / step:,.0f}", f"{achieved / 1e12:.0f}"]
     cells += [f"{100 * achieved / rate:.1f} %", f"{batch.episodes / sampling:,.0f}"]
     cells += [f"{100 * sampling / step:.1f} %", f"{memory:.0f}"]
-    return "| " + " | ".join(cells) + " |"
+    return cells
 
 
 def write_profile(trainer: Trainer, variant: Variant, folder: Path) -> None:
@@ -143,7 +138,7 @@ def write_profile(trainer: Trainer, variant: Variant, folder: Path) -> None:
     with profile(activities=activities) as trace:
         for step in range(3):
             trainer.step(step)
-        _wait(trainer.processes.device)
+        wait(trainer.processes.device)
     kind = "compiled" if variant.compiled else "eager"
     path = folder / f"train_profile_{variant.visibility}_{kind}_{variant.tokens}.txt"
     table = trace.key_averages().table(
@@ -170,32 +165,21 @@ def main() -> None:
     args = parser.parse_args()
     device = torch.device(args.device)
     rate = peak(device, PEAK_SIZE if device.type == "cuda" else 512)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    lines = [
-        "# Training speed",
-        "",
-        f"Preset `{args.preset}`, bfloat16, {name}, torch {torch.__version__}; 5 ways, 5 shots, 10"
-        f" queries of a class from {args.bank}; matrix-product peak {rate / 1e12:.0f} TFLOP/s."
-        f" Mean of {args.repeats} steps. Written by",
-        "",
-        "    python " + shlex.join(sys.argv),
-        "",
-        HEADER,
-        "|" + "---|" * (HEADER.count("|") - 1),
-    ]
-    print("\n".join(lines), flush=True)
+    page = Page(
+        args.out,
+        "Training speed",
+        f"Preset `{args.preset}`, bfloat16, {device_name(device)}, torch {torch.__version__}; 5"
+        f" ways, 5 shots, 10 queries of a class from {args.bank}; matrix-product peak"
+        f" {rate / 1e12:.0f} TFLOP/s. Mean of {args.repeats} steps.",
+    )
+    page.table(HEADER)
     torch._inductor.config.max_autotune_gemm = args.autotune
-    for kind in args.kinds:
-        for visibility in args.visibility:
-            for tokens in args.tokens:
-                row = measure(args, Variant(visibility, kind == "compiled", tokens), rate)
-                print(row, flush=True)
-                lines.append(row)
-                args.out.write_text("\n".join(lines) + "\n")
-                torch._dynamo.reset()
-                gc.collect()
-                if device.type == "cuda":
-                    torch.cuda.empty_cache()
+    for kind, visibility, tokens in itertools.product(args.kinds, args.visibility, args.tokens):
+        page.row(*measure(args, Variant(visibility, kind == "compiled", tokens), rate))
+        torch._dynamo.reset()
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

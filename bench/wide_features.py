@@ -8,12 +8,11 @@ from classes that it was never trained on in any features:
 """
 
 import argparse
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from measuring import Page
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
@@ -34,16 +33,16 @@ SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
 
 def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse.Namespace) -> str:
     """Measure on the same 5-way episodes for every learner."""
-    ranges = EpisodeRanges.fixed(episodes=BATCH, ways=5, shots=shots, queries=10)
-    parts = []
-    for number in range(args.episodes // BATCH):
+    batch = min(BATCH, args.episodes)
+    ranges = EpisodeRanges.fixed(episodes=batch, ways=5, shots=shots, queries=10)
+    scores = []
+    for number in range(args.episodes // batch):
         plan = source.plan(ranges, stream(0, "plan", number))
         episode = source.sample(plan, stream(0, shots, number, device=args.device))
         assert episode.query.class_indices is not None
         answers = reseeded(learner, number).infer(episode.support, episode.query.features)
-        parts.append(accuracy(answers, episode.query.class_indices))
-    found = MeanInterval.of(torch.cat(parts).cpu().numpy())
-    return f"{100 * found.mean:.2f} ± {100 * found.half_width:.2f}"
+        scores.append(accuracy(answers, episode.query.class_indices))
+    return f"{MeanInterval.of(100 * torch.cat(scores).cpu().numpy()):.2f}"
 
 
 def with_reduction(model: Tail, reduction: Reduction) -> Tail:
@@ -76,23 +75,16 @@ def main() -> None:
     }
     learners["prototypes"] = ProtoHead()
     learners["prototypes, centred"] = ProtoHead(PrototypeVariant.CENTRED)
-    lines = [
-        "# Features wider than d_data",
-        "",
+    page = Page(
+        args.out,
+        "Features wider than d_data",
         f"5-way accuracy in % on held-out classes of {args.bank}, {args.episodes} episodes, 10"
         f" queries of a class, 95 % intervals. The model has d_data {model.config.projected_dim}"
-        " and was trained on features of that width only. Written by",
-        "",
-        "    python " + shlex.join(sys.argv),
-        "",
-        "| reduction | 1-shot | 5-shot |",
-        "|---|---|---|",
-    ]
+        " and was trained on features of that width only.",
+    )
+    page.table(["reduction", "1-shot", "5-shot"])
     for name, learner in learners.items():
-        cells = [measure(learner, source, shots, args) for shots in SHOTS]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-        print(lines[-1], flush=True)
-        args.out.write_text("\n".join(lines) + "\n")
+        page.row(name, *(measure(learner, source, shots, args) for shots in SHOTS))
 
 
 if __name__ == "__main__":

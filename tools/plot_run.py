@@ -1,25 +1,22 @@
-"""Draw the loss and the validation accuracy of a run from its log.
+"""Plot the loss and the validation accuracy of a run from its log.
 
-pip install 'unitail[report]'
-python bench/plot_run.py results/tiny_imagenet/log.jsonl results/tiny_imagenet/curve.png
+python tools/plot_run.py results/tiny_imagenet/log.jsonl results/tiny_imagenet/curve.png
 """
 
 import argparse
 import json
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 
-def draw(log: Path, picture: Path) -> None:
-    """Draw loss above, accuracy for each number of shots below, prototypes as dashed lines."""
+def plot(log: Path, picture: Path) -> None:
+    """Plot loss above, accuracy for each number of shots below, prototypes as dashed lines."""
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     losses = [entry for entry in entries if "loss" in entry]
     validations = [entry for entry in entries if "validation" in entry]
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 7), sharex=True, layout="constrained")
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
     above.plot(
         [entry["step"] for entry in losses], [entry["share_of_chance"] for entry in losses], lw=1
     )
@@ -52,4 +49,4 @@ if __name__ == "__main__":
     parser.add_argument("log", type=Path)
     parser.add_argument("picture", type=Path)
     arguments = parser.parse_args()
-    draw(arguments.log, arguments.picture)
+    plot(arguments.log, arguments.picture)

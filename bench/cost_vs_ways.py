@@ -40,17 +40,24 @@ MODELS: dict[str, dict[str, Any]] = {
     "caml": {"learner": "caml", "classes": 100},
 }
 """At published size; GPICL at TAIL's, and all with room for 100 classes."""
-SMALL: dict[str, Any] = {"layers": 2, "heads": 2, "mlp_dim": 64}
-"""What shrinks transformers for a try without a GPU."""
+SMALL_WIDTH = 32
+SMALL: dict[str, dict[str, Any]] = {
+    "tail": {"projected_dim": 32, "label_dim": 16, "hidden_dim": 32, "mlp_dim": 32},
+    "snail": {"feature_dim": 32, "key_dims": [8], "value_dims": [8], "filters": 8},
+    "gpicl": {"projected_dim": 32, "hidden_dim": 32, "mlp_dim": 32},
+    "caml": {"feature_dim": 32, "mlp_dim": 32},
+}
+"""What shrinks features and networks for a try without a GPU."""
+FEW_LAYERS = {"layers": 2, "heads": 2}
 NO_RESULT = "out of memory"
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
-def episode_of(ways: int, device: torch.device) -> Episode:
+def episode_of(ways: int, width: int, device: torch.device) -> Episode:
     """Return one random 1-shot episode."""
     generator = stream(0, ways)
     classes = torch.arange(ways)
-    features = torch.randn(ways * (1 + QUERIES), WIDTH, generator=generator)
+    features = torch.randn(ways * (1 + QUERIES), width, generator=generator)
     return Episode.from_arrays(
         features[:ways], classes, features[ways:], classes.repeat_interleave(QUERIES)
     ).to(device)
@@ -78,9 +85,10 @@ def _clean(device: torch.device) -> None:
 
 def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, Any]]:
     """Measure every learner at every number of classes."""
+    width = SMALL_WIDTH if args.small else WIDTH
     for name, learner in explicit_learners().items():
         for ways in args.ways:
-            episode = episode_of(ways, device)
+            episode = episode_of(ways, width, device)
 
             def answer(episode: Episode = episode, learner: Any = learner) -> object:  # noqa: ANN401
                 return learner.infer(episode.support, episode.query.features)
@@ -89,14 +97,19 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
                 answer, device, args.repeats
             )
     for name, table in MODELS.items():
-        shrunk = SMALL if args.small and table["learner"] != "snail" else {}
-        model = build_model(model_config({**table, **shrunk}, name)).to(device)
+        model = build_model(model_config(shrunk(table) if args.small else table, name)).to(device)
         weights = sum(parameter.numel() for parameter in model.parameters())
         for ways in args.ways:
-            for what, work in works(model, episode_of(ways, device)).items():
+            for what, work in works(model, episode_of(ways, width, device)).items():
                 found = measure(work, device, args.repeats)
                 yield {"learner": name, "weights": weights, "ways": ways, "what": what} | found
         del model
+
+
+def shrunk(table: dict[str, Any]) -> dict[str, Any]:
+    """Return a model as small as can be tried anywhere."""
+    kind = table["learner"]
+    return table | SMALL[kind] | (FEW_LAYERS if kind != "snail" else {})
 
 
 def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:

@@ -1,0 +1,238 @@
+"""Every script of bench/ runs at its smallest size, and writes what it measured."""
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from helpers.known_learners import write_blobs
+from helpers.scripts import ROOT, run_script
+from helpers.sounds import write_sounds
+from unitail.learners.checkpoint import save_model
+from unitail.tail.config import preset
+from unitail.tail.model import Tail
+
+NOT_SCRIPTS = {"measuring", "easyfsl_methods"}
+"""What the others import."""
+
+
+def lines(path: Path) -> list[list[str]]:
+    """Read the tables of a page: the cells of each line but rules."""
+    found = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+
+
+def accuracy(cell: str) -> float:
+    """Read the mean of a cell "mean ± half width"."""
+    return float(cell.split(" ± ")[0])
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    return tmp_path / "page.md"
+
+
+def test_every_script_is_tested() -> None:
+    names = {path.stem for path in (ROOT / "bench").glob("*.py")} - NOT_SCRIPTS
+    text = Path(__file__).read_text()
+    assert {name for name in names if f"bench/{name}.py" not in text} == set()
+
+
+def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--shapes", "2x2", "3x2", "--repeats", 1, "--imports", 1, "--out", page]
+    run_script("bench/latency.py", *options, "--threads", 1, monkeypatch=monkeypatch)
+    header, one, other = lines(page)
+    assert header == ["task", "unitail", "LogisticRegression", "NearestCentroid"]
+    assert (one[0], other[0]) == ("2-way 2-shot", "3-way 2-shot")
+    assert "(1.00)" in one[2]
+    assert "Written by\n\n    python bench/latency.py --shapes 2x2 3x2" in page.read_text()
+    assert "Import: torch " in page.read_text()
+
+
+def test_forward_cost(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [
+        "--preset",
+        "tiny",
+        "--support",
+        10,
+        "--query",
+        50,
+        99,
+        "--repeats",
+        1,
+        "--out",
+        page,
+    ]
+    run_script("bench/forward_cost.py", *options, monkeypatch=monkeypatch)
+    _, *rows = lines(page)
+    sizes = [(name, count) for name in ("isolated", "joint") for count in ("50", "99")]
+    assert [(row[0], row[2]) for row in rows] == sizes
+    assert all(float(row[3]) > 0 and float(row[4]) > 0 for row in rows)
+    assert rows[2][6] == "-"
+
+
+def test_cost_vs_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--device", "cpu", "--ways", 2, "--repeats", 1, "--small", "--out", tmp_path]
+    run_script("bench/cost_vs_ways.py", *options, monkeypatch=monkeypatch)
+    names = [row[0] for row in lines(tmp_path / "README.md") if row[0] != "learner"]
+    assert {"tail_isolated", "tail_joint", "snail", "gpicl", "caml", "proto_head"} <= set(names)
+    assert (tmp_path / "cost.png").stat().st_size > 10_000
+    assert len((tmp_path / "rows.json").read_text().splitlines()) > 10
+
+
+def test_coverage(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path, "rsscn7", encoder="efflite0", classes=7, rows=22)
+    options = ["--banks", tmp_path, "--episodes", 2, "--out", page]
+    run_script("bench/coverage.py", *options, monkeypatch=monkeypatch)
+    text = page.read_text()
+    assert "## Sets" in text
+    assert "## Novelty" in text
+    assert [row[0] for row in lines(page)].count("efflite0/rsscn7") == 2
+    with pytest.raises(SystemExit):
+        run_script("bench/coverage.py", *options, "--only", "x/*", monkeypatch=monkeypatch)
+
+
+def test_large_supports(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "efflite0/tiny_imagenet"
+    write_blobs(tmp_path, "tiny_imagenet", encoder="efflite0", classes=50, rows=26, noise=0.3)
+    options = ["--banks", tmp_path, "--sets", name, "--splits", 2, "--out", page]
+    options += ["--sizes", "60x3"]
+    run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
+    rows = {row[0]: row for row in lines(page)}
+    assert rows["accuracy, %"][1] == f"{name}, 10 classes, 160 rows"
+    assert accuracy(rows["unitail, all rows"][1]) > accuracy(rows["random 1/16"][1])
+    assert rows["60"][1] == "3"
+    assert "BANKS --sets" in page.read_text()
+
+
+def test_probe_strength(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path, "tiny_imagenet", encoder="efflite0", classes=8, rows=15)
+    options = ["--banks", tmp_path, "--only", "efflite0/tiny_imagenet", "--episodes", 2]
+    options += ["--timed", "5x2", "--out", page]
+    run_script("bench/probe_strength.py", *options, monkeypatch=monkeypatch)
+    rows = {row[0]: row for row in lines(page)}
+    assert {"0.1", "10", "100000", "prototypes, centred", "efflite0/tiny_imagenet"} <= set(rows)
+    assert rows["2 episodes, 5-way 5-shot"][1].endswith(" s")
+
+
+def test_raw_files(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
+    write_sounds(tmp_path / "sounds", count=3)
+    options = [tmp_path, "--sets", "sounds", "--shots", 1, "--splits", 3, "--out", page]
+    run_script("bench/raw_files.py", *options, monkeypatch=monkeypatch)
+    header, row = lines(page)
+    assert header[3:] == ["unitail", "unitail, joint", "logistic regression", "prototypes"]
+    assert row[0].startswith("sounds (")
+    assert row[1:3] == ["3", "33"]
+    assert all(accuracy(cell) > 50 for cell in row[3:])
+
+
+def test_train_speed(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path, "set", encoder="toy", classes=30, rows=16)
+    options = ["--banks", tmp_path, "--bank", "toy/set", "--preset", "tiny", "--device", "cpu"]
+    options += ["--tokens", 600, "--kinds", "eager", "--warmup", 1, "--repeats", 1, "--out", page]
+    run_script("bench/train_speed.py", *options, monkeypatch=monkeypatch)
+    _, *rows = lines(page)
+    assert [row[:3] for row in rows] == [["isolated", "no", "600"], ["joint", "no", "600"]]
+    assert all(float(row[3]) > 0 for row in rows)
+
+
+def test_wide_features(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path, "set", encoder="toy", classes=30, rows=15, width=70)
+    save_model(Tail(preset("tiny", layers=1)), tmp_path / "run" / "model")
+    options = ["--run", tmp_path / "run", "--banks", tmp_path, "--bank", "toy/set"]
+    options += ["--device", "cpu", "--episodes", 2, "--out", page]
+    run_script("bench/wide_features.py", *options, monkeypatch=monkeypatch)
+    rows = {row[0]: row for row in lines(page)}
+    assert {"orthonormal, 16 draws", "prototypes"} <= set(rows)
+    assert accuracy(rows["prototypes, centred"][2]) > 50
+
+
+EASYFSL = """
+import torch
+
+class Nearest(torch.nn.Module):
+    def __init__(self, use_softmax, **options):
+        super().__init__()
+    def process_support_set(self, features, classes):
+        ways = int(classes.max()) + 1
+        self.means = torch.stack([features[classes == k].mean(0) for k in range(ways)])
+    def forward(self, queries):
+        return torch.softmax(-torch.cdist(queries, self.means), dim=-1)
+
+BDCSPN = LaplacianShot = PTMAP = TIM = TransductiveFinetuning = Nearest
+"""
+TABPFN = """
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_array, check_X_y
+
+class TabPFNClassifier(KNeighborsClassifier):
+    def __init__(self, device):
+        super().__init__(1)
+        self.device = device
+    def fit(self, X, y):
+        check_X_y(X, y, force_all_finite=False)
+        return super().fit(X, y)
+"""
+
+
+def run_with(package: str, code: str, tmp_path: Path, script: str, *options: object) -> None:
+    """Run a script in a process of its own, beside a stand-in for the package that it needs."""
+    target = tmp_path / "site" / (package.replace(".", "/") + ".py")
+    target.parent.mkdir(parents=True)
+    target.write_text(code)
+    name = package.split(".")[0]
+    info = tmp_path / "site" / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    paths = os.pathsep.join([str(tmp_path / "site"), *filter(None, sys.path)])
+    command = [sys.executable, str(ROOT / script), *map(str, options)]
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_peers(tmp_path: Path) -> None:
+    chosen_on = ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
+    for encoder in ("efflite0", "sscd_distilled"):
+        for name in chosen_on:
+            write_blobs(tmp_path / "banks", name, encoder=encoder, classes=7, rows=16)
+    write_blobs(tmp_path / "banks", "rsscn7", encoder="efflite0", classes=7, rows=60)
+    options = [
+        "--banks",
+        tmp_path / "banks",
+        "--only",
+        "efflite0/rsscn7",
+        "--out",
+        tmp_path / "out",
+    ]
+    options += ["--episodes", 2, "--choose-episodes", 2]
+    run_with("easyfsl.methods", EASYFSL, tmp_path, "bench/peers.py", *options)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert "## Settings of the peers" in text
+    assert "easyfsl 1.0" in text
+    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in lines_of(text)}
+
+
+def lines_of(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+
+
+def test_tabpfn_v1(tmp_path: Path, page: Path) -> None:
+    (tmp_path / "model.cpkt").write_bytes(b"weights")
+    with tarfile.open(tmp_path / "weights.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "model.cpkt", "tabpfn-0.1/models_diff/model.cpkt")
+    for name in ("agnews", "banking77"):
+        write_blobs(tmp_path / "banks", name, encoder="glove100", noise=0.1)
+    options = ["--weights", tmp_path / "weights.tar.gz", "--banks", tmp_path / "banks"]
+    options += ["--tables", "iris", "--shots", 1, "--episodes", 2, "--out", page]
+    place = "tabpfn.scripts.transformer_prediction_interface"
+    run_with(place, TABPFN, tmp_path, "bench/tabpfn_v1.py", *options)
+    header, *rows = lines(page)
+    assert header[2:] == ["unitail", "unitail, joint", "TabPFN v1", "LogisticRegression"]
+    tasks = ["iris, 3 classes", "glove100/agnews, 5 classes", "glove100/banking77, 5 classes"]
+    assert [row[0] for row in rows] == tasks
+    assert (tmp_path / "site" / "tabpfn" / "models_diff" / "model.cpkt").read_bytes() == b"weights"

@@ -46,7 +46,7 @@ class Page:
 
     def __init__(self, path: Path, title: str, about: str, **places: Path) -> None:
         """Write the head; the command that it states has `places` by name, BANKS=args.banks."""
-        command = shlex.join(["python", *sys.argv])
+        command = shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
         for name, place in places.items():
             command = command.replace(str(place), name)
         self.path = path

@@ -73,11 +73,11 @@ def training_table(folder: Path) -> FeatureTable:
     return split_classes(bank, HELD_OUT, SPLIT_SEED)[0] if bank.name == "tiny_imagenet" else bank
 
 
-def choose(banks: Path, episodes: int) -> Chosen:
+def choose(banks: Path, names: Sequence[str], episodes: int) -> Chosen:
     """Choose for each protocol the best setting of each peer, by mean accuracy."""
     chosen: Chosen = {}
     for protocol in protocols(episodes):
-        sources = [training_table(banks / name) for name in CHOSEN_ON]
+        sources = [training_table(banks / name) for name in names]
         batches = [
             batch.episode
             for source in sources
@@ -105,12 +105,12 @@ def score(peer: Peer, episode: Episode) -> float:
     return float(accuracy(peer.infer(episode.support, episode.query.features), truth).sum())
 
 
-def settings(banks: Path, out: Path, episodes: int) -> Chosen:
+def settings(args: argparse.Namespace) -> Chosen:
     """Read the settings, or choose and write them."""
-    path = out / "settings.json"
+    path = args.out / "settings.json"
     if not path.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        chosen = choose(banks, episodes)
+        args.out.mkdir(parents=True, exist_ok=True)
+        chosen = choose(args.banks, args.choose_on, args.choose_episodes)
         text = {
             name: {key: asdict(peer) for key, peer in own.items()} for name, own in chosen.items()
         }
@@ -184,10 +184,10 @@ def measure(runs: Sequence[BenchRun]) -> list[Part]:
     return parts
 
 
-def report(out: Path, parts: Sequence[Part], chosen: Chosen) -> str:
+def report(args: argparse.Namespace, parts: Sequence[Part], chosen: Chosen) -> str:
     """Write the means over all data sets, what ours are above the best peer, and the settings."""
     summary = group_frame(summary_frame(parts).assign(group=ALL))
-    rows = read_rows(out)
+    rows = read_rows(args.out)
     lines = []
     for protocol, own in summary.groupby("protocol", sort=False):
         theirs = own[~own["learner"].isin(OURS)]
@@ -206,7 +206,8 @@ def report(out: Path, parts: Sequence[Part], chosen: Chosen) -> str:
         "The best peer is the one with the highest of these means; pairs of episodes, bootstrap:",
         table(header, lines, rule="---"),
         "## Settings of the peers",
-        f"easyfsl {VERSION}. Chosen on classes that recipes train on, of {', '.join(CHOSEN_ON)}.",
+        f"easyfsl {VERSION}. Chosen on classes that recipes train on, of"
+        f" {', '.join(args.choose_on)}.",
         table(["peer", *chosen], kept, rule="---"),
     ])  # fmt: skip
 
@@ -217,12 +218,13 @@ def main() -> None:
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
     parser.add_argument("--episodes", type=int, default=600, help="of each bank and protocol")
+    parser.add_argument("--choose-on", nargs="+", default=CHOSEN_ON, metavar="BANK")
     parser.add_argument("--choose-episodes", type=int, default=20, help="to choose settings from")
     parser.add_argument("--choose", action="store_true", help="choose the settings only")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
-    chosen = settings(args.banks, args.out, args.choose_episodes)
+    chosen = settings(args)
     if args.choose:
         return
     tables = [
@@ -240,7 +242,7 @@ def main() -> None:
     write_report(args.out, parts, title="Transductive peers", command=command, notes=notes)
     path = args.out / README_FILE
     first, mark, rest = path.read_text().partition("## Groups")
-    path.write_text(first + report(args.out, parts, chosen) + "\n\n" + mark + rest)
+    path.write_text(first + report(args, parts, chosen) + "\n\n" + mark + rest)
 
 
 if __name__ == "__main__":

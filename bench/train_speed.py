@@ -11,16 +11,16 @@ attention's included, and twice as many for the backward pass.
 
 import argparse
 import gc
+import importlib
 import itertools
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-import torch._dynamo
-import torch._inductor.config
 from measuring import Page, device_name, wait
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
@@ -173,10 +173,12 @@ def main() -> None:
         f" {rate / 1e12:.0f} TFLOP/s. Mean of {args.repeats} steps.",
     )
     page.table(HEADER)
-    torch._inductor.config.max_autotune_gemm = args.autotune
+    if args.autotune:
+        inductor: Any = importlib.import_module("torch._inductor.config")
+        inductor.max_autotune_gemm = True
     for kind, visibility, tokens in itertools.product(args.kinds, args.visibility, args.tokens):
         page.row(*measure(args, Variant(visibility, kind == "compiled", tokens), rate))
-        torch._dynamo.reset()
+        torch.compiler.reset()
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()

@@ -21,8 +21,8 @@ NOT_SCRIPTS = {"measuring", "easyfsl_methods"}
 
 def lines(path: Path) -> list[list[str]]:
     """Read the tables of a page: the cells of each line but rules."""
-    found = [line for line in path.read_text().splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
+    rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
 
 
 def accuracy(cell: str) -> float:
@@ -41,6 +41,7 @@ def test_every_script_is_tested() -> None:
     assert {name for name in names if f"bench/{name}.py" not in text} == set()
 
 
+@pytest.mark.slow
 def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--shapes", "2x2", "3x2", "--repeats", 1, "--imports", 1, "--out", page]
     run_script("bench/latency.py", *options, "--threads", 1, monkeypatch=monkeypatch)
@@ -74,11 +75,14 @@ def test_forward_cost(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[2][6] == "-"
 
 
+@pytest.mark.slow
 def test_cost_vs_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--device", "cpu", "--ways", 2, "--repeats", 1, "--small", "--out", tmp_path]
     run_script("bench/cost_vs_ways.py", *options, monkeypatch=monkeypatch)
     names = [row[0] for row in lines(tmp_path / "README.md") if row[0] != "learner"]
-    assert {"tail_isolated", "tail_joint", "snail", "gpicl", "caml", "proto_head"} <= set(names)
+    assert {"tail_isolated", "tail_joint", "snail", "gpicl", "caml", "linear_probe_tuned"} <= set(
+        names
+    )
     assert (tmp_path / "cost.png").stat().st_size > 10_000
     assert len((tmp_path / "rows.json").read_text().splitlines()) > 10
 
@@ -95,6 +99,7 @@ def test_coverage(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -
         run_script("bench/coverage.py", *options, "--only", "x/*", monkeypatch=monkeypatch)
 
 
+@pytest.mark.slow
 def test_large_supports(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "efflite0/tiny_imagenet"
     write_blobs(tmp_path, "tiny_imagenet", encoder="efflite0", classes=50, rows=26, noise=0.3)
@@ -130,6 +135,7 @@ def test_raw_files(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) 
     assert all(accuracy(cell) > 50 for cell in row[3:])
 
 
+@pytest.mark.slow
 def test_train_speed(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path, "set", encoder="toy", classes=30, rows=16)
     options = ["--banks", tmp_path, "--bank", "toy/set", "--preset", "tiny", "--device", "cpu"]
@@ -195,32 +201,21 @@ def run_with(package: str, code: str, tmp_path: Path, script: str, *options: obj
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_peers(tmp_path: Path) -> None:
-    chosen_on = ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
-    for encoder in ("efflite0", "sscd_distilled"):
-        for name in chosen_on:
-            write_blobs(tmp_path / "banks", name, encoder=encoder, classes=7, rows=16)
-    write_blobs(tmp_path / "banks", "rsscn7", encoder="efflite0", classes=7, rows=60)
-    options = [
-        "--banks",
-        tmp_path / "banks",
-        "--only",
-        "efflite0/rsscn7",
-        "--out",
-        tmp_path / "out",
-    ]
-    options += ["--episodes", 2, "--choose-episodes", 2]
+    banks, out = tmp_path / "banks", tmp_path / "out"
+    write_blobs(banks, "tiny_imagenet", encoder="efflite0", classes=10, rows=16)
+    write_blobs(banks, "rsscn7", encoder="efflite0", classes=7, rows=60)
+    options = ["--banks", banks, "--only", "efflite0/rsscn7", "--episodes", 2, "--out", out]
+    options += ["--choose-on", "efflite0/tiny_imagenet", "--choose-episodes", 2]
     run_with("easyfsl.methods", EASYFSL, tmp_path, "bench/peers.py", *options)
-    text = (tmp_path / "out" / "README.md").read_text()
+    text = (out / "README.md").read_text()
     assert "## Settings of the peers" in text
     assert "easyfsl 1.0" in text
-    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in lines_of(text)}
+    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in lines(out / "README.md")}
 
 
-def lines_of(text: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-
-
+@pytest.mark.slow
 def test_tabpfn_v1(tmp_path: Path, page: Path) -> None:
     (tmp_path / "model.cpkt").write_bytes(b"weights")
     with tarfile.open(tmp_path / "weights.tar.gz", "w:gz") as archive:

@@ -1,18 +1,43 @@
-"""Universal few-shot learning in one forward pass.
+"""Few-shot classification in one forward pass: the public names.
 
-The public names, loaded when first used so that importing the package costs nothing.
+They are loaded when first used, so that importing the package costs nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:  # for type checkers and editors; a test holds it to the table below
     from unitail.banks.bank import FeatureBank as FeatureBank
     from unitail.banks.importer import import_bank as import_bank
+    from unitail.banks.manifest import BankManifest as BankManifest
+    from unitail.banks.manifest import FeatureType as FeatureType
     from unitail.banks.writer import BankWriter as BankWriter
     from unitail.baselines.linear_probe import LinearProbe as LinearProbe
     from unitail.baselines.proto_head import ProtoHead as ProtoHead
     from unitail.baselines.proto_head import PrototypeVariant as PrototypeVariant
+    from unitail.encoders.encoder import Encoder as Encoder
+    from unitail.encoders.encoder import Modality as Modality
+    from unitail.encoders.registry import make_encoder as make_encoder
+    from unitail.errors import CannotSolve as CannotSolve
+    from unitail.errors import CannotWrite as CannotWrite
+    from unitail.errors import DrawMismatch as DrawMismatch
+    from unitail.errors import InvalidBank as InvalidBank
+    from unitail.errors import InvalidCheckpoint as InvalidCheckpoint
+    from unitail.errors import InvalidConfig as InvalidConfig
+    from unitail.errors import InvalidEpisode as InvalidEpisode
+    from unitail.errors import InvalidInput as InvalidInput
+    from unitail.errors import Leakage as Leakage
+    from unitail.errors import MissingExtra as MissingExtra
+    from unitail.errors import NonFiniteLoss as NonFiniteLoss
+    from unitail.errors import TooManyClasses as TooManyClasses
+    from unitail.errors import TooManyExamples as TooManyExamples
+    from unitail.errors import UnitailError as UnitailError
+    from unitail.errors import UnknownEncoder as UnknownEncoder
+    from unitail.errors import Unreadable as Unreadable
+    from unitail.errors import UserError as UserError
+    from unitail.errors import WrongWidth as WrongWidth
     from unitail.estimator.classifier import TailClassifier as TailClassifier
     from unitail.evaluation.protocol import EvaluationProtocol as EvaluationProtocol
     from unitail.evaluation.score import score_learner as score_learner
@@ -26,8 +51,11 @@ if TYPE_CHECKING:
     from unitail.learners.checkpoint import load_model as load_model
     from unitail.learners.checkpoint import save_model as save_model
     from unitail.learners.in_context import InContextLearner as InContextLearner
+    from unitail.learners.pretrained import load_default as load_default
     from unitail.nn.visibility import Visibility as Visibility
     from unitail.randomness import stream as stream
+    from unitail.relational.config import RelationalConfig as RelationalConfig
+    from unitail.relational.model import Relational as Relational
     from unitail.tail.config import TailConfig as TailConfig
     from unitail.tail.config import preset as preset
     from unitail.tail.model import Tail as Tail
@@ -37,50 +65,53 @@ if TYPE_CHECKING:
     from unitail.training.recipe import read_recipe as read_recipe
     from unitail.training.trainer import Trainer as Trainer
 
-__version__ = "0.1.0"
-
 _HOMES = {
-    "ArrayTask": "tasks.arrays",
-    "BankWriter": "banks.writer",
-    "Episode": "framework.episode",
-    "EvaluationProtocol": "evaluation.protocol",
-    "FeatureBank": "banks.bank",
-    "GaussianTask": "tasks.synthetic.gaussian",
-    "GaussianTasks": "tasks.synthetic.gaussian",
-    "LinearProbe": "baselines.linear_probe",
-    "ProtoHead": "baselines.proto_head",
-    "PrototypeVariant": "baselines.proto_head",
-    "Query": "framework.episode",
-    "Support": "framework.episode",
-    "Tail": "tail.model",
-    "TailClassifier": "estimator.classifier",
-    "TailConfig": "tail.config",
-    "InContextLearner": "learners.in_context",
-    "Trainer": "training.trainer",
-    "Visibility": "nn.visibility",
-    "score_learner": "evaluation.score",
-    "score_learners": "evaluation.score",
-    "import_bank": "banks.importer",
-    "learning_curve": "framework.curves",
-    "load_model": "learners.checkpoint",
-    "preset": "tail.config",
-    "read_recipe": "training.recipe",
-    "save_model": "learners.checkpoint",
-    "stream": "randomness",
-    "universal_validity": "framework.validity",
-    "validity": "framework.validity",
+    "banks.bank": "FeatureBank",
+    "banks.importer": "import_bank",
+    "banks.manifest": "BankManifest FeatureType",
+    "banks.writer": "BankWriter",
+    "baselines.linear_probe": "LinearProbe",
+    "baselines.proto_head": "ProtoHead PrototypeVariant",
+    "encoders.encoder": "Encoder Modality",
+    "encoders.registry": "make_encoder",
+    "errors": (
+        "CannotSolve CannotWrite DrawMismatch InvalidBank InvalidCheckpoint InvalidConfig"
+        " InvalidEpisode InvalidInput Leakage MissingExtra NonFiniteLoss TooManyClasses"
+        " TooManyExamples UnitailError UnknownEncoder Unreadable UserError WrongWidth"
+    ),
+    "estimator.classifier": "TailClassifier",
+    "evaluation.protocol": "EvaluationProtocol",
+    "evaluation.score": "score_learner score_learners",
+    "framework.curves": "learning_curve",
+    "framework.episode": "Episode Query Support",
+    "framework.validity": "universal_validity validity",
+    "learners.checkpoint": "load_model save_model",
+    "learners.in_context": "InContextLearner",
+    "learners.pretrained": "load_default",
+    "nn.visibility": "Visibility",
+    "randomness": "stream",
+    "relational.config": "RelationalConfig",
+    "relational.model": "Relational",
+    "tail.config": "TailConfig preset",
+    "tail.model": "Tail",
+    "tasks.arrays": "ArrayTask",
+    "tasks.synthetic.gaussian": "GaussianTask GaussianTasks",
+    "training.recipe": "read_recipe",
+    "training.trainer": "Trainer",
 }
+"""The modules under `unitail` that public names come from."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = list(_HOMES)
+__all__ = list(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
     """Load a public name from its home."""
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'unitail' has no attribute '{name}'")
-    return getattr(import_module(f"unitail.{_HOMES[name]}"), name)
+    return getattr(import_module(f"unitail.{_HOME_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return sorted([*_HOMES, "__version__"])
+    return sorted([*_HOME_OF, "__version__"])

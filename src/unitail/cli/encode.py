@@ -10,8 +10,8 @@ from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.inputs.read import LabelledItems, read_labelled
+from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import MadeBank, check_items, encode_bank
-from unitail.workflows.team import find_team
 
 
 def run(
@@ -32,27 +32,28 @@ def run(
     examples = read_labelled(
         source, label_column=label_column, content_column=content_column, modality=modality
     )
-    team = find_team(cpu=device == "cpu")
+    processes = ProcessGroup.join(cpu=device == "cpu")
     cache = default_cache()
-    first = team.index == 0
-    if first:
+    if processes.is_main:
         _tell_examples(examples)
     check_items(examples)
     kind = examples.modality
     maker = make_encoder(encoder or default_encoder(kind), kind, device=device)
-    with bar(f"encoding with {maker.name}", len(examples), quiet=not first) as on_progress:
+    with bar(
+        f"encoding with {maker.name}", len(examples), quiet=not processes.is_main
+    ) as on_progress:
         made = encode_bank(
             examples,
             maker,
             folder,
             name=name or folder.absolute().name,
             cache=cache,
-            team=team,
+            processes=processes,
             licence=licence,
             dtype=stored,
             on_progress=on_progress,
         )
-    if first:
+    if processes.is_main:
         say_trouble(cache)
     if made is not None:
         _tell_bank(made, examples)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unitail.errors import UserError
+from unitail.extras import optional
 from unitail.files import disk_errors, write_text
 
 Entry = dict[str, Any]
@@ -46,13 +46,6 @@ class RunLog:
 
 
 def _tensorboard(folder: Path) -> Any:  # noqa: ANN401 - an optional package has no types here
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UserError(
-            "TensorBoard is not installed",
-            got=str(error),
-            allowed="the package tensorboard",
-            remedy="Run `pip install 'unitail[tensorboard]'`, or leave --tensorboard out.",
-        ) from error
-    return SummaryWriter(str(folder / "tensorboard"))
+    optional("tensorboard", extra="tensorboard")  # which torch imports without a word of it
+    board = optional("torch.utils.tensorboard", extra="tensorboard")
+    return board.SummaryWriter(str(folder / "tensorboard"))

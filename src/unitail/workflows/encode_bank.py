@@ -23,8 +23,8 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.errors import InvalidInput
 from unitail.inputs.read import LabelledItems
+from unitail.processes import ProcessGroup
 from unitail.progress import OnProgress
-from unitail.workflows.team import Team
 
 CHUNK = 1024
 """Items that are encoded, and then written, at a time."""
@@ -46,7 +46,7 @@ def encode_bank(
     *,
     name: str,
     cache: FeatureCache,
-    team: Team,
+    processes: ProcessGroup,
     licence: str = "",
     dtype: FeatureType = FeatureType.FLOAT16,
     on_progress: OnProgress | None = None,
@@ -57,12 +57,12 @@ def encode_bank(
     was made from the same items by the same encoder. Items that cannot be read are left out.
     """
     check_items(examples)
-    mine = _encoded(encoder, examples.items[team.index :: team.count], cache, on_progress)
+    mine = _encoded(encoder, examples.items[processes.index :: processes.count], cache, on_progress)
     kept, unreadable = _readable(mine)
-    team.wait()
-    if team.index:
+    processes.wait()
+    if not processes.is_main:
         return None
-    if team.count > 1:  # all is in the cache by now, but for what cannot be read
+    if processes.count > 1:  # all is in the cache by now, but for what cannot be read
         kept, unreadable = _readable(_encoded(encoder, examples.items, cache))
     _check_some(kept, unreadable)
     plan = _Plan.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)

@@ -1,10 +1,9 @@
-import builtins
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from unitail.errors import UserError
+from unitail.errors import MissingExtra
 from unitail.training.runlog import RunLog
 
 
@@ -35,13 +34,6 @@ def test_rewinding_forgets_what_came_later(tmp_path: Path) -> None:
 def test_a_missing_tensorboard_is_named_with_its_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = builtins.__import__
-
-    def absent(name: str, *args: Any) -> Any:  # noqa: ANN401
-        if name.startswith("torch.utils.tensorboard"):
-            raise ImportError("No module named 'tensorboard'")
-        return real(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(UserError, match=r"pip install 'unitail\[tensorboard\]'"):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'unitail\[tensorboard\]'"):
         RunLog(tmp_path, tensorboard=True)

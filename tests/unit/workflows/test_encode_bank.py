@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from unitail.encoders.log_mel import LogMelEncoder
 from unitail.encoders.registry import make_encoder
 from unitail.errors import InvalidBank, InvalidInput
 from unitail.inputs.read import read_labelled
+from unitail.processes import ProcessGroup
 from unitail.workflows import encode_bank as module
 from unitail.workflows.encode_bank import MadeBank, encode_bank
-from unitail.workflows.team import Team, find_team
 
 
 @pytest.fixture
@@ -29,13 +30,26 @@ def cache(tmp_path: Path) -> FeatureCache:
     return FeatureCache(tmp_path / "cache")
 
 
-def make(folder: Path, out: Path, cache: FeatureCache, team: Team | None = None) -> MadeBank:
+def make(
+    folder: Path, out: Path, cache: FeatureCache, group: ProcessGroup | None = None
+) -> MadeBank:
     encoder = make_encoder("log-mel", device="cpu")
     made = encode_bank(
-        read_labelled(folder), encoder, out, name="toy", cache=cache, team=team or Team()
+        read_labelled(folder),
+        encoder,
+        out,
+        name="toy",
+        cache=cache,
+        processes=group or ProcessGroup(),
     )
     assert made is not None
     return made
+
+
+def _one_of_two(index: int) -> ProcessGroup:
+    return ProcessGroup(
+        SimpleNamespace(process_index=index, num_processes=2, wait_for_everyone=lambda: None)
+    )
 
 
 def count_embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -133,23 +147,16 @@ def test_others_encode_their_part_and_leave_the_bank_to_the_first(
     counts = count_embedded(monkeypatch)
     out, examples = tmp_path / "bank", read_labelled(folder)
 
-    def work(index: int, team: Team) -> MadeBank | None:
+    def work(group: ProcessGroup) -> MadeBank | None:
         encoder = make_encoder("log-mel", device="cpu")
-        return encode_bank(examples, encoder, out, name="toy", cache=cache, team=team)
+        return encode_bank(examples, encoder, out, name="toy", cache=cache, processes=group)
 
-    assert work(1, Team(1, 2)) is None
+    assert work(_one_of_two(1)) is None
     assert not out.exists()
     assert sum(counts) == 6
-    made = work(0, Team(0, 2))
+    made = work(_one_of_two(0))
     assert made is not None
     assert (sum(counts), made.bank.num_rows, len(made.unreadable)) == (12, 12, 1)
-
-
-def test_a_process_by_itself_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    team = find_team(cpu=True)
-    assert (team.index, team.count) == (0, 1)
-    team.wait()
 
 
 def test_tables_are_refused(tmp_path: Path, cache: FeatureCache) -> None:

@@ -1,28 +1,41 @@
-# Two commands do everything: `make demo` and `make test`. Both set up `.venv` first.
+# `make demo` and `make test` are all that a newcomer needs. Every target sets up `.venv` first.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format clean
+.PHONY: demo test quick check lint types layers docs format clean
 
-demo: .venv/ok
+demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 	$(BIN)/unitail demo
 
-test: .venv/ok
+test: .venv/ok  ## all tests
 	$(BIN)/pytest
 
-check: .venv/ok
+quick: .venv/ok  ## a minute's tests, for work in progress
+	$(BIN)/pytest -m "not slow" -x tests/golden tests/theorems tests/unit/relational tests/unit/tail \
+		tests/unit/nn tests/unit/learners tests/unit/estimator tests/unit/inputs tests/unit/tasks
+
+check: lint types layers docs  ## what continuous integration runs; the tests come last
+	$(MAKE) test
+
+lint: .venv/ok
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/ok
 	$(BIN)/mypy
+
+layers: .venv/ok
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+
+docs: .venv/ok  ## the documentation, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: .venv/ok
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site runs .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/ok: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

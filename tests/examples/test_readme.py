@@ -1,48 +1,60 @@
-"""The README's examples run as they stand."""
+"""The first page tells the truth: its example runs, and prints what it says."""
 
 import re
 from pathlib import Path
 
-import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 
-from helpers.known_learners import write_blobs
+from helpers.markdown import examples, printed
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-TEXTS, FIVE_LINES, VALIDITY, EVALUATION = re.findall(
-    r"```python\n(.*?)```", README, flags=re.DOTALL
-)
-
-
-def test_texts_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path))
-    exec(TEXTS, {})
-    assert capsys.readouterr().out == "['card' 'weather']\n"
-
-
-def test_the_five_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(FIVE_LINES, {})
-    found = re.match(r"accuracy: (0\.\d+)", capsys.readouterr().out)
-    assert found is not None
-    assert float(found[1]) > 0.8
-    assert len([line for line in FIVE_LINES.splitlines() if line]) == 5
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+LINK = re.compile(r"\]\(([^)#\s]+)")
+NAMES = {
+    "logistic regression, shrunk mean": "logistic regression, shrunk mean",
+    "unitail, each row by itself": "unitail, each row by itself",
+    "unitail, joint": "unitail, joint",
+    "joint, equal shares known": "unitail, joint, equal shares known",
+}
+"""The rows of the table, and what results call them."""
 
 
-def test_the_validity_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(VALIDITY, {})
-    assert "gaussian: " in capsys.readouterr().out
+def test_the_five_lines_print_what_stands_below_them() -> None:
+    [(code, text)] = examples(ROOT / "README.md")
+    assert len([line for line in code.splitlines() if line]) == 5
+    assert printed(code) == text
 
 
-def test_the_evaluation_example_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_blobs(tmp_path / "banks", "cub200", encoder="efflite0")
-    monkeypatch.chdir(tmp_path)
-    exec(EVALUATION, {})
-    lines = capsys.readouterr().out.splitlines()
-    start = r"efflite0/cub200, 5-way 1-shot: accuracy 0\.\d+ ± 0\.\d+ \(n=600\), nll"
-    assert [
-        bool(re.match(rf"{name} {start}", line))
-        for name, line in zip(("prototypes", "probe"), lines, strict=True)
-    ] == [True, True]
+def test_logistic_regression_has_what_is_said_of_it() -> None:
+    X, y = load_digits(return_X_y=True)  # noqa: N806 - as in the example
+    peer = LogisticRegression(max_iter=1000).fit(X[:20] / 16, y[:20])
+    assert f"Logistic regression has {100 * peer.score(X[20:] / 16, y[20:]):.0f} % there" in README
+
+
+def test_the_table_is_that_of_the_results() -> None:
+    measured = (ROOT / "results" / "what_to_expect.md").read_text()
+    one, five = (re.findall(r"^\| (.+?) \|$", part, re.M) for part in measured.split("\n## ")[1:])
+    cells = {
+        label: [f"{a} / {b}" for a, b in zip(first[:4], second[:4], strict=True)]
+        for (label, *first), (_, *second) in zip(map(_cells, one), map(_cells, five), strict=True)
+    }
+    shown = [_cells(row) for row in re.findall(r"^\| (.+?) \|$", README, re.M)]
+    rows = {label: row for label, *row in shown if label in NAMES}
+    assert set(rows) == set(NAMES)
+    assert rows == {name: cells[stored] for name, stored in NAMES.items()}
+
+
+def test_every_link_leads_to_a_file() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    links = {
+        (page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)", page.read_text())
+    }
+    files = {(page, link) for page, link in links if not link.startswith("http")}
+    assert len(files) > 50
+    assert [link for page, link in files if not (page.parent / link).exists()] == []
+
+
+def _cells(row: str) -> list[str]:
+    """Return the cells of a row, without emphasis."""
+    return [cell.replace("*", "").replace(" %", "").strip() for cell in row.split(" | ")]

@@ -1,0 +1,50 @@
+"""What the documentation's pages need beside Markdown: links out of docs/, and the commands' help.
+
+mkdocs calls `on_page_markdown` for each page (`hooks` in mkdocs.yml). A link to a file of the
+repository outside docs/ works on GitHub as it stands; on the site it becomes a link to GitHub. If
+there is no such file, that is a warning, and under --strict an error. `<!-- help: predict -->`
+becomes what `unitail predict --help` prints.
+"""
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]*)")
+HELP = re.compile(r"<!-- help: ?([a-z ]*)-->")
+COLUMNS = "86"
+"""The width of help: what a code block of the theme shows without scrolling."""
+
+log = logging.getLogger("mkdocs.hooks.docs_site")
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:  # noqa: ANN401
+    """Complete a page before it is rendered."""
+    docs = Path(config["docs_dir"]).resolve()
+    where = docs / page.file.src_uri
+
+    def to_repository(match: re.Match[str]) -> str:
+        target = (where.parent / match[1]).resolve()
+        if target.is_relative_to(docs):
+            return match[1]
+        if not target.exists():
+            log.warning("%s links to %s, which does not exist", page.file.src_uri, match[1])
+        kind = "tree" if target.is_dir() else "blob"
+        return f"{config['repo_url']}/{kind}/main/{target.relative_to(docs.parent).as_posix()}"
+
+    return HELP.sub(lambda match: _help(match[1].split()), LINK.sub(to_repository, markdown))
+
+
+def _help(command: list[str]) -> str:
+    """Return the help of a command as a block of text."""
+    environment = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb"}
+    call = [sys.executable, "-m", "unitail", *command, "--help"]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
+    lines = [
+        line.rstrip() for line in done.stdout.replace("python -m unitail", "unitail").splitlines()
+    ]
+    return "\n".join(["```text", *lines, "```"])

@@ -27,9 +27,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import FeatureTable, split_classes
-from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
+from unitail.training.config import DEFAULT_SEED
+from unitail.training.recipe import HELD_OUT
 
 SETS = {
     "efflite0/tiny_imagenet": 10,
@@ -60,7 +61,7 @@ class Split:
         """Draw classes, and of each some queries; all other rows are to learn from."""
         table: FeatureTable = bank
         if bank.name == "tiny_imagenet":
-            table = split_classes(bank, HELD_OUT, SPLIT_SEED)[1]
+            table = split_classes(bank, HELD_OUT, DEFAULT_SEED)[1]
         indices = np.asarray(table.class_indices)
         present = np.unique(indices[indices >= 0])
         asked, known = [], []

@@ -20,7 +20,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -30,17 +30,25 @@ from easyfsl_methods import GRID, VERSION, Peer
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import FeatureTable, split_classes
 from unitail.benchmark.compare import compare_groups, read_rows
-from unitail.benchmark.learners import Candidate, find_candidates
-from unitail.benchmark.markdown import accuracy_cell, learner_table, table
-from unitail.benchmark.report import README_FILE, write_report
-from unitail.benchmark.run import BenchRun, Part
-from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED, BenchTable, open_suite
-from unitail.benchmark.tables import group_frame, summary_frame
+from unitail.benchmark.learners import BenchLearner, load_learners
+from unitail.benchmark.report import (
+    README_FILE,
+    accuracy_cell,
+    learner_table,
+    table,
+    write_benchmark_report,
+)
+from unitail.benchmark.run import BenchRun
+from unitail.benchmark.store import TableResult
+from unitail.benchmark.suites import BenchTable, open_suite
+from unitail.benchmark.tables import data_set_means, group_means, grouped
 from unitail.evaluation.episodes import FixedEpisodes, class_sizes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.framework.task import accuracy
 from unitail.tasks.shapes import QueryShares
+from unitail.training.config import DEFAULT_SEED
+from unitail.training.recipe import HELD_OUT
 
 JOINT = ("unitail_joint", "unitail_joint_balanced")
 """Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""
@@ -70,7 +78,7 @@ def protocols(episodes: int) -> list[EvaluationProtocol]:
 def training_table(folder: Path) -> FeatureTable:
     """Open a bank, of tiny_imagenet the classes that recipes train on."""
     bank = FeatureBank.open(folder)
-    return split_classes(bank, HELD_OUT, SPLIT_SEED)[0] if bank.name == "tiny_imagenet" else bank
+    return split_classes(bank, HELD_OUT, DEFAULT_SEED)[0] if bank.name == "tiny_imagenet" else bank
 
 
 def choose(banks: Path, names: Sequence[str], episodes: int) -> Chosen:
@@ -89,13 +97,13 @@ def choose(banks: Path, names: Sequence[str], episodes: int) -> Chosen:
     return chosen
 
 
-def best(peers: Sequence[Peer], batches: Sequence[Episode]) -> Peer:
+def best(settings: Sequence[Peer], batches: Sequence[Episode]) -> Peer:
     """Return the peer of the highest accuracy."""
 
     def total(peer: Peer) -> float:
         return sum(score(peer, episode) for episode in batches)
 
-    return max(peers, key=total)
+    return max(settings, key=total)
 
 
 def score(peer: Peer, episode: Episode) -> float:
@@ -129,10 +137,10 @@ def all_runs(
     tables: Sequence[BenchTable], chosen: Chosen, args: argparse.Namespace
 ) -> list[BenchRun]:
     """Prepare a run for each data set and protocol; the folders differ, so they may run at once."""
-    ours = find_candidates(args.out / "no runs", OURS)
+    ours = load_learners(args.out / "no runs", OURS)
     return [
         BenchRun(
-            candidates=[*ours, *candidates(chosen[protocol.name])],
+            learners=[*ours, *peers(chosen[protocol.name])],
             tables=[each],
             protocols=[protocol],
             folder=args.out / "work" / each.table.encoder / each.table.name,
@@ -144,16 +152,18 @@ def all_runs(
     ]
 
 
-def candidates(peers: Mapping[str, Peer]) -> list[Candidate]:
+def peers(chosen: Mapping[str, Peer]) -> list[BenchLearner]:
     """Let peers take part; results are void if easyfsl or their settings change."""
-    return [Candidate(name, peer, f"easyfsl {VERSION} {peer!r}") for name, peer in peers.items()]
+    return [
+        BenchLearner(name, peer, f"easyfsl {VERSION} {peer!r}") for name, peer in chosen.items()
+    ]
 
 
 def announce(runs: Sequence[BenchRun]) -> None:
     """Say how long it will take, from a few episodes of some data sets."""
     some = runs[:: max(1, len(runs) // TIMED)]
     spent = sum(map(seconds, some)) / len(some)
-    missing = sum(run.pending() / len(run.candidates) for run in runs)
+    missing = sum(run.pending() / len(run.learners) for run in runs)
     print(f"{1000 * spent:.0f} ms for an episode, {missing:,.0f} episodes:", end=" ")
     print(f"at most {spent * missing / 60:.0f} minutes of one core", flush=True)
 
@@ -163,46 +173,46 @@ def seconds(run: BenchRun, count: int = 2) -> float:
     episodes = FixedEpisodes.of(run.tables[0].table, run.protocols[0])
     episode = episodes.batch(episodes.protocol.episodes - count).episode
     start = time.process_time()
-    for candidate in run.candidates:
-        candidate.learner.infer(episode.support, episode.query.features)
+    for each in run.learners:
+        each.learner.infer(episode.support, episode.query.features)
     return (time.process_time() - start) / count
 
 
-def measure(runs: Sequence[BenchRun]) -> list[Part]:
+def measure(runs: Sequence[BenchRun]) -> list[TableResult]:
     """Run all, and tell of each."""
-    parts = []
+    results = []
     for place, run in enumerate(runs):
         start = time.process_time()
-        [part] = run.run()
+        [result] = run.run()
         means = [
-            f"{name} {100 * each.accuracy.mean:.1f}" for name, each in part.evaluations.items()
+            f"{name} {100 * each.accuracy.mean:.1f}" for name, each in result.evaluations.items()
         ]
         spent = f"{time.process_time() - start:.0f} s"
-        what = f"{place + 1}/{len(runs)} {part.table.name}, {part.protocol.name}"
+        what = f"{place + 1}/{len(runs)} {result.table.name}, {result.protocol.name}"
         print(f"{what} ({spent}): {', '.join(means)}", flush=True)
-        parts.append(part)
-    return parts
+        results.append(result)
+    return results
 
 
-def report(args: argparse.Namespace, parts: Sequence[Part], chosen: Chosen) -> str:
+def report(args: argparse.Namespace, results: Sequence[TableResult], chosen: Chosen) -> str:
     """Write the means over all data sets, what ours are above the best peer, and the settings."""
-    summary = group_frame(summary_frame(parts).assign(group=ALL))
+    summary = group_means(replace(row, group=ALL) for row in data_set_means(results))
     rows = read_rows(args.out)
     lines = []
-    for protocol, own in summary.groupby("protocol", sort=False):
-        theirs = own[~own["learner"].isin(OURS)]
-        peer = theirs.loc[theirs["accuracy"].idxmax(), "learner"]
-        asked = rows[rows["protocol"] == protocol]
+    for protocol, own in grouped(summary, lambda row: row.protocol).items():
+        theirs = [row for row in own if row.learner not in OURS]
+        peer = max(theirs, key=lambda row: row.accuracy).learner
+        asked = rows.take(rows.protocol == protocol)
         for ours in JOINT:
             for what, found in compare_groups(asked, ours, peer).items():
                 numbers = [100 * value for value in (found.difference, found.low, found.high)]
                 cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
-                lines.append([what, ours, str(peer), *cells, str(len(found.data_sets))])
+                lines.append([what, ours, peer, *cells, str(len(found.data_sets))])
     header = ["", "ours", "best peer", "ours minus it, 95 % interval", "pairs", "data sets"]
     kept = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
     return "\n\n".join([
         "## All data sets",
-        learner_table(summary, "protocol", accuracy_cell, bold=True),
+        learner_table(summary, lambda row: row.protocol, accuracy_cell, bold=True),
         "The best peer is the one with the highest of these means; pairs of episodes, bootstrap:",
         table(header, lines, rule="---"),
         "## Settings of the peers",
@@ -236,13 +246,14 @@ def main() -> None:
         parser.error(f"no bank of the suite matches {' '.join(args.only)}")
     runs = all_runs(tables, chosen, args)
     announce(runs)
-    parts = measure(runs)
+    results = measure(runs)
     command = "python " + shlex.join(sys.argv)
     notes = ["All but unitail and linear_probe_tuned are transductive: queries see each other."]
-    write_report(args.out, parts, title="Transductive peers", command=command, notes=notes)
+    title = "Transductive peers"
+    write_benchmark_report(args.out, results, title=title, command=command, notes=notes)
     path = args.out / README_FILE
     first, mark, rest = path.read_text().partition("## Groups")
-    path.write_text(first + report(args, parts, chosen) + "\n\n" + mark + rest)
+    path.write_text(first + report(args, results, chosen) + "\n\n" + mark + rest)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.benchmark.suites import HELD_OUT, SPLIT_SEED
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
@@ -31,6 +30,8 @@ from unitail.framework.task import accuracy
 from unitail.randomness import stream
 from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.shapes import EpisodeRanges
+from unitail.training.config import DEFAULT_SEED
+from unitail.training.recipe import HELD_OUT
 
 ENCODERS = ("efflite0", "sscd_distilled")
 SPLIT = "tiny_imagenet"
@@ -56,7 +57,7 @@ def open_source(banks: Path, name: str) -> BankEpisodes:
     bank = FeatureBank.open(banks / name)
     if bank.name != SPLIT:
         return BankEpisodes([bank])
-    trained, _ = split_classes(bank, HELD_OUT, SPLIT_SEED)
+    trained, _ = split_classes(bank, HELD_OUT, DEFAULT_SEED)
     return BankEpisodes([trained])
 
 

@@ -17,11 +17,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import pandas
 from sklearn.datasets import load_iris
 
 from unitail.banks.bank import FeatureBank, named_banks
-from unitail.benchmark.tables import group_frame
+from unitail.benchmark.report import accuracy_cell
+from unitail.benchmark.tables import group_means, grouped, read_summary
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.estimator.classifier import TailClassifier
@@ -204,17 +204,16 @@ def benchmark_section(summary: Path) -> str:
     """Tabulate what the benchmark measured, if it was run; run this script again after it."""
     if not summary.exists():
         return ""
-    groups = group_frame(pandas.read_csv(summary))
-    names = list(dict.fromkeys(groups["group"]))
+    groups = group_means(read_summary(summary))
+    names = list(dict.fromkeys(row.group for row in groups))
     lines = ["", "", "## Results on data never trained on", ""]
     lines += [
         f"| accuracy in %, 95 % interval | {' | '.join(names)} |",
         "|---|" + "---|" * len(names),
     ]
-    for (protocol, learner), rows in groups.groupby(["protocol", "learner"], sort=False):
-        cells = [
-            f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}" for row in rows.itertuples()
-        ]
+    rows_of = grouped(groups, lambda row: (row.protocol, row.learner))
+    for (protocol, learner), rows in rows_of.items():
+        cells = [accuracy_cell(row) for row in rows]
         lines.append(f"| {protocol}, {learner} | {' | '.join(cells)} |")
     where = "/".join(summary.parent.parts[-2:])
     return "\n".join([*lines, "", f"From {where}, where the command and every data set are."])

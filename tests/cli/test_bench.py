@@ -1,4 +1,3 @@
-import json
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from helpers.known_learners import write_blobs
+from helpers.short_runs import short_recipe
 from unitail.benchmark.learners import SHIPPED
 from unitail.cli import main
 from unitail.errors import UserError
@@ -19,6 +19,7 @@ from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
+from unitail.training.run_folder import RunRecord
 
 SMALL = TailConfig(
     projected_dim=8, label_dim=4, hidden_dim=12, layers=1, heads=2, mlp_dim=16, dictionary_size=4
@@ -118,10 +119,9 @@ def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> N
 
 
 def test_a_model_that_has_seen_the_test_is_refused(folders: Path) -> None:
-    choice = {"banks": ["*"], "held_out_from": ["a"], "held_out": 0.2, "data_set_weights": {}}
-    recipe = {"sources": [choice], "training": {"seed": 0}}
+    recipe = short_recipe(sources={"banks": {"banks": ["*"], "held_out_from": ["a"]}})
     path = folders / "runs" / "my_tail" / "recipe.json"
-    path.write_text(json.dumps({"recipe": recipe, "data": {"sscd/cub200": ""}}))
+    path.write_text(RunRecord(recipe, {"sscd/cub200": "hash"}).text())
     found = _run(*_options(folders))
     assert "my_tail was trained on classes of efflite0/cub200" in str(found.exception)
 

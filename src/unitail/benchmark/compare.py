@@ -3,23 +3,50 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.benchmark.report_extra import optional
 from unitail.errors import UserError
+from unitail.extras import optional
 from unitail.framework.statistics import LEVEL
 
 RESAMPLES = 10_000
-"""The resamples of a bootstrap, if no other number is given."""
-NUMBERS_AT_ONCE = 2**22
-"""The resampled numbers that are in memory at once."""
+"""Of a bootstrap, if no other number is given."""
+CHUNK = 2**22
+"""Resampled numbers in memory at once."""
 ROWS_FILE = "rows.parquet"
 ALL_GROUPS = "all groups"
-Differences = Mapping[str, NDArray[np.float64]]
-"""By data set, the difference of two learners' accuracies on each episode."""
+WORDS = ("learner", "group", "encoder", "data_set", "protocol")
+Words = NDArray[np.object_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EpisodeRows:
+    """Accuracies as columns, one entry for each episode and learner that answered it."""
+
+    learner: Words
+    group: Words
+    data_set: Words
+    """ENCODER/DATASET."""
+    protocol: Words
+    shots: NDArray[np.integer[Any]]
+    hash: NDArray[np.uint64]
+    """Of the episode."""
+    accuracy: NDArray[np.float32]
+
+    def take(self, chosen: NDArray[np.bool_]) -> "EpisodeRows":
+        """Keep some rows."""
+        return EpisodeRows(**{name: column[chosen] for name, column in vars(self).items()})
+
+
+class About(NamedTuple):
+    """What some episodes have in common."""
+
+    protocol: str
+    group: str
+    data_set: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +103,9 @@ def paired_bootstrap(
 
 
 def compare_accuracies(
-    first: str, second: str, differences: Differences, *, seed: int = 0
+    first: str, second: str, differences: Mapping[str, NDArray[np.float64]], *, seed: int = 0
 ) -> Comparison:
-    """Compare two learners by the differences of their accuracies on the same episodes."""
+    """Compare two learners by the differences of their accuracies, on each data set's episodes."""
     values = list(differences.values())
     low, high = paired_bootstrap(values, seed=seed)
     return Comparison(
@@ -92,12 +119,11 @@ def compare_accuracies(
     )
 
 
-def read_rows(folder: Path) -> Any:  # noqa: ANN401 - a frame of an optional package
-    """Read the rows of a benchmark's results: a pandas frame, one row an episode and learner."""
-    pandas = optional("pandas")
-    optional("pyarrow.parquet")
+def read_rows(folder: Path) -> EpisodeRows:
+    """Read the rows of a benchmark's results."""
+    parquet = optional("pyarrow.parquet", extra="report")
     try:
-        return pandas.read_parquet(folder / ROWS_FILE)
+        table = parquet.read_table(folder / ROWS_FILE)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder} holds no results of a benchmark",
@@ -105,66 +131,85 @@ def read_rows(folder: Path) -> Any:  # noqa: ANN401 - a frame of an optional pac
             allowed="a folder that `unitail bench` wrote",
             remedy="Name its --out folder.",
         ) from error
+    words = {name: np.array(table[name].to_pylist(), dtype=object) for name in WORDS}
+    return EpisodeRows(
+        learner=words["learner"],
+        group=words["group"],
+        data_set=words["encoder"] + "/" + words["data_set"],
+        protocol=words["protocol"],
+        shots=np.asarray(table["shots"]),
+        hash=np.asarray(table["hash"]),
+        accuracy=np.asarray(table["accuracy"]),
+    )
 
 
-def compare(rows: Any, first: str, second: str, *, seed: int = 0) -> Comparison:  # noqa: ANN401
-    """Compare two learners on all episodes that both have answered in `rows`."""
+def compare(rows: EpisodeRows, first: str, second: str, *, seed: int = 0) -> Comparison:
+    """Compare two learners on all episodes that both have answered."""
     _check_learners(rows, (first, second))
-    differences = paired_differences(rows, first, second)
-    if not differences:
-        counts = [int((rows["learner"] == name).sum()) for name in (first, second)]
+    pairs = paired_differences(rows, first, second)
+    if not pairs:
+        counts = [int((rows.learner == name).sum()) for name in (first, second)]
         raise UserError(
             f"{first} and {second} have no episode in common",
             got=f"{counts[0]} and {counts[1]} answered episodes",
             allowed="answers to the same episodes",
             remedy="Run both in one benchmark, and on data sets that both can solve.",
         )
+    several = len({about.protocol for about in pairs}) > 1
+    names = {about: about.data_set + (f", {about.protocol}" if several else "") for about in pairs}
+    differences = {names[about]: pairs[about] for about in sorted(pairs, key=names.__getitem__)}
     return compare_accuracies(first, second, differences, seed=seed)
 
 
 def compare_groups(
-    rows: Any,  # noqa: ANN401
-    first: str,
-    second: str,
-    *,
-    seed: int = 0,
+    rows: EpisodeRows, first: str, second: str, *, seed: int = 0
 ) -> dict[str, Comparison]:
     """Compare two learners for each protocol, in each group and in all groups together.
 
     Groups without an episode that both answered are left out; that all are so is an error.
     """
-    found: dict[str, Comparison] = {}
-    for protocol, asked in rows.groupby("protocol", sort=False, observed=True):
+    pairs = paired_differences(rows, first, second)
+    comparisons = {}
+    for protocol in dict.fromkeys(about.protocol for about in pairs):
         groups = {
-            group: differences
-            for group, part in asked.groupby("group", sort=False, observed=True)
-            if (differences := paired_differences(part, first, second))
+            group: {
+                about.data_set: pairs[about]
+                for about in sorted(pairs)
+                if (about.protocol, about.group) == (protocol, group)
+            }
+            for group in dict.fromkeys(each.group for each in pairs if each.protocol == protocol)
         }
         if len(groups) > 1:
-            groups[ALL_GROUPS] = {key: each for own in groups.values() for key, each in own.items()}
-        for group, differences in groups.items():
-            what = f"{protocol}, {group}"
-            found[what] = compare_accuracies(first, second, differences, seed=seed)
-    return found or {ALL_GROUPS: compare(rows, first, second, seed=seed)}  # which says why not
+            groups[ALL_GROUPS] = {name: own[name] for own in groups.values() for name in own}
+        for group, own in groups.items():
+            comparisons[f"{protocol}, {group}"] = compare_accuracies(first, second, own, seed=seed)
+    # Where nothing can be compared, `compare` says why.
+    return comparisons or {ALL_GROUPS: compare(rows, first, second, seed=seed)}
 
 
-def paired_differences(rows: Any, first: str, second: str) -> Differences:  # noqa: ANN401
-    """Pair the rows of two learners by data set, protocol and the hash of the episode."""
-    keys = ["encoder", "data_set", "protocol", "hash"]
-    halves = [
-        rows.loc[rows["learner"] == name, [*keys, "accuracy"]].drop_duplicates(keys)
-        for name in (first, second)
-    ]
-    pairs = halves[0].merge(halves[1], on=keys, suffixes=("", "_second"))
-    difference = pairs["accuracy"].astype(float) - pairs["accuracy_second"].astype(float)
-    names = pairs["encoder"].astype(str) + "/" + pairs["data_set"].astype(str)
-    if pairs["protocol"].nunique() > 1:
-        names += ", " + pairs["protocol"].astype(str)
-    return {str(name): part.to_numpy() for name, part in difference.groupby(names)}
+def paired_differences(
+    rows: EpisodeRows, first: str, second: str
+) -> dict[About, NDArray[np.float64]]:
+    """Pair the rows of two learners by what they are about and the hash of the episode."""
+    mine, other = (_by_episode(rows, name) for name in (first, second))
+    pairs: dict[About, list[float]] = {}
+    for (about, episode), accuracy in mine.items():
+        if (about, episode) in other:
+            pairs.setdefault(about, []).append(accuracy - other[about, episode])
+    return {about: np.array(differences) for about, differences in pairs.items()}
 
 
-def _check_learners(rows: Any, names: Iterable[str]) -> None:  # noqa: ANN401
-    known = list(rows["learner"].astype(str).unique())
+def _by_episode(rows: EpisodeRows, learner: str) -> dict[tuple[About, int], float]:
+    """Give a learner's accuracy on each episode, the first where one occurs twice."""
+    accuracies: dict[tuple[About, int], float] = {}
+    for place in np.flatnonzero(rows.learner == learner):
+        about = About(rows.protocol[place], rows.group[place], rows.data_set[place])
+        accuracies.setdefault((about, int(rows.hash[place])), float(rows.accuracy[place]))
+    return accuracies
+
+
+def _check_learners(rows: EpisodeRows, names: Iterable[str]) -> None:
+    known = list(dict.fromkeys(rows.learner))
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UserError(
@@ -177,7 +222,7 @@ def _resampled_means(
 ) -> NDArray[np.float64]:
     """Draw means of as many values as there are, with replacement: (resamples,)."""
     count = len(values)
-    step = max(1, NUMBERS_AT_ONCE // count)
+    step = max(1, CHUNK // count)
     return np.concatenate(
         [
             values[generator.integers(count, size=(min(step, resamples - start), count))].mean(1)

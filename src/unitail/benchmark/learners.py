@@ -2,8 +2,9 @@
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,21 +18,20 @@ from unitail.learners.known_shares import KnownShares
 from unitail.learners.pretrained import FOLDER, fingerprint, load_default
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
+from unitail.training.run_folder import MODEL_FOLDER, RunRecord
 
+BALANCED = "unitail_joint_balanced"
+"""The one that is told that all classes occur equally often, be it true or not."""
 SHIPPED = {
     "unitail": Visibility.ISOLATED,
     "unitail_joint": Visibility.JOINT,
-    "unitail_joint_balanced": Visibility.JOINT,
+    BALANCED: Visibility.JOINT,
 }
 """The model that comes with the package, by the names that results use."""
-TOLD = ("unitail_joint_balanced",)
-"""Those that are told that all classes occur equally often, be it true or not."""
-MODEL_FOLDER = "model"
-"""Where a run folder has its model."""
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class BenchLearner:
     """A learner that takes part."""
 
     name: str
@@ -39,7 +39,11 @@ class Candidate:
     fingerprint: str
     """What changes when the learner's answers might: results with another one are void."""
     run: Path | None = None
-    """The run folder that it comes from."""
+    """The folder of the run that trained it; None for one that needs no training."""
+
+    def record(self) -> RunRecord | None:
+        """Return what it was trained on; None where there was no training, or it is not known."""
+        return None if self.run is None else RunRecord.read(self.run)
 
     @property
     def transductive(self) -> bool:
@@ -50,43 +54,28 @@ class Candidate:
         return not (learner.visibility or learner.model.visibility).isolates_queries
 
 
-def find_candidates(
+def load_learners(
     runs: Path, names: Sequence[str] = (), *, draws: int = 1, device: torch.device | str = "cpu"
-) -> list[Candidate]:
+) -> list[BenchLearner]:
     """Load the learners of these names, or all: explicit ones, and RUNS/*/model by their folders.
 
     Trained ones answer with the mean of `draws` draws.
     """
-    explicit = explicit_learners()
-    folders = {path.parent.name: path for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))}
-    _check_names(names, explicit, folders, runs)
-    chosen = names or (*explicit, *SHIPPED, *folders)
-    return [_candidate(name, explicit, folders, draws, device) for name in dict.fromkeys(chosen)]
-
-
-def _candidate(
-    name: str,
-    explicit: dict[str, Inference],
-    folders: dict[str, Path],
-    draws: int,
-    device: torch.device | str,
-) -> Candidate:
-    if name in folders:
-        return _trained(folders[name], draws, device)
-    if name in SHIPPED:
-        return _shipped(name, device)
-    return _explicit(name, explicit)
-
-
-def _shipped(name: str, device: torch.device | str) -> Candidate:
-    visibility, told = SHIPPED[name], name in TOLD
-    alone = InContextLearner(load_default(device), visibility=visibility)
-    identity = f"{fingerprint()} {visibility}{' balanced' if told else ''}"
-    return Candidate(name, KnownShares(alone) if told else alone, identity, FOLDER)
+    own: dict[str, Callable[[], BenchLearner]] = {
+        name: partial(_explicit, name, learner) for name, learner in explicit_learners().items()
+    }
+    own |= {name: partial(_shipped, name, device) for name in SHIPPED}
+    trained: dict[str, Callable[[], BenchLearner]] = {
+        path.parent.name: partial(_trained, path, draws, device)
+        for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))
+    }
+    _check_names(names, own, trained, runs)
+    loaders = own | trained
+    return [loaders[name]() for name in dict.fromkeys(names or loaders)]
 
 
 def explicit_fingerprint(learner: Inference) -> str:
-    """Name a learner's class and arguments, and hash its file and those beside it, its parts."""
+    """Name a learner's class and arguments, and hash its file and those beside it."""
     kind = type(learner)
     try:
         files = sorted(Path(inspect.getfile(kind)).parent.glob("*.py"))
@@ -97,25 +86,32 @@ def explicit_fingerprint(learner: Inference) -> str:
     return f"{kind.__module__}.{kind.__qualname__}({arguments}) {source}"
 
 
-def _explicit(name: str, learners: dict[str, Inference]) -> Candidate:
-    return Candidate(name, learners[name], explicit_fingerprint(learners[name]))
+def _explicit(name: str, learner: Inference) -> BenchLearner:
+    return BenchLearner(name, learner, explicit_fingerprint(learner))
 
 
-def _trained(folder: Path, draws: int, device: torch.device | str) -> Candidate:
+def _shipped(name: str, device: torch.device | str) -> BenchLearner:
+    alone = InContextLearner(load_default(device), visibility=SHIPPED[name])
+    identity = f"{fingerprint()} {SHIPPED[name]}"
+    if name == BALANCED:
+        return BenchLearner(name, KnownShares(alone), f"{identity} balanced", FOLDER)
+    return BenchLearner(name, alone, identity, FOLDER)
+
+
+def _trained(folder: Path, draws: int, device: torch.device | str) -> BenchLearner:
     model = load_model(folder).to(device).eval()
     where = readable_folder(folder)
     hashes = " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
     learner = InContextLearner(model, num_draws=draws)
     run = folder.parent
-    return Candidate(run.name, learner, f"{hashes} draws={draws}", run)
+    return BenchLearner(run.name, learner, f"{hashes} draws={draws}", run)
 
 
 def _check_names(
-    names: Sequence[str], explicit: dict[str, Inference], folders: dict[str, Path], runs: Path
+    names: Iterable[str], own: Iterable[str], trained: Iterable[str], runs: Path
 ) -> None:
     """Refuse names of no learner, and runs with the name of another learner."""
-    own = [*explicit, *SHIPPED]
-    both = sorted(set(own) & set(folders))
+    both = sorted(set(own) & set(trained))
     if both:
         raise UserError(
             f"a run in {runs} has the name of another learner",
@@ -123,10 +119,11 @@ def _check_names(
             allowed="other names than " + ", ".join(own),
             remedy="Rename the run folder.",
         )
-    unknown = [name for name in names if name not in own and name not in folders]
+    known = [*own, *trained]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise UserError(
             "unknown learner",
             got=", ".join(unknown),
-            allowed=", ".join([*own, *folders]) + f" (trained ones are in {runs})",
+            allowed=", ".join(known) + f" (trained ones are in {runs})",
         )

@@ -1,65 +1,273 @@
-"""From the parts of a benchmark to a folder of results: numbers, tables and pictures."""
+"""From results to a folder that speaks for itself: a README, tables, pictures, all rows."""
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import torch
 
 from unitail.benchmark.compare import ROWS_FILE
-from unitail.benchmark.markdown import RELIABILITY_FILE, picture_name, readme
-from unitail.benchmark.plots import draw_accuracy, draw_reliability
-from unitail.benchmark.report_extra import optional
-from unitail.benchmark.run import Part
+from unitail.benchmark.plots import plot_accuracy, plot_reliability
+from unitail.benchmark.store import TableResult
 from unitail.benchmark.tables import (
-    Frame,
-    calibration_frame,
-    group_frame,
-    rows_table,
-    summary_frame,
+    ArrowTable,
+    DataSetMeans,
+    GroupMeans,
+    Means,
+    calibration_table,
+    data_set_means,
+    episode_table,
+    group_means,
+    grouped,
+    pooled_calibration,
+    summary_text,
 )
+from unitail.evaluation.result import Outcome
+from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_text
 
+PACKAGES = ("pyarrow.parquet", "matplotlib")
 CALIBRATION_FILE = "calibration.parquet"
 SUMMARY_FILE = "summary.csv"
 README_FILE = "README.md"
+RELIABILITY_FILE = "reliability.png"
 BYTE_BY_BYTE = ("nll", "brier")
 """The columns in which hardly a number comes twice."""
+PROBABILITIES = """\
+Negative log-likelihood in nats / Brier score (0 to 2) / expected calibration error in %: means over
+the data sets of a group. Smaller is better."""
+FILES = """\
+`rows.parquet` has a row for each episode and learner, with a hash of the episode, for paired
+comparisons (`unitail compare`); `calibration.parquet` the bins of the reliability curves;
+`summary.csv` all numbers for each data set, with reasons and the memory (MiB) that answers to a
+batch take beside weights and episodes."""
+
+AnyMeans = TypeVar("AnyMeans", bound=Means)
 
 
-def write_report(
-    folder: Path, parts: Sequence[Part], *, title: str, command: str, notes: Sequence[str] = ()
-) -> Frame:
+def require_report_packages() -> None:
+    """Refuse to begin what could not be reported."""
+    for module in PACKAGES:
+        optional(module, extra="report")
+
+
+def write_benchmark_report(
+    folder: Path,
+    results: Sequence[TableResult],
+    *,
+    title: str,
+    command: str,
+    notes: Sequence[str] = (),
+) -> list[GroupMeans]:
     """Write the results into `folder` and return the means of the groups.
 
     `command` is what made them; `notes` are sentences that a reader should know.
     """
-    summary, calibration = summary_frame(parts), calibration_frame(parts)
-    groups = group_frame(summary)
-    arrow = optional("pyarrow")
+    rows = data_set_means(results)
+    groups, calibration = group_means(rows), pooled_calibration(results)
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        _write_parquet(folder / ROWS_FILE, rows_table(parts))
-        bins = arrow.Table.from_pandas(calibration, preserve_index=False)
-        _write_parquet(folder / CALIBRATION_FILE, bins)
-        write_text(folder / SUMMARY_FILE, summary.to_csv(index=False, float_format="%.6g"))
-        for protocol, part in groups.groupby("protocol", sort=False):
-            write_bytes(folder / picture_name(protocol), draw_accuracy(part, protocol))
-        if len(calibration):
-            write_bytes(folder / RELIABILITY_FILE, draw_reliability(calibration))
-        write_text(folder / README_FILE, readme(title, command, summary, groups, notes))
+        _write_parquet(folder / ROWS_FILE, episode_table(results))
+        _write_parquet(folder / CALIBRATION_FILE, calibration_table(results))
+        write_text(folder / SUMMARY_FILE, summary_text(rows))
+        for protocol, own in grouped(groups, lambda row: row.protocol).items():
+            write_bytes(folder / picture_name(protocol), plot_accuracy(own, protocol))
+        if calibration:
+            write_bytes(folder / RELIABILITY_FILE, plot_reliability(calibration))
+        write_text(folder / README_FILE, readme(title, command, rows, groups, notes))
     return groups
 
 
-def _write_parquet(path: Path, table: Any) -> None:  # noqa: ANN401 - of an optional package
+def readme(
+    title: str,
+    command: str,
+    rows: Sequence[DataSetMeans],
+    groups: Sequence[GroupMeans],
+    notes: Sequence[str] = (),
+) -> str:
+    """Write the whole text."""
+    answered = any(row.outcome is Outcome.ANSWERED for row in rows)
+    sections = [
+        f"# {title}",
+        f"```sh\n{command}\n```",
+        *_facts(rows, notes),
+        FILES,
+        "## Groups",
+        *_by_protocol(groups, _group_section),
+        "## Data sets",
+        *_by_protocol(rows, _data_set_section),
+        "## Probabilities",
+        PROBABILITIES,
+        *_by_protocol(groups, lambda own: learner_table(own, _group, probability_cell)),
+        *([f"![reliability curves]({RELIABILITY_FILE})"] if answered else []),
+        "## Time",
+        _time_text(rows),
+        *_by_protocol(groups, lambda own: learner_table(own, _group, time_cell)),
+        *_refusals(rows),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def picture_name(protocol: str) -> str:
+    """Return the file of a protocol's picture."""
+    return f"accuracy-{re.sub(r'[^A-Za-z0-9]+', '-', protocol).strip('-')}.png"
+
+
+def accuracy_cell(row: Means) -> str:
+    """Write mean ± half width in %."""
+    return _cell(row, f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}")
+
+
+def probability_cell(row: Means) -> str:
+    """Write negative log-likelihood, Brier score and calibration error."""
+    return _cell(row, f"{row.nll:.3f} / {row.brier:.3f} / {100 * row.ece:.1f}")
+
+
+def time_cell(row: Means) -> str:
+    """Write milliseconds."""
+    return _cell(row, f"{row.ms:.2f}")
+
+
+def learner_table(
+    rows: Sequence[AnyMeans],
+    column: Callable[[AnyMeans], str],
+    cell: Callable[[AnyMeans], str],
+    *,
+    bold: bool = False,
+) -> str:
+    """Write a table with a row for each learner; `column` names the column of each cell.
+
+    With `bold`, the most accurate of each column stands out, of those that answered all of it.
+    """
+    columns = grouped(rows, column)
+    best = [max(filter(_complete, own), key=_accuracy, default=None) for own in columns.values()]
+    lines = []
+    for learner, own in grouped(rows, lambda row: row.learner).items():
+        cells = {
+            column(row): f"**{cell(row)}**" if bold and row in best else cell(row) for row in own
+        }
+        lines.append([learner, *(cells.get(name, "") for name in columns)])
+    return table(["learner", *columns], lines)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---:") -> str:
+    """Write a table; all columns but the first are aligned as `rule` says."""
+    rules = ["---", *[rule] * (len(header) - 1)]
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, rules, *rows)]
+    return "\n".join(lines)
+
+
+def _cell(row: Means, text: str) -> str:
+    """Write the text, with "(7 of 9)" where data sets are missing, or why there is none."""
+    if row.outcome is not Outcome.ANSWERED:
+        return str(row.outcome)
+    if isinstance(row, GroupMeans) and row.answered < row.data_sets:
+        return f"{text} ({row.answered} of {row.data_sets})"
+    return text
+
+
+def _complete(row: Means) -> bool:
+    """Tell whether a learner answered all that the row is about."""
+    partial = isinstance(row, GroupMeans) and row.answered < row.data_sets
+    return row.outcome is Outcome.ANSWERED and not partial
+
+
+def _accuracy(row: Means) -> float:
+    return row.accuracy
+
+
+def _group(row: Means) -> str:
+    return row.group
+
+
+def _facts(rows: Sequence[DataSetMeans], notes: Sequence[str]) -> Iterator[str]:
+    """Say what the numbers are, and where they are not what was asked for."""
+    episodes = max(row.episodes for row in rows)
+    queries = max(row.queries for row in rows)
+    yield (
+        f"Accuracy in %, mean ± half width of its 95 % interval, of {episodes:,} episodes for each"
+        f" data set, the same for every learner; {queries} queries of a class"
+        f" ({', '.join(dict.fromkeys(row.shares for row in rows))}). A group's mean gives all its"
+        " data sets the same weight, (7 of 9) where a learner could not answer all; its interval is"
+        " about episodes, not about other data sets. The highest mean is bold, be it by chance or"
+        " not: ask `unitail compare`."
+    )
+    exceptions = [
+        ("Fewer classes than asked for, all of them used", _exceptions(rows, "ways")),
+        ("Fewer queries of a class, for want of rows", _exceptions(rows, "queries")),
+    ]
+    lines = [f"- {what}: {', '.join(names)}." for what, names in exceptions if names]
+    lines += [f"- {note}" for note in notes]
+    if lines:
+        yield "\n".join(lines)
+
+
+def _exceptions(rows: Sequence[DataSetMeans], column: str) -> list[str]:
+    """List the data sets with less of something than the most of its protocol."""
+    most = {
+        protocol: max(getattr(row, column) for row in own)
+        for protocol, own in grouped(rows, lambda row: row.protocol).items()
+    }
+    fewer = [row for row in rows if getattr(row, column) < most[row.protocol]]
+    return list(dict.fromkeys(f"{row.name} ({getattr(row, column)})" for row in fewer))
+
+
+def _by_protocol(
+    rows: Sequence[AnyMeans], section: Callable[[list[AnyMeans]], str]
+) -> Iterator[str]:
+    for protocol, own in grouped(rows, lambda row: row.protocol).items():
+        yield f"### {protocol}"
+        yield section(own)
+
+
+def _group_section(rows: Sequence[GroupMeans]) -> str:
+    protocol = rows[0].protocol
+    text = learner_table(rows, _group, accuracy_cell, bold=True)
+    return f"{text}\n\n![accuracy, {protocol}]({picture_name(protocol)})"
+
+
+def _data_set_section(rows: Sequence[DataSetMeans]) -> str:
+    return "\n\n".join(
+        f"**{group}**\n\n{learner_table(own, lambda row: row.name, accuracy_cell, bold=True)}"
+        for group, own in grouped(rows, _group).items()
+    )
+
+
+def _time_text(rows: Sequence[DataSetMeans]) -> str:
+    devices = ", ".join(dict.fromkeys(row.device for row in rows))
+    return (
+        f"Milliseconds for an episode, support and all its queries, in batches of episodes; on"
+        f" {devices}, torch {torch.__version__}."
+    )
+
+
+def _refusals(rows: Sequence[DataSetMeans]) -> Iterator[str]:
+    """Say who could not do what, and why."""
+    failed = [row for row in rows if row.outcome is not Outcome.ANSWERED]
+    if not failed:
+        return
+    yield "## What learners could not do"
+    lines = []
+    for (learner, outcome, reason), own in grouped(
+        failed, lambda row: (row.learner, row.outcome, row.reason)
+    ).items():
+        names = ", ".join(dict.fromkeys(row.name for row in own))
+        lines.append([learner, outcome, names, " ".join(reason.replace("|", "/").split())])
+    yield table(["learner", "outcome", "data sets", "reason"], lines, rule="---")
+
+
+def _write_parquet(path: Path, content: ArrowTable) -> None:
     """Write a table; what hardly repeats is stored byte by byte, which compresses best."""
     buffer = io.BytesIO()
-    split = [name for name in BYTE_BY_BYTE if name in table.column_names]
-    optional("pyarrow.parquet").write_table(
-        table,
+    split = [name for name in BYTE_BY_BYTE if name in content.column_names]
+    optional("pyarrow.parquet", extra="report").write_table(
+        content,
         buffer,
         compression="zstd",
         compression_level=9,
-        use_dictionary=[name for name in table.column_names if name not in split],
+        use_dictionary=[name for name in content.column_names if name not in split],
         column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
     )
     write_bytes(path, buffer.getvalue())

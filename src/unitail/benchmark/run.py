@@ -1,8 +1,8 @@
-"""A benchmark: all learners on all tables with all protocols, in parts that are never lost."""
+"""A benchmark: all learners on all tables with all protocols; a kill loses one table at most."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -10,50 +10,38 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.benchmark.leakage import check_not_trained_on
-from unitail.benchmark.learners import Candidate
-from unitail.benchmark.store import Stored, identity, part_path, read_part, write_part
+from unitail.benchmark.learners import BenchLearner
+from unitail.benchmark.store import ResultStore, StoredEvaluation, TableResult
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import UserError
 from unitail.evaluation.episodes import class_sizes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation
 from unitail.evaluation.score import score_learners
-from unitail.files import disk_errors, lock
 from unitail.progress import OnProgress
 
-PARTS_FOLDER = "parts"
-LOCK_FILE = ".lock"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
-    """What came of one table and one protocol."""
-
-    table: BenchTable
-    protocol: EvaluationProtocol
-    """As it was asked for; what the table allowed of it is in the evaluations."""
-    evaluations: Mapping[str, Evaluation]
-    """By the names of the learners."""
+STORE_FOLDER = "parts"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BenchRun:
-    """Measures what no part in `folder` has yet, and keeps each part as soon as it is done.
+    """Measures what is not stored in `folder` yet, and stores each table's result at once.
 
-    A part is used again if it is about the same rows and protocol; a learner in it, if it has the
-    same fingerprint. Learners in the parts that are not asked for now are kept.
+    A stored result is used again if it is about the same rows and protocol; a learner in it, if it
+    has the same fingerprint. Learners in the store that are not asked for now are kept.
     """
 
-    candidates: Sequence[Candidate]
+    learners: Sequence[BenchLearner]
     tables: Sequence[BenchTable]
     protocols: Sequence[EvaluationProtocol]
     folder: Path
     device: torch.device
 
     def __post_init__(self) -> None:
-        for candidate in self.candidates:
-            if candidate.run is not None:
-                check_not_trained_on(candidate.run, self.tables)
+        for each in self.learners:
+            record = each.record()
+            if record is not None:
+                check_not_trained_on(record, self.tables, name=each.name)
         if not self._work():
             raise UserError(
                 "no data set has enough rows",
@@ -72,28 +60,24 @@ class BenchRun:
         ]
 
     def pending(self) -> int:
-        """Count the episodes that learners have still to answer."""
-        return sum(
-            protocol.episodes * len(self._missing(self._read(table, protocol)))
-            for table, protocol in self._work()
-        )
+        """Count the answers still to be given: episodes times learners."""
+        return sum(self._pending(table, protocol) for table, protocol in self._work())
 
-    def run(self, on_progress: OnProgress | None = None) -> list[Part]:
-        """Measure what is missing and return all parts; progress is counted in answers."""
-        done, total = 0, self.pending()
-        parts = []
-        with _alone(self.folder / PARTS_FOLDER):
-            for table, protocol in self._work():
-                before = done
+    def run(self, on_progress: OnProgress | None = None) -> list[TableResult]:
+        """Measure what is missing and return all results; progress is counted in answers."""
+        work = self._work()
+        pending = [self._pending(table, protocol) for table, protocol in work]
+        results = []
+        with self._store.alone():
+            for (table, protocol), before in zip(work, accumulate([0, *pending]), strict=False):
+                told = _counted_from(before, sum(pending), on_progress)
+                evaluations = self._complete(table, protocol, told)
+                results.append(TableResult(table=table, protocol=protocol, evaluations=evaluations))
+        return results
 
-                def tell(answered: int, asked: int, before: int = before) -> None:
-                    if on_progress is not None:
-                        on_progress(before + answered, total)
-
-                done += protocol.episodes * len(self._missing(self._read(table, protocol)))
-                evaluations = self._complete(table, protocol, tell)
-                parts.append(Part(table=table, protocol=protocol, evaluations=evaluations))
-        return parts
+    @property
+    def _store(self) -> ResultStore:
+        return ResultStore(self.folder / STORE_FOLDER)
 
     def _work(self) -> list[tuple[BenchTable, EvaluationProtocol]]:
         return [
@@ -103,45 +87,46 @@ class BenchRun:
             if protocol.allowed_by(class_sizes(table.table))
         ]
 
-    def _complete(
-        self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress
-    ) -> dict[str, Evaluation]:
-        """Measure the learners that a part does not have, and write it."""
-        stored = self._read(table, protocol)
-        while missing := self._missing(stored):
-            fresh = self._measure(missing, table, protocol, on_progress)
-            stored = {**_with_episodes_of(fresh, stored), **fresh}
-            write_part(self._path(table, protocol), identity(table, protocol), stored)
-        return {each.name: stored[each.name].evaluation for each in self.candidates}
+    def _pending(self, table: BenchTable, protocol: EvaluationProtocol) -> int:
+        return protocol.episodes * len(self._missing(self._store.read(table, protocol)))
 
-    def _measure(
-        self,
-        candidates: Sequence[Candidate],
-        table: BenchTable,
-        protocol: EvaluationProtocol,
-        on_progress: OnProgress,
-    ) -> dict[str, Stored]:
-        learners = {each.name: each.learner for each in candidates}
-        found = score_learners(
-            learners, table.table, protocol, device=self.device, on_progress=on_progress
-        )
-        return {each.name: Stored(each.fingerprint, found[each.name]) for each in candidates}
-
-    def _missing(self, stored: Mapping[str, Stored]) -> list[Candidate]:
-        """List the learners that a part has not, or has with another fingerprint."""
+    def _missing(self, stored: Mapping[str, StoredEvaluation]) -> list[BenchLearner]:
+        """List the learners that are not stored, or with another fingerprint."""
         known = {name: each.fingerprint for name, each in stored.items()}
-        return [each for each in self.candidates if known.get(each.name) != each.fingerprint]
+        return [each for each in self.learners if known.get(each.name) != each.fingerprint]
 
-    def _read(self, table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Stored]:
-        return read_part(self._path(table, protocol), identity(table, protocol))
+    def _complete(
+        self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress | None
+    ) -> dict[str, Evaluation]:
+        """Measure the learners that are missing, and store them beside the others."""
+        stored = self._store.read(table, protocol)
+        while missing := self._missing(stored):
+            evaluations = score_learners(
+                {each.name: each.learner for each in missing},
+                table.table,
+                protocol,
+                device=self.device,
+                on_progress=on_progress,
+            )
+            fresh = {
+                each.name: StoredEvaluation(each.fingerprint, evaluations[each.name])
+                for each in missing
+            }
+            stored = {**_on_the_same_episodes(stored, fresh), **fresh}
+            self._store.write(table, protocol, stored)
+        return {each.name: stored[each.name].evaluation for each in self.learners}
 
-    def _path(self, table: BenchTable, protocol: EvaluationProtocol) -> Path:
-        return part_path(self.folder / PARTS_FOLDER, table, protocol)
+
+def _counted_from(before: int, total: int, on_progress: OnProgress | None) -> OnProgress | None:
+    """Count on from what was done before, to the total of the whole run."""
+    if on_progress is None:
+        return None
+    return lambda done, _: on_progress(before + done, total)
 
 
-def _with_episodes_of(
-    fresh: Mapping[str, Stored], stored: Mapping[str, Stored]
-) -> dict[str, Stored]:
+def _on_the_same_episodes(
+    stored: Mapping[str, StoredEvaluation], fresh: Mapping[str, StoredEvaluation]
+) -> dict[str, StoredEvaluation]:
     """Keep the stored results on the episodes of the fresh ones.
 
     Another version of torch may draw others, which cannot stand beside them.
@@ -154,18 +139,5 @@ def _with_episodes_of(
     }
 
 
-def _hashes(stored: Stored) -> NDArray[np.uint64]:
+def _hashes(stored: StoredEvaluation) -> NDArray[np.uint64]:
     return stored.evaluation.scores.hashes
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other benchmarks out of the folder of the parts, and the parts out of Git."""
-    path = folder / LOCK_FILE
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n")
-        file = path.open("w")
-    with file:
-        lock(path, file.fileno())
-        yield

@@ -1,31 +1,45 @@
-"""A part of a benchmark in a file: all learners on one table with one protocol."""
+"""Results in files, one for each table and protocol, so that nothing is measured twice."""
 
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unitail.benchmark.report_extra import optional
 from unitail.benchmark.suites import BenchTable
 from unitail.configuration import from_table, to_table
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome, Scores
-from unitail.files import disk_errors, write_bytes
+from unitail.extras import optional
+from unitail.files import disk_errors, lock, write_bytes
 
 FORMAT = 1
-"""The version of the files' layout; parts of another one are made again."""
+"""The version of the files' layout; results in another one are measured again."""
 KEY = b"unitail"
 """Where a file keeps what is not a number for each episode."""
+LOCK_FILE = ".lock"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableResult:
+    """What came of one table and one protocol."""
+
+    table: BenchTable
+    protocol: EvaluationProtocol
+    """As it was asked for; what the table allowed of it is in the evaluations."""
+    evaluations: Mapping[str, Evaluation]
+    """By the names of the learners."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredEvaluation:
     """What is kept of a learner."""
 
     fingerprint: str
@@ -33,17 +47,78 @@ class Stored:
     evaluation: Evaluation
 
 
-def part_path(folder: Path, table: BenchTable, protocol: EvaluationProtocol) -> Path:
-    """Return where the part of a table and a protocol is kept."""
-    words = (
-        *(table.table.encoder, table.table.name, protocol.name),
-        *(f"{protocol.queries} queries", f"{protocol.episodes} episodes", f"seed {protocol.seed}"),
-    )
-    return folder / (re.sub(r"[^\w.()-]+", "_", " ".join(words)) + ".parquet")
+@dataclass(frozen=True)
+class ResultStore:
+    """A folder of results."""
+
+    folder: Path
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other benchmarks out of the folder, and the folder out of Git."""
+        path = self.folder / LOCK_FILE
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / ".gitignore").write_text("*\n")
+            file = path.open("w")
+        with file:
+            lock(path, file.fileno())
+            yield
+
+    def path(self, table: BenchTable, protocol: EvaluationProtocol) -> Path:
+        """Return the file of a table and a protocol."""
+        sizes = f"{protocol.queries} queries {protocol.episodes} episodes seed {protocol.seed}"
+        words = f"{table.table.encoder} {table.table.name} {protocol.name} {sizes}"
+        return self.folder / (re.sub(r"[^\w.()-]+", "_", words) + ".parquet")
+
+    def read(self, table: BenchTable, protocol: EvaluationProtocol) -> dict[str, StoredEvaluation]:
+        """Read the learners of a file; none if it is about other rows, or cannot be read."""
+        parquet = optional("pyarrow.parquet", extra="report")
+        try:
+            content = parquet.read_table(self.path(table, protocol))
+            record = json.loads(content.schema.metadata[KEY])
+            if record["identity"] != _identity(table, protocol):
+                return {}
+            names = np.asarray(content["learner"])
+            columns = {each.name: np.asarray(content[each.name]) for each in fields(Scores)}
+            return {
+                name: _from_entry(
+                    entry, {key: value[names == name] for key, value in columns.items()}
+                )
+                for name, entry in record["learners"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def write(
+        self,
+        table: BenchTable,
+        protocol: EvaluationProtocol,
+        learners: Mapping[str, StoredEvaluation],
+    ) -> None:
+        """Write a file; whenever the process is killed, it is the old one or the new one."""
+        arrow = optional("pyarrow", extra="report")
+        parquet = optional("pyarrow.parquet", extra="report")
+        scores = [each.evaluation.scores for each in learners.values()]
+        counts = [len(each.hashes) for each in scores]
+        joined = Scores.joined(scores)
+        columns = {"learner": np.repeat(np.array(list(learners), dtype=object), counts)}
+        columns |= {each.name: getattr(joined, each.name) for each in fields(Scores)}
+        record = {
+            "identity": _identity(table, protocol),
+            "learners": {name: _to_entry(each) for name, each in learners.items()},
+        }
+        content = arrow.table({name: arrow.array(column) for name, column in columns.items()})
+        content = content.replace_schema_metadata({KEY: json.dumps(record)})
+        buffer = io.BytesIO()
+        parquet.write_table(content, buffer, compression="zstd")
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_bytes(self.path(table, protocol), buffer.getvalue())
 
 
-def identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]:
-    """Return what a part must be about to be used again."""
+def _identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]:
+    """Return what a file must be about to be used again."""
     return {
         "format": FORMAT,
         "table": table.name,
@@ -53,64 +128,25 @@ def identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]:
     }
 
 
-def read_part(path: Path, wanted: Mapping[str, Any]) -> dict[str, Stored]:
-    """Read the learners of a part; none if it is about something else, or cannot be read."""
-    parquet = optional("pyarrow.parquet")
-    try:
-        table = parquet.read_table(path)
-        record = json.loads(table.schema.metadata[KEY])
-        if record["identity"] != wanted:
-            return {}
-        names = np.asarray(table["learner"])
-        columns = {each.name: np.asarray(table[each.name]) for each in fields(Scores)}
-        return {
-            name: _stored(entry, {key: column[names == name] for key, column in columns.items()})
-            for name, entry in record["learners"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def write_part(path: Path, about: Mapping[str, Any], learners: Mapping[str, Stored]) -> None:
-    """Write a part; whenever the process is killed, the file is the old one or the new one."""
-    arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
-    counts = [len(stored.evaluation.scores.hashes) for stored in learners.values()]
-    scores = Scores.joined([stored.evaluation.scores for stored in learners.values()])
-    columns = {"learner": np.repeat(np.array(list(learners), dtype=object), counts)}
-    columns |= {each.name: getattr(scores, each.name) for each in fields(Scores)}
-    record = {
-        "identity": dict(about),
-        "learners": {name: _entry(stored) for name, stored in learners.items()},
-    }
-    table = arrow.table({name: arrow.array(column) for name, column in columns.items()})
-    buffer = io.BytesIO()
-    parquet.write_table(
-        table.replace_schema_metadata({KEY: json.dumps(record)}), buffer, compression="zstd"
-    )
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, buffer.getvalue())
-
-
-def _entry(stored: Stored) -> dict[str, Any]:
+def _to_entry(stored: StoredEvaluation) -> dict[str, Any]:
     """Turn what is not a number for each episode into plain values."""
-    found = stored.evaluation
+    evaluation = stored.evaluation
+    bins = {
+        each.name: getattr(evaluation.calibration, each.name).tolist()
+        for each in fields(Calibration)
+    }
     return {
         "fingerprint": stored.fingerprint,
-        "source": found.source,
-        "protocol": to_table(found.protocol),
-        "device": found.device,
-        "outcome": found.outcome.value,
-        "reason": found.reason,
-        "calibration": {
-            each.name: getattr(found.calibration, each.name).tolist()
-            for each in fields(Calibration)
-        },
+        "source": evaluation.source,
+        "protocol": to_table(evaluation.protocol),
+        "device": evaluation.device,
+        "outcome": evaluation.outcome.value,
+        "reason": evaluation.reason,
+        "calibration": bins,
     }
 
 
-def _stored(entry: Mapping[str, Any], columns: Mapping[str, Any]) -> Stored:
-    """Undo `_entry`."""
+def _from_entry(entry: Mapping[str, Any], columns: Mapping[str, NDArray[Any]]) -> StoredEvaluation:
     bins = {name: np.array(values) for name, values in entry["calibration"].items()}
     evaluation = Evaluation(
         source=entry["source"],
@@ -121,4 +157,4 @@ def _stored(entry: Mapping[str, Any], columns: Mapping[str, Any]) -> Stored:
         scores=Scores(**columns),
         calibration=Calibration(**bins),
     )
-    return Stored(entry["fingerprint"], evaluation)
+    return StoredEvaluation(entry["fingerprint"], evaluation)

@@ -8,11 +8,8 @@ from pathlib import Path
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.banks.splits import FeatureTable, full_name, split_classes
 from unitail.errors import InvalidBank, UserError
-
-HELD_OUT = 0.2
-"""The share of the classes that recipes keep out of training, if they state no other."""
-SPLIT_SEED = 0
-"""The seed that decides which classes these are: that of a recipe that states no other."""
+from unitail.training.config import DEFAULT_SEED
+from unitail.training.recipe import HELD_OUT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +59,7 @@ class BenchTable:
     group: str
     """What it is averaged with."""
     bank: FeatureBank
-    """The bank that it is, or is a part of."""
+    """The bank that it is, or whose classes it has some of."""
     table: FeatureTable
     """The classes that are tested."""
 
@@ -86,30 +83,30 @@ def open_suite(name: str, folder: Path) -> Suite:
     """Open the banks of a suite; some may be missing, not all."""
     if name not in SUITES:
         raise UserError("unknown suite", got=name, allowed=", ".join(SUITES))
-    found = named_banks(folder)
+    banks = named_banks(folder)
     groups = SUITES[name]
-    tables = [_open(group, found[bank]) for group in groups for bank in _matching(group, found)]
+    tables = [_open(group, banks[bank]) for group in groups for bank in _matching(group, banks)]
     if not tables:
         raise InvalidBank(
             f"{folder} holds no bank of the suite {name!r}",
-            got=", ".join(found) or "no banks",
+            got=", ".join(banks) or "no banks",
             allowed=", ".join(pattern for group in groups for pattern in group.banks),
             remedy="Make banks with `unitail bank import`, or name their folder with --banks.",
         )
     patterns = [pattern for group in groups for pattern in group.banks]
-    missing = [each for each in patterns if not any(fnmatch(bank, each) for bank in found)]
+    missing = [each for each in patterns if not any(fnmatch(bank, each) for bank in banks)]
     return Suite(tables=tuple(tables), missing=tuple(missing))
 
 
 def _matching(group: Group, names: Iterable[str]) -> Sequence[str]:
     """List the banks of a group, pattern by pattern, each once."""
-    found = [name for pattern in group.banks for name in names if fnmatch(name, pattern)]
-    return list(dict.fromkeys(found))
+    matching = [name for pattern in group.banks for name in names if fnmatch(name, pattern)]
+    return list(dict.fromkeys(matching))
 
 
 def _open(group: Group, path: Path) -> BenchTable:
     bank = FeatureBank.open(path)
     if group.held_out is None:
         return BenchTable(group=group.name, bank=bank, table=bank)
-    _, held_out = split_classes(bank, group.held_out, SPLIT_SEED)
+    _, held_out = split_classes(bank, group.held_out, DEFAULT_SEED)
     return BenchTable(group=group.name, bank=bank, table=held_out)

@@ -1,132 +1,249 @@
-"""The results of a benchmark as tables: a row for each episode, each data set, each group."""
+"""The results of a benchmark as rows: one for each episode, each data set, each group."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import Any
+import csv
+import io
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.benchmark.report_extra import optional
-from unitail.benchmark.run import Part
+from unitail.benchmark.store import TableResult
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.result import Evaluation, Outcome, Scores
+from unitail.extras import optional
 
-Frame = Any
-"""A pandas frame; pandas is optional."""
+Row = TypeVar("Row")
+Key = TypeVar("Key", bound=Hashable)
+ArrowTable = Any
+"""A table or column of pyarrow, which is optional and has no types."""
 
 WORDS = ("learner", "group", "encoder", "data_set", "protocol", "shares")
 NUMBERS = ("ways", "shots", "queries")
+LABELS = (*WORDS[:5], *NUMBERS, "shares")
+"""What a result is about."""
+COLUMNS = (
+    *(*LABELS, "outcome", "reason", "device"),
+    *("accuracy", "half_width", "episodes", "nll", "brier", "ece", "ms", "mib"),
+)
+"""Of the summary, in their order."""
 SCORES = ("accuracy", "nll", "brier", "seconds", "memory")
 
 
-def rows_table(parts: Sequence[Part]) -> Any:  # noqa: ANN401 - a table of an optional package
-    """Return a pyarrow table with a row for each episode and learner that answered it."""
-    arrow = optional("pyarrow")
-    answered = [row for row in _each(parts) if row[1].outcome is Outcome.ANSWERED]
-    counts = np.array([len(found.scores.hashes) for _, found in answered], np.int64)
-    scores = Scores.joined([found.scores for _, found in answered])
-    words = {name: _repeated([labels[name] for labels, _ in answered], counts) for name in WORDS}
-    numbers = {
-        name: np.repeat(np.array([labels[name] for labels, _ in answered], np.int16), counts)
-        for name in NUMBERS
-    }
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """How a learner did; the numbers are NaN unless it answered."""
+
+    learner: str
+    group: str
+    protocol: str
+    outcome: Outcome
+    accuracy: float = math.nan
+    half_width: float = math.nan
+    """Of the 95 % interval of the accuracy."""
+    nll: float = math.nan
+    brier: float = math.nan
+    ece: float = math.nan
+    """The expected calibration error."""
+    ms: float = math.nan
+    """Milliseconds for an episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSetMeans(Means):
+    """Means over the episodes of a data set."""
+
+    encoder: str
+    data_set: str
+    ways: int
+    shots: int
+    queries: int
+    shares: str
+    reason: str
+    """Why there is no answer; empty where there is."""
+    device: str
+    episodes: int = 0
+    mib: float = math.nan
+
+    @property
+    def name(self) -> str:
+        """ENCODER/DATASET."""
+        return f"{self.encoder}/{self.data_set}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMeans(Means):
+    """Means over the data sets of a group that the learner answered, all weighing the same."""
+
+    answered: int
+    data_sets: int
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Put rows with the same key together, in the order in which keys first occur."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def data_set_means(results: Iterable[TableResult]) -> list[DataSetMeans]:
+    """Sum up each learner on each data set with each protocol."""
+    return [row for row, _ in _each(results)]
+
+
+def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
+    """Average over the data sets of each group.
+
+    The half width is that of a mean of independent means, the root of the sum of the squares.
+    """
+    means = []
+    for (protocol, group, learner), own in grouped(
+        rows, lambda row: (row.protocol, row.group, row.learner)
+    ).items():
+        answered = [row for row in own if row.outcome is Outcome.ANSWERED]
+        numbers: dict[str, float] = {}
+        if answered:
+            names = ("accuracy", "nll", "brier", "ece", "ms")
+            numbers = {
+                name: float(np.mean([getattr(row, name) for row in answered])) for name in names
+            }
+            spread = math.hypot(*(row.half_width for row in answered))
+            numbers["half_width"] = spread / len(answered)
+        means.append(
+            GroupMeans(
+                learner=learner,
+                group=group,
+                protocol=protocol,
+                outcome=(answered or own)[0].outcome,
+                answered=len(answered),
+                data_sets=len(own),
+                **numbers,
+            )
+        )
+    return means
+
+
+def summary_text(rows: Iterable[DataSetMeans]) -> str:
+    """Write the rows as CSV; a number that is not there is empty."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow(_text(getattr(row, column)) for column in COLUMNS)
+    return buffer.getvalue()
+
+
+def read_summary(path: Path) -> list[DataSetMeans]:
+    """Read the rows of a CSV file that `summary_text` made."""
+    kinds: dict[str, Any] = {each.name: each.type for each in fields(DataSetMeans)}
+
+    def value(name: str, text: str) -> Any:  # noqa: ANN401 - of the field's type
+        return float(text or "nan") if kinds[name] is float else kinds[name](text)
+
+    with path.open(newline="") as file:
+        return [
+            DataSetMeans(**{name: value(name, text) for name, text in row.items()})
+            for row in csv.DictReader(file)
+        ]
+
+
+def pooled_calibration(results: Iterable[TableResult]) -> dict[str, dict[str, Calibration]]:
+    """Add up the answers of each learner, by protocol, over the data sets that it answered."""
+    pooled: dict[str, dict[str, Calibration]] = {}
+    for row, evaluation in _answered(results):
+        own = pooled.setdefault(row.learner, {})
+        own[row.protocol] = own.get(row.protocol, Calibration.empty()) + evaluation.calibration
+    return pooled
+
+
+def calibration_table(results: Iterable[TableResult]) -> ArrowTable:
+    """Return a row for each bin of confidence of each learner on each data set."""
+    names = [each.name for each in fields(Calibration)]
+    rows = [
+        {
+            **{label: getattr(row, label) for label in LABELS},
+            "bin": number,
+            **{name: getattr(evaluation.calibration, name)[number] for name in names},
+        }
+        for row, evaluation in _answered(results)
+        for number in range(len(evaluation.calibration.counts))
+    ]
+    return optional("pyarrow", extra="report").Table.from_pylist(rows)
+
+
+def episode_table(results: Iterable[TableResult]) -> ArrowTable:
+    """Return a row for each episode and learner that answered it."""
+    answered = list(_answered(results))
+    rows = [row for row, _ in answered]
+    counts = np.array([row.episodes for row in rows], np.int64)
+    scores = Scores.joined([evaluation.scores for _, evaluation in answered])
     places = [np.arange(count, dtype=np.int32) for count in counts]
     columns = {
-        **words,
-        **numbers,
+        **{name: _repeated_words([getattr(row, name) for row in rows], counts) for name in WORDS},
+        **{
+            name: np.repeat(np.array([getattr(row, name) for row in rows], np.int16), counts)
+            for name in NUMBERS
+        },
         "episode": np.concatenate([np.empty(0, np.int32), *places]),
         "hash": scores.hashes,
         **{name: getattr(scores, name) for name in SCORES},
     }
-    return arrow.table(columns)
+    return optional("pyarrow", extra="report").table(columns)
 
 
-def calibration_frame(parts: Sequence[Part]) -> Frame:
-    """Return a row for each bin of confidence of each learner on each data set."""
-    rows = [
-        {
-            **labels,
-            "bin": number,
-            **{each.name: getattr(found.calibration, each.name)[number] for each in bins},
-        }
-        for bins in [fields(Calibration)]
-        for labels, found in _each(parts)
-        for number in range(len(found.calibration.counts))
-        if found.outcome is Outcome.ANSWERED
-    ]
-    return optional("pandas").DataFrame(rows)
+def _each(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evaluation]]:
+    """Sum up every learner's result on every table."""
+    for result in results:
+        for learner, evaluation in result.evaluations.items():
+            row = DataSetMeans(
+                learner=learner,
+                group=result.table.group,
+                encoder=result.table.table.encoder,
+                data_set=result.table.table.name,
+                protocol=result.protocol.name,
+                ways=evaluation.protocol.ways,
+                shots=evaluation.protocol.shots,
+                queries=evaluation.protocol.queries,
+                shares=evaluation.protocol.shares,
+                outcome=evaluation.outcome,
+                reason=evaluation.reason,
+                device=evaluation.device,
+            )
+            if evaluation.outcome is Outcome.ANSWERED:
+                row = replace(
+                    row,
+                    accuracy=evaluation.accuracy.mean,
+                    half_width=evaluation.accuracy.half_width,
+                    episodes=evaluation.accuracy.count,
+                    nll=evaluation.nll.mean,
+                    brier=evaluation.brier.mean,
+                    ece=evaluation.calibration.error,
+                    ms=evaluation.milliseconds,
+                    mib=evaluation.memory,
+                )
+            yield row, evaluation
 
 
-def summary_frame(parts: Sequence[Part]) -> Frame:
-    """Return a row for each learner, data set and protocol."""
-    rows = [{**labels, **_numbers(found)} for labels, found in _each(parts)]
-    return optional("pandas").DataFrame(rows)
+def _answered(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evaluation]]:
+    return (pair for pair in _each(results) if pair[1].outcome is Outcome.ANSWERED)
 
 
-def group_frame(summary: Frame) -> Frame:
-    """Average over the data sets of each group that a learner answered, all weighing the same.
-
-    The half width is that of a mean of independent means, the root of the sum of the squares.
-    """
-    pandas = optional("pandas")
-    keys = ["protocol", "group", "learner"]
-    rows = []
-    for labels, part in summary.groupby(keys, sort=False):
-        answered = part[part["outcome"] == Outcome.ANSWERED.value]
-        spread = np.sqrt(np.square(answered["half_width"]).sum()) / max(1, len(answered))
-        means = {name: answered[name].mean() for name in ("accuracy", "nll", "brier", "ece", "ms")}
-        rows.append(
-            {
-                **dict(zip(keys, labels, strict=True)),
-                **means,
-                "half_width": spread if len(answered) else np.nan,
-                "answered": len(answered),
-                "data_sets": len(part),
-                "outcome": answered["outcome"].iloc[0]
-                if len(answered)
-                else part["outcome"].iloc[0],
-            }
-        )
-    return pandas.DataFrame(rows)
+def _text(value: object) -> str:
+    """Write a cell of the summary."""
+    if not isinstance(value, float):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _each(parts: Sequence[Part]) -> Iterator[tuple[dict[str, Any], Evaluation]]:
-    """Give every learner's result on every part, with what it is about."""
-    for part in parts:
-        for learner, found in part.evaluations.items():
-            labels = {
-                "learner": learner,
-                "group": part.table.group,
-                "encoder": part.table.table.encoder,
-                "data_set": part.table.table.name,
-                "protocol": part.protocol.name,
-                "ways": found.protocol.ways,
-                "shots": found.protocol.shots,
-                "queries": found.protocol.queries,
-                "shares": found.protocol.shares,
-            }
-            yield labels, found
-
-
-def _numbers(found: Evaluation) -> dict[str, Any]:
-    base = {"outcome": found.outcome.value, "reason": found.reason, "device": found.device}
-    names = ("accuracy", "half_width", "episodes", "nll", "brier", "ece", "ms", "mib")
-    if found.outcome is not Outcome.ANSWERED:
-        return {**base, **dict.fromkeys(names, np.nan), "episodes": 0}
-    accuracy = found.accuracy
-    values = (
-        *(accuracy.mean, accuracy.half_width, accuracy.count, found.nll.mean, found.brier.mean),
-        *(found.calibration.error, found.milliseconds, found.memory),
-    )
-    return {**base, **dict(zip(names, values, strict=True))}
-
-
-def _repeated(values: Sequence[str], counts: NDArray[np.int64]) -> Any:  # noqa: ANN401
+def _repeated_words(words: Sequence[str], counts: NDArray[np.int64]) -> ArrowTable:
     """Repeat words as a dictionary column."""
-    arrow = optional("pyarrow")
-    words = list(dict.fromkeys(values))
-    numbers = np.array([words.index(value) for value in values], np.int16)
+    arrow = optional("pyarrow", extra="report")
+    known = list(dict.fromkeys(words))
+    numbers = np.array([known.index(word) for word in words], np.int16)
     return arrow.DictionaryArray.from_arrays(
-        np.repeat(numbers, counts), arrow.array(words, arrow.string())
+        np.repeat(numbers, counts), arrow.array(known, arrow.string())
     )

@@ -8,13 +8,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.benchmark.leakage import RECIPE_FILE
-from unitail.benchmark.learners import find_candidates
-from unitail.benchmark.markdown import accuracy_cell
-from unitail.benchmark.report import write_report
-from unitail.benchmark.report_extra import require_report_extra
-from unitail.benchmark.run import BenchRun, Part
+from unitail.benchmark.learners import load_learners
+from unitail.benchmark.report import (
+    accuracy_cell,
+    require_report_packages,
+    write_benchmark_report,
+)
+from unitail.benchmark.run import BenchRun
+from unitail.benchmark.store import TableResult
 from unitail.benchmark.suites import Suite, open_suite
+from unitail.benchmark.tables import GroupMeans, grouped
 from unitail.cli.console import progress_bar
 from unitail.configuration import from_table
 from unitail.devices import choose_device
@@ -34,7 +37,7 @@ def run(
     **protocol: Any,  # noqa: ANN401 - the other fields of a protocol
 ) -> None:
     """Measure under a progress bar, write the report and print its averages."""
-    require_report_extra()
+    require_report_packages()
     console = Console()
     protocols = [
         from_table(EvaluationProtocol, {**protocol, "shots": number}, "protocol")
@@ -43,38 +46,33 @@ def run(
     tested = open_suite(suite, banks)
     chosen = choose_device(device)
     bench = BenchRun(
-        candidates=find_candidates(runs, learners, draws=draws, device=chosen),
+        learners=load_learners(runs, learners, draws=draws, device=chosen),
         tables=tested.tables,
         protocols=protocols,
         folder=folder,
         device=chosen,
     )
-    names = ", ".join(candidate.name for candidate in bench.candidates)
+    names = ", ".join(each.name for each in bench.learners)
     what = f"{len(tested.tables)} data sets, {len(protocols)} protocols, on {chosen}"
     notes = _notes(bench, tested)
     for line in (f"Learners: {names}; {what}.", *notes):
         console.print(line, highlight=False)
-    parts = _run(console, bench)
-    groups = write_report(
+    groups = write_benchmark_report(
         folder,
-        parts,
+        _run(console, bench),
         title=f"Benchmark: {suite}",
         command=_command(suite, protocols, learners, draws),
         notes=notes,
     )
-    for name, rows in groups.groupby("protocol", sort=False):
+    for name, rows in grouped(groups, lambda row: row.protocol).items():
         console.print(_group_table(name, rows))
     console.print(f"Tables, pictures and rows are in {folder}; begin with README.md.")
 
 
 def _notes(run: BenchRun, tested: Suite) -> list[str]:
     """Say what a reader of the results should know."""
-    unknown = [
-        candidate.name
-        for candidate in run.candidates
-        if candidate.run is not None and not (candidate.run / RECIPE_FILE).exists()
-    ]
-    transductive = [candidate.name for candidate in run.candidates if candidate.transductive]
+    unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
+    transductive = [each.name for each in run.learners if each.transductive]
     notes = []
     if transductive:
         notes.append(
@@ -92,7 +90,7 @@ def _notes(run: BenchRun, tested: Suite) -> list[str]:
     return notes
 
 
-def _run(console: Console, run: BenchRun) -> list[Part]:
+def _run(console: Console, run: BenchRun) -> list[TableResult]:
     """Run under a progress bar that counts episodes answered."""
     with progress_bar(console) as progress:
         bar = progress.add_task("answering episodes", total=run.pending())
@@ -122,9 +120,9 @@ def _command(
     return " ".join([*words, *(f"--learner {name}" for name in learners)])
 
 
-def _group_table(protocol: str, part: Any) -> Table:  # noqa: ANN401 - a pandas frame
-    """Draw the means of the groups."""
-    groups = list(dict.fromkeys(part["group"]))
+def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:
+    """Tabulate the means of the groups."""
+    groups = list(dict.fromkeys(row.group for row in rows))
     table = Table(
         Column("learner", no_wrap=True),
         *(Column(group, justify="right") for group in groups),
@@ -133,7 +131,7 @@ def _group_table(protocol: str, part: Any) -> Table:  # noqa: ANN401 - a pandas 
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    for name, own in part.groupby("learner", sort=False):
-        cells = {row.group: accuracy_cell(row) for row in own.itertuples()}
-        table.add_row(str(name), *(cells[group] for group in groups))
+    for name, own in grouped(rows, lambda row: row.learner).items():
+        cells = {row.group: accuracy_cell(row) for row in own}
+        table.add_row(name, *(cells[group] for group in groups))
     return table

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import typer
 
-from unitail.benchmark.compare import compare_groups, read_rows
+from unitail.benchmark.compare import EpisodeRows, compare_groups, read_rows
 from unitail.errors import UserError
 
 
@@ -26,9 +26,12 @@ def run(
         typer.echo(f"{what}: {sentence}.")
 
 
-def _only(rows: Any, column: str, wanted: Sequence[object] | None) -> Any:  # noqa: ANN401 - frames
+def _only(
+    rows: EpisodeRows, column: str, wanted: Sequence[str] | Sequence[int] | None
+) -> EpisodeRows:
     """Keep the rows with one of the values wanted, if any are."""
-    known = list(rows[column].unique())
+    values = getattr(rows, column)
+    known = list(dict.fromkeys(values.tolist()))
     unknown = [str(value) for value in wanted or () if value not in known]
     if unknown:
         raise UserError(
@@ -36,4 +39,4 @@ def _only(rows: Any, column: str, wanted: Sequence[object] | None) -> Any:  # no
             got=", ".join(unknown),
             allowed="; ".join(str(value) for value in known),
         )
-    return rows[rows[column].isin(wanted)] if wanted else rows
+    return rows.take(np.isin(values, wanted)) if wanted else rows

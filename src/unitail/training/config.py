@@ -7,6 +7,9 @@ from enum import StrEnum
 from unitail.configuration import require
 from unitail.nn.visibility import Visibility
 
+DEFAULT_SEED = 0
+"""The seed of a recipe that states no other; it also decides which classes are held out."""
+
 
 class OptimiserKind(StrEnum):
     """What turns gradients into steps."""
@@ -67,7 +70,7 @@ class TrainingConfig:
     """Steps between entries of the run log."""
     checkpoint_every: int = 500
     """Steps between checkpoints."""
-    seed: int = 0
+    seed: int = DEFAULT_SEED
     """Seed of weights, episodes and draws."""
 
     def __post_init__(self) -> None:

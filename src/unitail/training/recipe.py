@@ -2,19 +2,23 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from unitail.configuration import from_table, require
 from unitail.errors import InvalidConfig
-from unitail.learners.registry import model_config
+from unitail.learners.registry import model_config, model_kind
 from unitail.nn.episode_model import ModelConfig
 from unitail.tasks.shapes import EpisodeRanges
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
 from unitail.training.config import TrainingConfig, ValidationConfig
+
+HELD_OUT = 0.2
+"""The share of the classes that a recipe keeps out of training if it states no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,7 @@ class BankChoice:
     """Patterns ENCODER/DATASET under the folder of banks, for instance "efflite0/*"."""
     held_out_from: tuple[str, ...]
     """Data sets of which some classes are kept out of training, in every encoder's features."""
-    held_out: float = 0.2
+    held_out: float = HELD_OUT
     """The share of their classes that is kept out, for validation."""
     data_set_weights: dict[str, float] = field(default_factory=dict)
     """Weights of data sets by name; the others weigh as much as they have classes."""
@@ -36,8 +40,13 @@ class BankChoice:
         for name in ("banks", "held_out_from"):
             require(bool(getattr(self, name)), name, got="none", allowed="one or more")
         require(0 < self.held_out < 1, "held_out", got=self.held_out, allowed="between 0 and 1")
-        fine = 0 <= self.disguised <= 1
-        require(fine, "disguised", got=self.disguised, allowed="between 0 and 1")
+        require(
+            0 <= self.disguised <= 1, "disguised", got=self.disguised, allowed="between 0 and 1"
+        )
+
+    def matches(self, bank: str) -> bool:
+        """Tell whether ENCODER/DATASET is among the banks."""
+        return any(fnmatch(bank, pattern) for pattern in self.banks)
 
 
 SOURCE_KINDS = {
@@ -142,6 +151,27 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
         training=from_table(TrainingConfig, table["training"], "training"),
         validation=from_table(ValidationConfig, table.get("validation", {}), "validation"),
     )
+
+
+def recipe_from_record(learner: str, record: Mapping[str, Any]) -> Recipe:
+    """Rebuild a recipe from the plain values that a run keeps of it."""
+    return Recipe(
+        model=from_table(model_kind(learner).config, record["model"], "model"),
+        episodes=from_table(EpisodeRanges, record["episodes"], "episodes"),
+        sources=tuple(_recorded_source(each) for each in record["sources"]),
+        source_weights=tuple(record["source_weights"]),
+        training=from_table(TrainingConfig, record["training"], "training"),
+        validation=from_table(ValidationConfig, record["validation"], "validation"),
+    )
+
+
+def _recorded_source(record: Mapping[str, Any]) -> SourceConfig:
+    """Rebuild a source; a record has no name of its kind, but keys that no other kind has."""
+    kind = next(
+        each for each in SOURCE_KINDS.values() if set(record) <= {key.name for key in fields(each)}
+    )
+    source: SourceConfig = from_table(kind, record, "sources")
+    return source
 
 
 def _parts(sources: object) -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from safetensors.torch import load_file, save_file
 
@@ -23,13 +23,48 @@ from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.registry import learner_name
 from unitail.nn.episode_model import ModelConfig
-from unitail.training.recipe import Recipe
+from unitail.training.recipe import Recipe, recipe_from_record
 from unitail.training.state import TrainingState
 
+RECIPE_FILE = "recipe.json"
+MODEL_FOLDER = "model"
 KEPT_CHECKPOINTS = 2
 OPTIMISER_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
 LOCK_FILE = ".lock"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run was told to train on; decides, with its seed, all that its weights have seen."""
+
+    recipe: Recipe
+    data: Mapping[str, str]
+    """The banks that the recipe stands for, ENCODER/DATASET, with the hashes of their content."""
+
+    def text(self) -> str:
+        """Write the record as it stands in the folder."""
+        learner = learner_name(self.recipe.model)
+        content = {"learner": learner, "recipe": to_table(self.recipe), "data": dict(self.data)}
+        return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Self | None:
+        """Read the record of a folder; None where it has none."""
+        path = folder / RECIPE_FILE
+        if not path.exists():
+            return None
+        try:
+            content = json.loads(path.read_text())
+            recipe = recipe_from_record(content["learner"], content["recipe"])
+            return cls(recipe, dict(content["data"]))
+        except Exception as error:  # whatever is wrong with the file, the remedy is the same
+            raise InvalidCheckpoint(
+                f"{path} does not say what the model was trained on",
+                got=f"{type(error).__name__}: {error}",
+                allowed="the file that training wrote",
+                remedy="Leave the run out, or train it again.",
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -57,18 +92,13 @@ class RunFolder:
     @property
     def model(self) -> Path:
         """The model at the end of the run."""
-        return self.path / "model"
+        return self.path / MODEL_FOLDER
 
-    def claim(self, recipe: Recipe, data: Mapping[str, str]) -> None:
-        """Make the folder this recipe's, and keep other runs out for as long as this one lives.
-
-        `data` names the data that the recipe stands for, with their hashes.
-        """
-        learner = learner_name(recipe.model)
-        content = {"learner": learner, "recipe": to_table(recipe), "data": dict(data)}
-        table = json.dumps(content, indent=2, sort_keys=True) + "\n"
-        path = self.path / "recipe.json"
-        if path.exists() and path.read_text() != table:
+    def claim(self, record: RunRecord) -> None:
+        """Make the folder this run's, and keep others out for as long as this one lives."""
+        text = record.text()
+        path = self.path / RECIPE_FILE
+        if path.exists() and path.read_text() != text:
             raise UserError(
                 f"{self.path} holds the run of another recipe, or on other data",
                 got="something that differs from its recipe.json",
@@ -77,7 +107,7 @@ class RunFolder:
             )
         with disk_errors(self.path):
             self._keep_others_out()
-            write_text(path, table)
+            write_text(path, text)
             for old in (*self.path.glob(".*.old"), *self.path.glob("checkpoints/.*.old")):
                 recover_folder(old.with_name(old.name[1 : -len(".old")]))
 

@@ -22,7 +22,7 @@ from unitail.training.config import OptimiserKind, Precision, TrainingConfig
 from unitail.training.objective import query_loss
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
-from unitail.training.run_folder import Progress, RunFolder
+from unitail.training.run_folder import Progress, RunFolder, RunRecord
 from unitail.training.runlog import Entry, RunLog
 from unitail.training.schedules import active_slots, learning_rate
 from unitail.training.sources import Sources
@@ -129,7 +129,7 @@ class Trainer:
     def resume(self) -> int:
         """Restore the newest checkpoint, if there is one; return the steps done."""
         if self.processes.is_main:
-            self.folder.claim(self.recipe, self.sources.data)
+            self.folder.claim(RunRecord(self.recipe, self.sources.data))
         self.processes.wait()
         checkpoints = self.folder.checkpoints()
         progress = Progress(0, None)

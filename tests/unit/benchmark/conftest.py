@@ -1,5 +1,6 @@
 """Results of a small benchmark that several tests look at."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from torch import Tensor
 
 from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
 from unitail.baselines.proto_head import ProtoHead
-from unitail.benchmark.learners import Candidate
-from unitail.benchmark.run import BenchRun, Part
+from unitail.benchmark.learners import BenchLearner
+from unitail.benchmark.run import BenchRun
+from unitail.benchmark.store import TableResult
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import TooManyClasses
 from unitail.evaluation.protocol import EvaluationProtocol
@@ -26,7 +28,7 @@ class UpToThree(SureOfFirst):
 
 
 @pytest.fixture(scope="session")
-def bench_parts(tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
+def bench_results(tmp_path_factory: pytest.TempPathFactory) -> list[TableResult]:
     """Return four learners on three data sets of two groups, at one and two shots."""
     root = tmp_path_factory.mktemp("bench")
     tables = [
@@ -41,12 +43,21 @@ def bench_parts(tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
         "none": SolvesNothing(),
     }
     return BenchRun(
-        candidates=[Candidate(name, learner, "") for name, learner in learners.items()],
+        learners=[BenchLearner(name, learner, "") for name, learner in learners.items()],
         tables=tables,
         protocols=[EvaluationProtocol(shots=shots, queries=5, episodes=12) for shots in (1, 2)],
         folder=root / "out",
         device=torch.device("cpu"),
     ).run()
+
+
+@pytest.fixture
+def nobody_answered(bench_results: list[TableResult]) -> list[TableResult]:
+    """Return the results of the one learner that could solve nothing."""
+    return [
+        replace(result, evaluations={"none": result.evaluations["none"]})
+        for result in bench_results
+    ]
 
 
 def _table(root: Path, group: str, name: str, *, classes: int, rows: int = 12) -> BenchTable:

@@ -3,10 +3,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from unitail.benchmark.compare import (
+    EpisodeRows,
     compare,
     compare_accuracies,
     compare_groups,
@@ -24,24 +25,33 @@ def _rows(
     data_set: str = "birds",
     group: str = "images",
     protocol: str = "5-way 1-shot",
-) -> pd.DataFrame:
+) -> EpisodeRows:
     count = len(accuracies)
-    return pd.DataFrame(
-        {
-            "learner": learner,
-            "encoder": "net",
-            "data_set": data_set,
-            "group": group,
-            "protocol": protocol,
-            "hash": np.arange(count, dtype=np.uint64) if hashes is None else hashes,
-            "accuracy": np.array(accuracies, np.float32),
-        }
+
+    def words(value: str) -> NDArray[np.object_]:
+        return np.full(count, value, dtype=object)
+
+    return EpisodeRows(
+        learner=words(learner),
+        group=words(group),
+        data_set=words(f"net/{data_set}"),
+        protocol=words(protocol),
+        shots=np.ones(count, np.int16),
+        hash=np.array(range(count) if hashes is None else hashes, np.uint64),
+        accuracy=np.array(accuracies, np.float32),
+    )
+
+
+def _joined(*parts: EpisodeRows) -> EpisodeRows:
+    names = vars(parts[0])
+    return EpisodeRows(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     )
 
 
 def test_a_hand_computed_case() -> None:
     # Two differences, 0.2 and 0.4: a resample has mean 0.2, 0.3 or 0.4 with 1/4, 1/2, 1/4.
-    rows = pd.concat([_rows("a", [0.5, 0.9]), _rows("b", [0.3, 0.5])])
+    rows = _joined(_rows("a", [0.5, 0.9]), _rows("b", [0.3, 0.5]))
     found = compare(rows, "a", "b")
     assert found.difference == pytest.approx(0.3)
     assert (found.low, found.high) == pytest.approx((0.2, 0.4))
@@ -57,7 +67,7 @@ def test_a_hand_computed_case() -> None:
 def test_rows_are_paired_by_hash_whatever_their_order() -> None:
     first = _rows("a", [0.5, 0.6, 0.7], hashes=[1, 2, 3])
     second = _rows("b", [0.6, 0.4, 0.1], hashes=[3, 1, 9])
-    found = compare(pd.concat([first, second]), "a", "b")
+    found = compare(_joined(first, second), "a", "b")
     assert found.pairs == 2
     assert (found.low, found.high) == pytest.approx((0.1, 0.1))
 
@@ -67,7 +77,7 @@ def test_data_sets_weigh_the_same_whatever_their_size() -> None:
         *(_rows("a", [1.0] * 10), _rows("b", [0.0] * 10)),
         *(_rows("a", [0.5] * 90, data_set="cars"), _rows("b", [0.5] * 90, data_set="cars")),
     ]
-    found = compare(pd.concat(parts), "a", "b")
+    found = compare(_joined(*parts), "a", "b")
     assert found.difference == pytest.approx(0.5)
     assert (found.low, found.high) == pytest.approx((0.5, 0.5))
     assert str(found).endswith("100 pairs of episodes on 2 data sets)")
@@ -79,7 +89,7 @@ def test_protocols_are_not_mixed_up() -> None:
         for protocol in ("5-way 1-shot", "5-way 5-shot")
         for name, value in (("a", 0.75), ("b", 0.25))
     ]
-    found = compare(pd.concat(parts), "a", "b")
+    found = compare(_joined(*parts), "a", "b")
     assert found.pairs == 8
     assert found.data_sets == ("net/birds, 5-way 1-shot", "net/birds, 5-way 5-shot")
 
@@ -97,13 +107,13 @@ def test_each_group_and_all_of_them_are_compared() -> None:
         for name, value in (("a", 0.75), ("b", 0.25))
     ]
     alone = _rows("a", [0.5], data_set="dogs", group="audio")
-    found = compare_groups(pd.concat([*parts, alone]), "a", "b")
+    found = compare_groups(_joined(*parts, alone), "a", "b")
     assert list(found) == [f"5-way 1-shot, {group}" for group in ("images", "text", "all groups")]
     assert found["5-way 1-shot, all groups"].pairs == 6
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    rows = pd.concat([_rows("a", [0.5, 0.6]), _rows("b", [0.3], hashes=[7])])
+    rows = _joined(_rows("a", [0.5, 0.6]), _rows("b", [0.3], hashes=[7]))
     with pytest.raises(UserError, match="a and b have no episode in common: got 2 and 1 answered"):
         compare(rows, "a", "b")
     with pytest.raises(UserError, match="no episode in common"):
@@ -135,9 +145,17 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         read_rows(tmp_path)
 
 
-def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
+def test_a_row_that_stands_twice_counts_once() -> None:
+    rows = _joined(_rows("a", [0.5, 0.9], hashes=[1, 1]), _rows("b", [0.25], hashes=[1]))
+    assert compare(rows, "a", "b").pairs == 1
+    assert compare(rows, "a", "b").difference == 0.25
+
+
+def test_without_pyarrow_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(
-        UserError, match=r"pandas is not installed.*pip install 'unitail\[report\]'"
+        UserError, match=r"pyarrow is not installed.*pip install 'unitail\[report\]'"
     ):
         read_rows(tmp_path)

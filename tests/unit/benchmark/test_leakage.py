@@ -1,3 +1,6 @@
+"""A run that was told of a test table's classes in any way is refused, and no other."""
+
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -5,71 +8,119 @@ import pytest
 
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
+from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
-from unitail.benchmark.leakage import check_not_trained_on
+from unitail.benchmark.leakage import check_not_trained_on, trained_classes
 from unitail.benchmark.suites import BenchTable
-from unitail.errors import InvalidCheckpoint, Leakage
-from unitail.training.run_folder import RunFolder
+from unitail.errors import Leakage
+from unitail.training.recipe import BankChoice
+from unitail.training.run_folder import RunRecord
 
 
-def _run(folder: Path, *, seed: int = 0, data: tuple[str, ...] = (), **choice: Any) -> Path:  # noqa: ANN401
-    """Leave a run folder behind that was trained on these banks."""
-    banks = {"banks": ["net/*"], "held_out_from": ["seen"], **choice}
+def _run(*banks: str, seed: int = 0, **choice: Any) -> RunRecord:  # noqa: ANN401
+    """Return the record of a run that was trained on these banks."""
+    chosen = {"banks": ["net/*"], "held_out_from": ["seen"], **choice}
     training = {"steps": 1, "seed": seed}
-    recipe = short_recipe(sources={"banks": banks}, training=training) if data else short_recipe()
-    run = RunFolder(folder)
-    run.claim(recipe, {f"net/{name}": "hash" for name in data})
-    run.release()
-    return folder
+    recipe = short_recipe(sources={"banks": chosen}, training=training)
+    return RunRecord(recipe, dict.fromkeys(banks, "hash"))
 
 
-def _tables(root: Path) -> tuple[BenchTable, BenchTable, BenchTable]:
-    """Return held-out classes of a data set, all of it in other features, and another one."""
-    seen = write_blobs(root, "seen", encoder="net", classes=20)
-    other_features = write_blobs(root, "seen", encoder="other", classes=20)
-    unseen = write_blobs(root, "unseen", encoder="net")
-    _, held_out = split_classes(seen, 0.2, 0)
-    return (
-        BenchTable(group="in-domain", bank=seen, table=held_out),
-        BenchTable(group="encoder", bank=other_features, table=other_features),
-        BenchTable(group="domain", bank=unseen, table=unseen),
-    )
+@pytest.fixture
+def seen(tmp_path: Path) -> FeatureBank:
+    return write_blobs(tmp_path, "seen", encoder="net", classes=20)
 
 
-def test_held_out_classes_and_other_data_sets_are_fine(tmp_path: Path) -> None:
-    held_out, _, unseen = _tables(tmp_path)
-    check_not_trained_on(_run(tmp_path / "run", data=("seen",)), [held_out, unseen])
-    check_not_trained_on(_run(tmp_path / "synthetic"), [held_out, unseen])
+@pytest.fixture
+def held_out(seen: FeatureBank) -> BenchTable:
+    """Return the classes that recipes keep out of training."""
+    return BenchTable(group="in-domain", bank=seen, table=split_classes(seen, 0.2, 0)[1])
+
+
+def _whole(bank: FeatureBank) -> BenchTable:
+    return BenchTable(group="all", bank=bank, table=bank)
+
+
+def _unseen(root: Path) -> BenchTable:
+    return _whole(write_blobs(root, "unseen", encoder="net"))
+
+
+def test_held_out_classes_and_other_data_sets_are_fine(
+    tmp_path: Path, held_out: BenchTable
+) -> None:
+    tables = [held_out, _unseen(tmp_path)]
+    check_not_trained_on(_run("net/seen"), tables, name="run")
+    check_not_trained_on(RunRecord(short_recipe(), {}), tables, name="synthetic")
+
+
+def test_the_classes_seen_are_all_but_those_held_out(
+    seen: FeatureBank, held_out: BenchTable
+) -> None:
+    trained = trained_classes(_run("net/seen"), seen)
+    assert trained == set(seen.class_names) - set(held_out.table.class_names)
+    assert len(trained) == 16
+
+
+@pytest.mark.parametrize(
+    ("run", "classes"),
+    [
+        (_run("net/unseen", "net/seen"), 6),  # all of its classes, by a pattern
+        (_run("net/unseen", "net/seen", banks=["net/seen", "net/unseen"]), 6),  # by its name
+        (_run("old/unseen", "net/seen", banks=["*/*"]), 6),  # in another encoder's features
+        (_run("net/unseen", "net/seen", data_set_weights={"unseen": 0.001}), 6),  # hardly ever
+        (_run("net/unseen", held_out_from=["unseen"], held_out=0.34), 4),  # some classes of it
+        (_run("net/unseen", "net/seen", disguised=1.0), 6),  # disguised
+    ],
+)
+def test_a_data_set_that_was_trained_on_is_refused(
+    tmp_path: Path, run: RunRecord, classes: int
+) -> None:
+    message = rf"run was trained on classes of net/unseen, .* got {classes} in common: class "
+    with pytest.raises(Leakage, match=message):
+        check_not_trained_on(run, [_unseen(tmp_path)], name="run")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        _run("net/seen", "net/unseen", data_set_weights={"unseen": 0.0}),
+        _run("net/seen", banks=["net/*", "net/unseen"]),  # it was not there
+    ],
+)
+def test_a_data_set_that_no_batch_came_from_is_fine(tmp_path: Path, run: RunRecord) -> None:
+    check_not_trained_on(run, [_unseen(tmp_path)], name="run")
 
 
 def test_classes_that_were_trained_on_are_refused_in_any_features(tmp_path: Path) -> None:
-    _, other_features, _ = _tables(tmp_path)
-    run = _run(tmp_path / "run", data=("seen",))
-    with pytest.raises(
-        Leakage, match=r"run was trained on classes of other/seen.*got 16 in common"
-    ):
-        check_not_trained_on(run, [other_features])
+    other = write_blobs(tmp_path, "seen", encoder="other", classes=20)
+    with pytest.raises(Leakage, match=r"trained on classes of other/seen.*got 16 in common"):
+        check_not_trained_on(_run("net/seen"), [_whole(other)], name="run")
 
 
-@pytest.mark.parametrize("changes", [{"seed": 1}, {"held_out": 0.1}])
-def test_another_split_is_refused(tmp_path: Path, changes: dict[str, float]) -> None:
-    held_out, _, _ = _tables(tmp_path)
+@pytest.mark.parametrize("changes", [{"seed": 1}, {"held_out": 0.1}, {"held_out_from": ["other"]}])
+def test_another_split_is_refused(held_out: BenchTable, changes: dict[str, Any]) -> None:
     with pytest.raises(Leakage, match=r"trained on classes of net/seen.*`seed` = 0"):
-        check_not_trained_on(_run(tmp_path / "run", data=("seen",), **changes), [held_out])
+        check_not_trained_on(_run("net/seen", "net/other", **changes), [held_out], name="run")
 
 
-def test_a_data_set_that_is_trained_on_as_a_whole_is_refused(tmp_path: Path) -> None:
-    _, _, unseen = _tables(tmp_path)
-    with pytest.raises(Leakage, match=r"net/unseen, which is to test it: got 6 in common: class 0"):
-        check_not_trained_on(_run(tmp_path / "run", data=("seen", "unseen")), [unseen])
-    weights = {"unseen": 0.0}
-    run = _run(tmp_path / "zero", data=("seen", "unseen"), data_set_weights=weights)
-    check_not_trained_on(run, [unseen])
+def test_each_source_of_banks_counts_with_its_own_split(held_out: BenchTable) -> None:
+    """Two choices in one recipe, as Python can build them: the second does not hold classes out."""
+    kept = BankChoice(banks=("net/seen",), held_out_from=("seen",))
+    whole = BankChoice(banks=("*/seen",), held_out_from=("other",))
+    elsewhere = BankChoice(banks=("net/other",), held_out_from=("other",))
+    recipe = short_recipe()
+    data = {"net/seen": "hash", "net/other": "hash"}
+
+    def run(*sources: BankChoice) -> RunRecord:
+        return RunRecord(replace(recipe, sources=sources, source_weights=(1.0, 1.0)), data)
+
+    check_not_trained_on(run(kept, elsewhere), [held_out], name="run")
+    for both in ((kept, whole), (whole, kept)):
+        with pytest.raises(Leakage, match="got 4 in common"):
+            check_not_trained_on(run(*both), [held_out], name="run")
 
 
-def test_a_model_without_a_recipe_cannot_be_checked(tmp_path: Path) -> None:
-    tables = _tables(tmp_path)
-    check_not_trained_on(tmp_path, tables)
-    (tmp_path / "recipe.json").write_text("{}")
-    with pytest.raises(InvalidCheckpoint, match="does not say what the model was trained on"):
-        check_not_trained_on(tmp_path, tables)
+def test_every_table_is_looked_at(tmp_path: Path, held_out: BenchTable) -> None:
+    with pytest.raises(Leakage, match="net/unseen"):
+        check_not_trained_on(
+            _run("net/seen", "net/unseen"), [held_out, _unseen(tmp_path)], name="run"
+        )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.known_learners import SureOfFirst
-from unitail.benchmark.learners import SHIPPED, explicit_fingerprint, find_candidates
+from unitail.benchmark.learners import SHIPPED, explicit_fingerprint, load_learners
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
@@ -24,7 +24,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_all_learners_are_found(runs: Path) -> None:
-    found = find_candidates(runs, draws=3)
+    found = load_learners(runs, draws=3)
     assert [each.name for each in found] == [*explicit_learners(), *SHIPPED, "first", "second"]
     assert len({each.fingerprint for each in found}) == len(found)
     trained = found[-1].learner
@@ -37,7 +37,7 @@ def test_all_learners_are_found(runs: Path) -> None:
 def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
     config = runs / "second" / "model" / "config.json"
     config.write_text(config.read_text().replace("isolated", "joint"))
-    assert [each.name for each in find_candidates(runs) if each.transductive] == [
+    assert [each.name for each in load_learners(runs) if each.transductive] == [
         "unitail_joint",
         "unitail_joint_balanced",
         "second",
@@ -45,7 +45,7 @@ def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
 
 
 def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path) -> None:
-    found = find_candidates(tmp_path / "none")
+    found = load_learners(tmp_path / "none")
     assert [each.name for each in found] == [*explicit_learners(), *SHIPPED]
     isolated, joint = found[-2:]
     assert isolated.fingerprint != joint.fingerprint
@@ -54,21 +54,21 @@ def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path
 
 
 def test_some_can_be_chosen(runs: Path) -> None:
-    found = find_candidates(runs, ["second", "proto_head_paper"])
+    found = load_learners(runs, ["second", "proto_head_paper"])
     assert [each.name for each in found] == ["second", "proto_head_paper"]
 
 
 def test_mistakes_are_told(runs: Path) -> None:
     with pytest.raises(UserError, match=r"unknown learner: got third; allowed: .*first, second"):
-        find_candidates(runs, ["third"])
+        load_learners(runs, ["third"])
     shutil.copytree(runs / "first", runs / "proto_head_paper")
     with pytest.raises(UserError, match="has the name of another learner: got proto_head_paper"):
-        find_candidates(runs)
+        load_learners(runs)
 
 
 def test_the_fingerprint_of_a_model_is_its_weights_configuration_and_draws(runs: Path) -> None:
     def fingerprint(name: str = "first", draws: int = 1) -> str:
-        return find_candidates(runs, [name], draws=draws)[0].fingerprint
+        return load_learners(runs, [name], draws=draws)[0].fingerprint
 
     before = fingerprint()
     assert fingerprint() == before

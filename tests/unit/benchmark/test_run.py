@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
-from unitail.benchmark import store as parts
-from unitail.benchmark.learners import Candidate
+from helpers.short_runs import short_recipe
+from unitail.benchmark import store
+from unitail.benchmark.learners import BenchLearner
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import CannotWrite, Leakage, UserError
@@ -18,6 +19,7 @@ from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Outcome
 from unitail.framework.episode import Support
 from unitail.framework.learner import Inference
+from unitail.training.run_folder import RECIPE_FILE, RunRecord
 
 PROTOCOLS = [EvaluationProtocol(shots=shots, queries=3, episodes=8) for shots in (1, 2)]
 
@@ -44,7 +46,7 @@ def tables(tmp_path: Path) -> list[BenchTable]:
 
 def _bench(folder: Path, tables: Sequence[BenchTable], **learners: Inference) -> BenchRun:
     return BenchRun(
-        candidates=[Candidate(name, learner, "same") for name, learner in learners.items()],
+        learners=[BenchLearner(name, learner, "same") for name, learner in learners.items()],
         tables=tables,
         protocols=PROTOCOLS,
         folder=folder,
@@ -52,20 +54,20 @@ def _bench(folder: Path, tables: Sequence[BenchTable], **learners: Inference) ->
     )
 
 
-ASKED = 2  # for each part: the warm-up and the one batch
+ASKED = 2  # for each table and protocol: the warm-up and the one batch
 
 
 def test_all_learners_are_measured_on_all_tables(tmp_path: Path, tables: list[BenchTable]) -> None:
     told: list[tuple[int, int]] = []
     run = _bench(tmp_path, tables, sure=SureOfFirst(), cannot=SolvesNothing())
     assert run.pending() == 2 * 2 * 2 * 8
-    found = run.run(lambda done, total: told.append((done, total)))
-    assert [(part.table.name, part.protocol.shots) for part in found] == [
+    results = run.run(lambda done, total: told.append((done, total)))
+    assert [(each.table.name, each.protocol.shots) for each in results] == [
         *(("toy/one", 1), ("toy/one", 2), ("toy/two", 1), ("toy/two", 2))
     ]
-    for part in found:
-        assert part.evaluations["sure"].accuracy.count == 8
-        assert part.evaluations["cannot"].outcome is Outcome.CANNOT
+    for result in results:
+        assert result.evaluations["sure"].accuracy.count == 8
+        assert result.evaluations["cannot"].outcome is Outcome.CANNOT
     assert told == [(done, 64) for done in range(8, 65, 8)]
     assert (tmp_path / "parts" / ".gitignore").read_text() == "*\n"
 
@@ -102,23 +104,23 @@ def test_only_missing_and_changed_learners_are_measured(
     run = _bench(tmp_path, tables, old=old, changed=changed, new=new)
     run = replace(
         run,
-        candidates=[
+        learners=[
             replace(each, fingerprint="other") if each.name == "changed" else each
-            for each in run.candidates
+            for each in run.learners
         ],
     )
-    found = run.run()
+    results = run.run()
     assert (old.asked, changed.asked, new.asked) == (0, 4 * ASKED, 4 * ASKED)
-    for part in found:
-        hashes = [each.scores.hashes for each in part.evaluations.values()]
+    for result in results:
+        hashes = [each.scores.hashes for each in result.evaluations.values()]
         assert all(np.array_equal(each, hashes[0]) for each in hashes)
 
 
 def test_learners_that_are_not_asked_for_are_kept(tmp_path: Path, tables: list[BenchTable]) -> None:
     one, two = Counter(), Counter()
     _bench(tmp_path, tables, one=one).run()
-    found = _bench(tmp_path, tables, two=two).run()
-    assert list(found[0].evaluations) == ["two"]
+    results = _bench(tmp_path, tables, two=two).run()
+    assert list(results[0].evaluations) == ["two"]
     _bench(tmp_path, tables, one=one, two=two).run()
     assert (one.asked, two.asked) == (4 * ASKED, 4 * ASKED)
 
@@ -129,15 +131,15 @@ def test_results_on_other_episodes_are_measured_again(
     """As if another version of torch had drawn other episodes."""
     other = [replace(each, seed=5) for each in PROTOCOLS]
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "to_table", lambda protocol: {**vars(protocol), "seed": 0})
+        patch.setattr(store, "to_table", lambda protocol: {**vars(protocol), "seed": 0})
         replace(_bench(tmp_path, tables, old=Counter()), protocols=other).run()
     for path in (tmp_path / "parts").glob("*seed_5.parquet"):
         path.rename(path.with_name(path.name.replace("seed_5", "seed_0")))
     old, new = Counter(), Counter()
     assert _bench(tmp_path, tables, old=old).pending() == 0
-    found = _bench(tmp_path, tables, old=old, new=new).run()
+    results = _bench(tmp_path, tables, old=old, new=new).run()
     assert (old.asked, new.asked) == (4 * ASKED, 4 * ASKED)
-    both = found[0].evaluations
+    both = results[0].evaluations
     assert np.array_equal(both["old"].scores.hashes, both["new"].scores.hashes)
 
 
@@ -163,10 +165,10 @@ def test_a_second_benchmark_is_kept_out(tmp_path: Path, tables: list[BenchTable]
 def test_leakage_stops_before_anything_is_measured(
     tmp_path: Path, tables: list[BenchTable]
 ) -> None:
-    text = """{"data": {"other/two": ""}, "recipe": {"training": {"seed": 0}, "sources": [
-        {"banks": ["*"], "held_out_from": [], "held_out": 0.2, "data_set_weights": {}}]}}"""
-    (tmp_path / "recipe.json").write_text(text)
-    candidate = Candidate("it", SureOfFirst(), "same", tmp_path)
+    bank = {"banks": ["*"], "held_out_from": ["one"], "held_out": 0.5}
+    record = RunRecord(short_recipe(sources={"banks": bank}), {"other/two": "hash"})
+    (tmp_path / RECIPE_FILE).write_text(record.text())
+    trained = BenchLearner("it", SureOfFirst(), "same", tmp_path)
     run = _bench(tmp_path, tables)
     with pytest.raises(Leakage, match="trained on classes of toy/two"):
-        replace(run, candidates=[candidate])
+        replace(run, learners=[trained])

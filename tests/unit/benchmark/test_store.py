@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from helpers.known_learners import SolvesNothing, SureOfFirst, write_blobs
-from unitail.benchmark.store import Stored, identity, part_path, read_part, write_part
+from unitail.benchmark.store import ResultStore, StoredEvaluation
 from unitail.benchmark.suites import BenchTable
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Scores
@@ -19,18 +19,21 @@ def _table(root: Path, **changes: int) -> BenchTable:
     return BenchTable(group="blobs", bank=bank, table=bank)
 
 
-def _part(table: BenchTable, path: Path) -> dict[str, Stored]:
+def _store(table: BenchTable, folder: Path) -> tuple[ResultStore, dict[str, StoredEvaluation]]:
     learners = {"sure": SureOfFirst(), "cannot": SolvesNothing()}
-    found = score_learners(learners, table.table, PROTOCOL)
-    stored = {name: Stored(f"print of {name}", each) for name, each in found.items()}
-    write_part(path, identity(table, PROTOCOL), stored)
-    return stored
+    evaluations = score_learners(learners, table.table, PROTOCOL)
+    stored = {
+        name: StoredEvaluation(f"print of {name}", each) for name, each in evaluations.items()
+    }
+    store = ResultStore(folder)
+    store.write(table, PROTOCOL, stored)
+    return store, stored
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    table, path = _table(tmp_path), tmp_path / "parts" / "one.parquet"
-    written = _part(table, path)
-    read = read_part(path, identity(table, PROTOCOL))
+    table = _table(tmp_path)
+    store, written = _store(table, tmp_path / "parts")
+    read = store.read(table, PROTOCOL)
     assert list(read) == ["sure", "cannot"]
     for name, stored in read.items():
         mine, other = stored.evaluation, written[name].evaluation
@@ -44,26 +47,27 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
             assert first.dtype == second.dtype
 
 
-def test_a_part_about_something_else_is_not_used(tmp_path: Path) -> None:
-    table, path = _table(tmp_path / "a"), tmp_path / "one.parquet"
-    _part(table, path)
-    changed = _table(tmp_path / "b", seed=1)
-    assert read_part(path, identity(changed, PROTOCOL)) == {}
-    assert read_part(path, identity(table, replace(PROTOCOL, seed=1))) == {}
-    assert read_part(path, identity(table, PROTOCOL)) != {}
+def test_a_file_about_something_else_is_not_used(tmp_path: Path) -> None:
+    table = _table(tmp_path / "a")
+    store, _ = _store(table, tmp_path)
+    changed, other = _table(tmp_path / "b", seed=1), replace(PROTOCOL, concentration=2.0)
+    assert store.path(changed, PROTOCOL) == store.path(table, other) == store.path(table, PROTOCOL)
+    assert store.read(changed, PROTOCOL) == {}
+    assert store.read(table, other) == {}
+    assert store.read(table, PROTOCOL) != {}
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 something else"])
-def test_a_part_that_cannot_be_read_is_not_used(tmp_path: Path, content: bytes) -> None:
-    table, path = _table(tmp_path), tmp_path / "one.parquet"
-    assert read_part(path, identity(table, PROTOCOL)) == {}
-    path.write_bytes(content)
-    assert read_part(path, identity(table, PROTOCOL)) == {}
+def test_a_file_that_cannot_be_read_is_not_used(tmp_path: Path, content: bytes) -> None:
+    table, store = _table(tmp_path), ResultStore(tmp_path)
+    assert store.read(table, PROTOCOL) == {}
+    store.path(table, PROTOCOL).write_bytes(content)
+    assert store.read(table, PROTOCOL) == {}
 
 
 def test_every_protocol_has_a_file_of_its_own(tmp_path: Path) -> None:
     table = _table(tmp_path)
     changes = [{}, {"shots": 1}, {"ways": 6}, {"queries": 4}, {"episodes": 8}, {"seed": 1}]
-    paths = {part_path(tmp_path, table, replace(PROTOCOL, **change)) for change in changes}
+    paths = {ResultStore(tmp_path).path(table, replace(PROTOCOL, **each)) for each in changes}
     assert len(paths) == len(changes)
     assert tmp_path / "toy_blobs_5-way_2-shot_3_queries_7_episodes_seed_0.parquet" in paths

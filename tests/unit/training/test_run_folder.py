@@ -6,11 +6,15 @@ import torch
 from helpers.short_runs import short_recipe
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.learners.checkpoint import load_model
+from unitail.learners.pretrained import FOLDER
 from unitail.tail.model import Tail
-from unitail.training.run_folder import Progress, RunFolder
+from unitail.training.recipe import BankChoice, read_recipe
+from unitail.training.run_folder import RECIPE_FILE, Progress, RunFolder, RunRecord
 from unitail.training.state import TrainingState
 
+RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("**/*.toml"))
 RECIPE = short_recipe()
+RECORD = RunRecord(RECIPE, {})
 STATE = TrainingState(
     weights=Tail(RECIPE.model).state_dict(), optimiser={"head|exp_avg": torch.ones(2)}
 )
@@ -48,27 +52,27 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
-    folder.claim(RECIPE, {})
+    folder.claim(RECORD)
     folder.release()
-    folder.claim(short_recipe(), {})
+    folder.claim(RunRecord(short_recipe(), {}))
     folder.release()
     with pytest.raises(UserError, match=r"holds the run of another recipe.*--out"):
-        folder.claim(short_recipe(training={"seed": 1}), {})
+        folder.claim(RunRecord(short_recipe(training={"seed": 1}), {}))
     with pytest.raises(UserError, match="or on other data"):
-        folder.claim(RECIPE, {"a/b": "another hash"})
+        folder.claim(RunRecord(RECIPE, {"a/b": "another hash"}))
 
 
 def test_a_folder_is_worked_on_by_one_run_at_a_time(tmp_path: Path) -> None:
     first, second = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "run")
-    first.claim(RECIPE, {})
+    first.claim(RECORD)
     with pytest.raises(CannotWrite, match=r"another process is writing .*run: got a locked file"):
-        second.claim(RECIPE, {})
+        second.claim(RECORD)
     first.release()
-    second.claim(RECIPE, {})
+    second.claim(RECORD)
     second.release()
 
 
-def test_what_a_kill_left_half_done_is_mended_when_the_folder_is_claimed(tmp_path: Path) -> None:
+def test_what_a_kill_left_half_done_is_fixed_when_the_folder_is_claimed(tmp_path: Path) -> None:
     """Between the renames, and after them, in every place that is replaced."""
     lost, doubled = tmp_path / ".best.old", tmp_path / ".model.old"
     checkpoint = tmp_path / "checkpoints" / ".step-00000004.old"
@@ -76,9 +80,38 @@ def test_what_a_kill_left_half_done_is_mended_when_the_folder_is_claimed(tmp_pat
         folder.mkdir(parents=True)
         (folder / "file").touch()
     folder = RunFolder(tmp_path)
-    folder.claim(RECIPE, {})
+    folder.claim(RECORD)
     folder.release()
     assert (tmp_path / "best" / "file").exists()
     assert not lost.exists()
     assert not doubled.exists()
     assert [path.name for path in folder.checkpoints()] == ["step-00000004"]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_what_a_run_was_told_comes_back_as_it_was(path: Path, tmp_path: Path) -> None:
+    record = RunRecord(read_recipe(path), {"net/birds": "hash"})
+    (tmp_path / RECIPE_FILE).write_text(record.text())
+    assert RunRecord.read(tmp_path) == record
+
+
+def test_the_shipped_model_says_what_it_was_trained_on() -> None:
+    record = RunRecord.read(FOLDER)
+    assert record is not None
+    [choice] = [each for each in record.recipe.sources if isinstance(each, BankChoice)]
+    assert choice.held_out_from == ("tiny_imagenet",)
+    assert {type(each).__name__ for each in record.recipe.sources} == {
+        *("BankChoice", "GaussianTasks", "RandomNetworkTasks", "RandomBagTasks")
+    }
+    assert "efflite0/tiny_imagenet" in record.data
+
+
+def test_a_folder_without_a_record_has_none(tmp_path: Path) -> None:
+    assert RunRecord.read(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"learner": "tail", "recipe": {}, "data": {}}'])
+def test_a_record_that_says_nothing_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / RECIPE_FILE).write_text(text)
+    with pytest.raises(InvalidCheckpoint, match="does not say what the model was trained on"):
+        RunRecord.read(tmp_path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unitail.benchmark.report_extra import optional
+from unitail.extras import optional
 
 if TYPE_CHECKING:
     from unitail.workflows.learning_curve.report import Line
@@ -22,7 +22,8 @@ APART = 1.03
 
 def draw_curve(numbers: "Sequence[Line]", title: str) -> bytes:
     """Draw accuracy against examples of a class, as a PNG; forecasts are hollow and dashed."""
-    figures, canvas = optional("matplotlib.figure"), optional("matplotlib.backends.backend_agg")
+    figures = optional("matplotlib.figure", extra="report")
+    canvas = optional("matplotlib.backends.backend_agg", extra="report")
     figure = figures.Figure(figsize=SIZE, layout="constrained")
     canvas.FigureCanvasAgg(figure)
     axes = figure.subplots()

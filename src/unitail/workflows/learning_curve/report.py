@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unitail.benchmark.report_extra import optional
+from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
 from unitail.wording import numbered
 from unitail.workflows.learning_curve.curve import Level, OwnCurve
@@ -111,7 +111,7 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
 
 def check_folder(folder: Path) -> None:
     """Make sure, before any work is done, that the files can be drawn and written."""
-    optional("matplotlib")
+    optional("matplotlib", extra="report")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):

@@ -6,7 +6,7 @@ from enum import StrEnum
 from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
-from unitail.relational.relations import NUM_CHANNELS, ORIGIN_CHANNELS
+from unitail.relational.channels import channels
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
 """There is no order among examples for a causal policy to follow."""
@@ -55,15 +55,14 @@ class RelationalConfig:
         object.__setattr__(self, "features_as", entry)
         for name in ("channels", "layers", "heads", "value_dim", "mlp_dim", "context_dim"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        fine = self.joint_layers >= 0
-        require(fine, "joint_layers", got=self.joint_layers, allowed="0 or more")
+        require(self.joint_layers >= 0, "joint_layers", got=self.joint_layers, allowed="0 or more")
         if kind not in VISIBILITIES:
             raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
 
     @property
     def relations(self) -> int:
-        """The number of channels of relations."""
-        return NUM_CHANNELS + ORIGIN_CHANNELS * self.angles_from_origin
+        """The number of channels that attention sees of two vectors."""
+        return len(channels(origin=self.angles_from_origin))
 
     @property
     def most_ways(self) -> None:

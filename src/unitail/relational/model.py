@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Self, cast
 
 import torch
@@ -17,12 +18,13 @@ from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.relational.block import Kept, RelationalBlock
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
-from unitail.relational.relations import NUM_OPERATORS, Frame, Relations, relate
+from unitail.relational.fused import FusedBlock, Kept
+from unitail.relational.operators import OPERATORS
+from unitail.relational.relations import Frame, Relations, relate
 
-FIRST_GUESS = (0.0, 1.5, 1.5, 0.0, 0.0)
-"""Weights of the operators in the scores before training: ridge regression, little smoothed."""
+UNKNOWN_DEVIATION = 0.5
+"""Of the state that queries start from, before training."""
 
 MAX_ORIGIN_DISTANCE = 1e3
 """From so many times the spread of features, all of them lie in one direction."""
@@ -44,16 +46,26 @@ class RelationalDraw:
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """The examples that are looked at; the first n of them are labelled."""
+
+    frame: Frame
+    labels: Tensor
+    """One-hot, (B, n, K)."""
+    size: Tensor
+    """What blocks are told of the size of the episode: (B, context_dim)."""
+    layers: tuple[Kept, ...] = ()
+    """What the first blocks have kept of them, or all."""
+
+
+@dataclass(frozen=True, eq=False)
 class ReadRelations:
-    """A support set after it was read; if queries are to be seen, it waits for them."""
+    """A support set after it was read; if queries are to be seen too, it waits for them."""
 
     support: Support
     visibility: Visibility
     draw: RelationalDraw
-    labels: Tensor
-    """One-hot, (B, n, K)."""
-    frame: Frame | None = None
-    layers: tuple[Kept, ...] = ()
+    seen: Seen | None = None
 
 
 class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
@@ -80,14 +92,12 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         width = config.channels
         self.label = nn.Linear(1, width)
         self.unknown = nn.Parameter(torch.empty(width))
-        self.size = nn.Linear(4, config.context_dim)
-        self.blocks = nn.ModuleList(RelationalBlock(config) for _ in range(config.layers))
-        self.joint_blocks = nn.ModuleList(
-            RelationalBlock(config) for _ in range(config.joint_layers)
-        )
+        self.size = nn.Linear(len(_sizes(1, 1, 0)), config.context_dim)
+        self.blocks = nn.ModuleList(FusedBlock(config) for _ in range(config.layers))
+        self.joint_blocks = nn.ModuleList(FusedBlock(config) for _ in range(config.joint_layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 1)
-        self.guess = nn.Parameter(torch.tensor(FIRST_GUESS))
+        self.guess = nn.Parameter(torch.tensor([one.first_weight for one in OPERATORS]))
         self.law = ProjectionLaw(
             kind=ProjectionKind.PERMUTATION,
             reduction=Reduction.ORTHONORMAL,
@@ -95,7 +105,6 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         )
         both = config.features_as is FeaturesAs.BOTH
         self.entry = nn.Linear(config.projected_dim, width) if both else None
-        assert len(FIRST_GUESS) == NUM_OPERATORS
         self._initialise(stream(seed, "weights"))
 
     @property
@@ -149,43 +158,77 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def _read(
         self, support: Support, draw: RelationalDraw, visibility: Visibility
     ) -> ReadRelations:
-        labels = F.one_hot(support.class_indices, support.ways).to(self.guess.dtype)
         if not visibility.isolates_queries:
-            return ReadRelations(support, visibility, draw, labels)
-        frame, relations = self._relate(support.features, support.num_support)
-        states = self.label(labels.unsqueeze(-1))  # (B, n, K, width)
-        states = states + self._coordinates(frame.places.vectors, draw)
-        size = self._size(support, 0)
-        layers: list[Kept] = []
-        for block in self._stack():
-            alike = not layers and self.entry is None  # at first, all tokens of a class are
-            kept = (block.keep_alike if alike else block.keep)(states, labels, size)
-            layers.append(kept)
-            if len(layers) < len(self.blocks):  # after the last, nobody looks at the support
-                states = block(states, kept, relations)
-        return ReadRelations(support, visibility, draw, labels, frame, tuple(layers))
+            return ReadRelations(support, visibility, draw)
+        seen, relations = self._look(support, support.features)
+        states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
+        *stack, last = self._stack()
+        if stack and self.entry is None:  # at first, all tokens of a class are alike
+            classes = torch.eye(support.ways, dtype=states.dtype, device=states.device)
+            first = stack[0].keep_alike(self._known(classes[None]), seen.labels, seen.size)
+            seen = replace(seen, layers=(first,))
+        states, layers = self._run(states, stack, relations, seen)
+        kept = last.keep(states, seen.labels, seen.size)  # the support itself goes no further
+        return ReadRelations(support, visibility, draw, replace(seen, layers=(*layers, kept)))
 
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
-        if read.frame is None:
-            return self._answer_jointly(read, query_features)
-        relations = self._in_precision(read.frame.of_queries(query_features))
-        states = self._unknown(query_features, read.support.ways)
-        states = states + self._coordinates(read.frame.places.scale(query_features), read.draw)
-        for block, kept in zip(self._stack(), read.layers, strict=True):
-            states = block(states, kept, relations)
-        return self._scores(states, relations.operators, read.labels)
+        if read.seen is not None:
+            seen, stack, num_seen = read.seen, self._stack(), 0
+            relations = seen.frame.relate(query_features).to(self.guess.dtype)
+            vectors = seen.frame.geometry.scale(query_features)
+        else:
+            stack, num_seen = self._stack(jointly=True), read.support.num_support
+            features = [at_least_float32(x) for x in (read.support.features, query_features)]
+            seen, relations = self._look(read.support, torch.cat(features, dim=1))
+            vectors = seen.frame.geometry.vectors
+        states = self._first_states(seen.labels[:, :num_seen], vectors, read.draw)
+        states, _ = self._run(states, stack, relations, seen)
+        operators = relations.operators[:, :, num_seen:]
+        return self._scores(states[:, num_seen:], operators, seen.labels)
 
-    def _answer_jointly(self, read: ReadRelations, query_features: Tensor) -> Tensor:
-        support, n = read.support, read.support.num_support
-        features = [at_least_float32(each) for each in (support.features, query_features)]
-        frame, relations = self._relate(torch.cat(features, dim=1), n)
-        known = self.label(read.labels.unsqueeze(-1))
-        states = torch.cat([known, self._unknown(query_features, support.ways)], dim=1)
-        states = states + self._coordinates(frame.places.vectors, read.draw)
-        size = self._size(support, query_features.shape[1])
-        for block in self._stack(jointly=True):
-            states = block(states, block.keep(states, read.labels, size), relations)
-        return self._scores(states[:, n:], relations.operators[:, :, n:], read.labels)
+    def _look(self, support: Support, features: Tensor) -> tuple[Seen, Relations]:
+        """Relate all that is seen, (B, t, d_T) with the support first, to each other.
+
+        That is done in at least single precision, whatever the network works in.
+        """
+        n, ways = support.num_support, support.ways
+        with torch.autocast(features.device.type, enabled=False):
+            frame, relations = relate(features, n, origin=self.config.angles_from_origin)
+        labels = F.one_hot(support.class_indices, ways).to(self.guess.dtype)
+        sizes = self.guess.new_tensor(_sizes(n, ways, features.shape[1] - n))
+        size = self.size(sizes).expand(support.num_episodes, -1)
+        return Seen(frame, labels, size), relations.to(self.guess.dtype)
+
+    def _first_states(self, labels: Tensor, vectors: Tensor, draw: RelationalDraw) -> Tensor:
+        """Return what is known before any block: (B, rows, K, width).
+
+        The first rows are labelled, (B, n, K), the others are queries. Where features are tokens
+        too, the scaled vectors (B, rows, d_T) are added, alike for all classes.
+        """
+        queries = vectors.shape[1] - labels.shape[1]
+        unknown = self.unknown.expand(len(labels), queries, labels.shape[2], -1)
+        states = torch.cat([self._known(labels), unknown], dim=1)
+        if self.entry is None or draw.projection is None:
+            return states
+        tokens: Tensor = self.entry(draw.projection(vectors).to(self.guess.dtype))
+        return states + tokens.unsqueeze(2)
+
+    def _known(self, labels: Tensor) -> Tensor:
+        known: Tensor = self.label(labels.unsqueeze(-1))
+        return known
+
+    def _run(
+        self, states: Tensor, stack: Sequence[FusedBlock], relations: Relations, seen: Seen
+    ) -> tuple[Tensor, list[Kept]]:
+        """Pass states (B, rows, K, width) through blocks; return what each kept of the seen, too.
+
+        They look at what is kept of the seen already; in further blocks, at each other.
+        """
+        layers: list[Kept] = []
+        for block, kept in zip_longest(stack, seen.layers):
+            layers.append(kept or block.keep(states, seen.labels, seen.size))
+            states = block.update(states, layers[-1], relations)
+        return states, layers
 
     def _scores(self, states: Tensor, operators: Tensor, labels: Tensor) -> Tensor:
         """Read the scores off the final states (B, m, K, width): (B, m, K)."""
@@ -194,43 +237,14 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         scores: Tensor = self.head(self.norm(states)).squeeze(-1)
         return scores + guess
 
-    def _relate(self, features: Tensor, num_labelled: int) -> tuple[Frame, Relations]:
-        """Relate features in at least single precision, whatever the network works in."""
-        with torch.autocast(features.device.type, enabled=False):
-            origin = self.config.angles_from_origin
-            frame, relations = relate(features, num_labelled, origin=origin)
-        return frame, self._in_precision(relations)
-
-    def _in_precision(self, relations: Relations) -> Relations:
-        """Enter the precision of the model."""
-        dtype = self.guess.dtype
-        return Relations(relations.channels.to(dtype), relations.operators.to(dtype))
-
-    def _unknown(self, query_features: Tensor, ways: int) -> Tensor:
-        return self.unknown.expand(*query_features.shape[:2], ways, -1)
-
-    def _coordinates(self, vectors: Tensor, draw: RelationalDraw) -> Tensor | float:
-        """Turn scaled vectors into tokens, alike for all classes: (B, rows, 1, width)."""
-        if self.entry is None or draw.projection is None:
-            return 0.0
-        tokens: Tensor = self.entry(draw.projection(vectors).to(self.guess.dtype))
-        return tokens.unsqueeze(2)
-
-    def _size(self, support: Support, seen_queries: int) -> Tensor:
-        """Tell the network how many examples, classes and seen queries there are."""
-        numbers = (support.num_support, support.ways, support.num_support / support.ways)
-        logs = [*map(math.log, numbers), math.log1p(seen_queries)]
-        size: Tensor = self.size(self.guess.new_tensor(logs))
-        return size.expand(support.num_episodes, -1)
-
-    def _stack(self, *, jointly: bool = False) -> list[RelationalBlock]:
+    def _stack(self, *, jointly: bool = False) -> list[FusedBlock]:
         """Return the blocks in order, with those for joint answers before the last."""
         further = list(self.joint_blocks) if jointly else []
-        return cast("list[RelationalBlock]", [*self.blocks[:-1], *further, self.blocks[-1]])
+        return cast("list[FusedBlock]", [*self.blocks[:-1], *further, self.blocks[-1]])
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.label, generator)
-        nn.init.normal_(self.unknown, std=0.5, generator=generator)
+        nn.init.normal_(self.unknown, std=UNKNOWN_DEVIATION, generator=generator)
         initialise_linear(self.size, generator)
         blocks = self._stack(jointly=True)
         for block in blocks:
@@ -238,3 +252,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         initialise_linear(self.head, generator)
         if self.entry is not None:
             initialise_linear(self.entry, generator)
+
+
+def _sizes(num_support: int, ways: int, seen_queries: int) -> list[float]:
+    """Count examples, classes, examples a class and seen queries, as logarithms."""
+    numbers = (num_support, ways, num_support / ways, 1 + seen_queries)
+    return [math.log(number) for number in numbers]

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -7,9 +8,10 @@ from helpers.builders import flops, random_episode, random_support
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import load_default
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.relational import block
+from unitail.relational import fused
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational, RelationalDraw
 
@@ -104,7 +106,7 @@ def test_how_many_states_are_worked_on_at_once_changes_nothing(
 ) -> None:
     network, episode = model(), random_episode()
     whole = network(episode, RelationalDraw(), visibility)
-    monkeypatch.setattr(block, "STATES_IN_CACHE", 12)
+    monkeypatch.setattr(fused, "STATES_PER_CHUNK", 12)
     torch.testing.assert_close(network(episode, RelationalDraw(), visibility), whole)
 
 
@@ -139,15 +141,49 @@ def test_an_episode_does_not_mind_the_others_of_its_batch(
         torch.testing.assert_close(alone, together[own])
 
 
+def plain_answers(
+    network: Relational, episode: Episode, draw: RelationalDraw, visibility: Visibility
+) -> torch.Tensor:
+    """Answer by the plain definition of blocks: nothing is kept, fused or cut into chunks."""
+    support, queries = episode.support, episode.query.features
+    n, joint = support.num_support, visibility is Visibility.JOINT
+    everything = torch.cat([support.features, queries], dim=1)
+    seen, relations = network._look(support, everything if joint else support.features)
+    scale, labels, size = seen.frame.geometry.scale, seen.labels, seen.size
+    states = network._first_states(labels, scale(everything), draw)
+    if joint:
+        for block in network._stack(jointly=True):
+            states = block(states, states, labels, size, relations)
+        return network._scores(states[:, n:], relations.operators[:, :, n:], labels)
+    asked = seen.frame.relate(queries)
+    states, answers = states[:, :n], states[:, n:]
+    for block in network._stack():
+        answers = block(answers, states, labels, size, asked)
+        states = block(states, states, labels, size, relations)
+    return network._scores(answers, asked.operators, labels)
+
+
+@pytest.mark.parametrize("visibility", VISIBILITIES)
 @pytest.mark.parametrize("features_as", FeaturesAs)
-def test_to_read_tokens_that_are_alike_once_changes_nothing(
-    features_as: FeaturesAs, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changes", [{}, {"angles_from_origin": False}, {"layers": 1}], ids=str)
+def test_answers_are_those_of_the_plain_definition(
+    visibility: Visibility, features_as: FeaturesAs, changes: dict[str, Any]
 ) -> None:
-    network, episode = model(replace(PRESETS["tiny"], features_as=features_as)), uneven_episode()
+    config = replace(PRESETS["tiny"], features_as=features_as, projected_dim=4, **changes)
+    network, episode = model(config), uneven_episode()
     draw = network.draw(episode.support, stream(0))
-    once = network(episode, draw)
-    monkeypatch.setattr(block.RelationalBlock, "keep_alike", block.RelationalBlock.keep)
-    torch.testing.assert_close(network(episode, draw), once)
+    expected = plain_answers(network, episode, draw, visibility)
+    torch.testing.assert_close(network(episode, draw, visibility), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("visibility", VISIBILITIES)
+def test_the_shipped_weights_answer_as_the_plain_definition_does(visibility: Visibility) -> None:
+    network = load_default(dtype=torch.float64)
+    assert isinstance(network, Relational)
+    episode = random_episode((5, 2, 3, 1, 4, 1, 2), queries=9, episodes=3, feature_dim=30)
+    expected = plain_answers(network, episode, RelationalDraw(), visibility)
+    answers = network(episode, RelationalDraw(), visibility)
+    torch.testing.assert_close(answers, expected, rtol=0, atol=1e-12)
 
 
 def test_half_precision_trains() -> None:

@@ -1,0 +1,158 @@
+r"""Centres, directions and distances: what the relational model measures of feature vectors.
+
+Everything is made of inner products of vectors that are centred by one mean and scaled by one
+number, so an orthogonal change of coordinates, a positive scale and a shift of all features change
+nothing. If the origin counts, angles are seen from it too, and from a point between it and the
+mean; they tell something of how features of a kind lie, for the price that a shift is noticed.
+
+The point between: the mean mu of t vectors is a poor guess of where all features of the encoder
+have their mean, if t is small. James and Stein's guess is alpha mu,
+
+    alpha = max(0, 1 - (sigma^2 / t) / |mu|^2),    sigma^2 = mean squared distance from mu,
+
+near the origin where the mean could be chance, near mu where it is plain.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from unitail.nn.normalisation import FeatureScale, Normalisation
+
+MIN_UNIT = 64
+"""A unit below this many roundings of 1 is none: nothing can be measured in it."""
+MAX_DEVIATIONS = 8.0
+"""Beyond this many standard deviations a cosine is as unusual as it gets."""
+
+
+class Centre(IntEnum):
+    """A point that vectors are seen from. If the origin does not count, all are the mean."""
+
+    MEAN = 0
+    SHRUNK = 1
+    """James and Stein's guess of the encoder's mean."""
+    ORIGIN = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The seen vectors of some episodes, and what is usual between different ones."""
+
+    scale: FeatureScale
+    to_mean: Tensor
+    """From each centre to the mean, in the units of `scale`: (centres, B, 1, d_T)."""
+    vectors: Tensor
+    """The seen vectors, centred and scaled: (B, seen, d_T)."""
+    lengths: Tensor
+    """(B, seen, 1)."""
+    directions: Tensor
+    """From each centre, of length 1, or 0 for a vector at the centre: (centres, B, seen, d_T)."""
+    mean_distance: Tensor
+    """Squared, (B, 1, 1)."""
+    mean_cosine: Tensor
+    """(centres, B, 1, 1)."""
+    cosine_deviation: Tensor
+    """(centres, B, 1, 1)."""
+
+    @classmethod
+    def of(cls, features: Tensor, *, origin: bool) -> "tuple[Self, Comparison]":
+        """Measure the vectors (B, seen, d_T), and compare them with each other."""
+        scale = FeatureScale.of(features, Normalisation.SUPPORT)
+        vectors = scale(features)
+        to_mean = _centres_to_mean(vectors, scale, origin=origin)
+        lengths, directions = _look(vectors, to_mean)
+        cosines, distances = _cosines_and_distances(lengths, directions, lengths, directions)
+        mean_cosine = _mean_off_diagonal(cosines)
+        geometry = cls(
+            scale=scale,
+            to_mean=to_mean,
+            vectors=vectors,
+            lengths=lengths,
+            directions=directions,
+            mean_distance=_mean_off_diagonal(distances),
+            mean_cosine=mean_cosine,
+            cosine_deviation=_mean_off_diagonal((cosines - mean_cosine) ** 2).sqrt(),
+        )
+        same = torch.eye(vectors.shape[1], device=vectors.device, dtype=vectors.dtype)
+        distances = _ratio(distances, geometry.mean_distance)
+        return geometry, Comparison(geometry, cosines, distances, same)
+
+    def compare(self, features: Tensor) -> "Comparison":
+        """Compare other vectors (B, rows, d_T) with the seen ones."""
+        lengths, directions = _look(self.scale(features), self.to_mean)
+        cosines, distances = _cosines_and_distances(
+            lengths, directions, self.lengths, self.directions
+        )
+        same = distances.new_zeros(distances.shape[1:])
+        return Comparison(self, cosines, _ratio(distances, self.mean_distance), same)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How vectors (rows) lie to the seen ones (columns)."""
+
+    seen: Geometry
+    cosines: Tensor
+    """Of the angles as seen from each centre: (centres, B, rows, seen)."""
+    distances: Tensor
+    """Squared, in units of their mean between different seen vectors: (B, rows, seen)."""
+    same: Tensor
+    """1 where the row is the seen vector itself, else 0: (rows, seen)."""
+
+    def unusual(self, centre: Centre) -> Tensor:
+        """Return cosines in standard deviations from what is usual: (B, rows, seen)."""
+        above = self.cosines[centre] - self.seen.mean_cosine[centre]
+        deviations = _ratio(above, self.seen.cosine_deviation[centre])
+        return deviations.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+
+    def first(self, count: int) -> "Comparison":
+        """Keep the comparison with the first of the seen vectors."""
+        tensors = (self.cosines, self.distances, self.same)
+        return Comparison(self.seen, *(tensor[..., :count] for tensor in tensors))
+
+
+def _centres_to_mean(vectors: Tensor, scale: FeatureScale, *, origin: bool) -> Tensor:
+    """Place the centres of scaled vectors (B, t, d_T): (centres, B, 1, d_T)."""
+    mean = scale.centre / scale.scale if origin else torch.zeros_like(scale.centre)
+    count = vectors.shape[1]
+    chance = vectors.pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
+    left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
+    places = {Centre.MEAN: torch.zeros_like(mean), Centre.SHRUNK: left * mean, Centre.ORIGIN: mean}
+    return torch.stack([places[centre] for centre in Centre])
+
+
+def _look(vectors: Tensor, to_mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Return lengths of scaled vectors (B, t, d_T), and their directions from each centre.
+
+    Each direction is of length 1 by itself, so that their Gram matrix stays one.
+    """
+    seen_from = vectors + to_mean  # (centres, B, t, d_T)
+    lengths = seen_from.norm(dim=-1, keepdim=True)
+    return lengths[Centre.MEAN], _ratio(seen_from, lengths)
+
+
+def _cosines_and_distances(
+    lengths: Tensor, directions: Tensor, seen_lengths: Tensor, seen_directions: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return cosines from each centre (centres, B, rows, seen), and squared distances."""
+    cosines = directions @ seen_directions.mT
+    squares = lengths**2 + (seen_lengths**2).mT
+    products = lengths * cosines[Centre.MEAN] * seen_lengths.mT
+    return cosines, (squares - 2 * products).clamp_min(0)
+
+
+def _mean_off_diagonal(values: Tensor) -> Tensor:
+    """Average over different vectors: (..., t, t) -> (..., 1, 1)."""
+    count = values.shape[-1]
+    itself = torch.eye(count, dtype=torch.bool, device=values.device)
+    total = values.masked_fill(itself, 0).sum((-2, -1), keepdim=True)  # to subtract would round
+    return total / max(1, count * (count - 1))
+
+
+def _ratio(values: Tensor, unit: Tensor) -> Tensor:
+    """Divide, and give zero where there is no unit to measure in."""
+    least = MIN_UNIT * torch.finfo(values.dtype).eps
+    return values * torch.where(unit > least, 1 / unit.clamp_min(least), 0)

@@ -1,0 +1,136 @@
+"""The plain definition of a block, held to what its docstring says."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from helpers.relational_blocks import Heard, random_block, random_heard
+from unitail.randomness import stream
+from unitail.relational.block import GATE_SCALE, RelationalBlock, log_shares
+from unitail.relational.operators import NUM_OPERATORS
+
+BLOCK = random_block().requires_grad_(False)
+
+
+def updated(heard: Heard, block: RelationalBlock = BLOCK) -> Tensor:
+    return block(heard.z, heard.seen, heard.labels, heard.size, heard.relations)
+
+
+def silent(*names: str) -> RelationalBlock:
+    """Return the same block without what some of its layers say."""
+    block = random_block().requires_grad_(False)
+    for name in names:
+        layer = getattr(block, name)
+        layer.weight.zero_()
+        layer.bias.zero_()
+    return block
+
+
+def reordered(heard: Heard, order: list[int]) -> Heard:
+    """Show the labelled examples in another order; those that are not follow."""
+    n = heard.labels.shape[1]
+    places = [*order, *range(n, heard.seen.shape[1])]
+    relations = replace(
+        heard.relations,
+        channels=heard.relations.channels[..., places],
+        operators=heard.relations.operators[..., order],
+    )
+    seen, labels = heard.seen[:, places], heard.labels[:, order]
+    return replace(heard, seen=seen, labels=labels, relations=relations)
+
+
+def test_classes_are_treated_alike() -> None:
+    heard = random_heard()
+    names = [2, 0, 1]
+    renamed = replace(
+        heard,
+        z=heard.z[:, :, names],
+        seen=heard.seen[:, :, names],
+        labels=heard.labels[:, :, names],
+    )
+    torch.testing.assert_close(updated(renamed), updated(heard)[:, :, names])
+
+
+def test_the_order_of_examples_means_nothing() -> None:
+    heard = random_heard()
+    torch.testing.assert_close(updated(reordered(heard, [3, 1, 5, 0, 2, 4])), updated(heard))
+
+
+def test_each_row_and_each_episode_is_updated_by_itself() -> None:
+    heard = random_heard()
+    relations = replace(
+        heard.relations,
+        channels=heard.relations.channels[1:, :, 2:3],
+        operators=heard.relations.operators[1:, :, 2:3],
+    )
+    one = Heard(heard.z[1:, 2:3], heard.seen[1:], heard.labels[1:], heard.size[1:], relations)
+    torch.testing.assert_close(updated(one), updated(heard)[1:, 2:3])
+
+
+def test_a_silent_block_changes_nothing() -> None:
+    heard = random_heard()
+    assert torch.equal(updated(heard, silent("out", "mlp_out")), heard.z)
+
+
+def test_what_is_said_depends_on_the_label() -> None:
+    """Labels of two examples are swapped: through operators alone rows hear of it."""
+    heard, block = random_heard((2, 2), episodes=1), silent("mlp_out", "head_values", "gate")
+    classes = heard.labels[0].argmax(dim=1).tolist()
+    one, other = classes.index(0), classes.index(1)
+    labels = heard.labels.clone()
+    labels[0, [one, other]] = heard.labels[0, [other, one]]
+    change = updated(replace(heard, labels=labels), block) - updated(heard, block)
+    weight = block.operator_values.weight[:, -2:].sum(dim=1)  # both y and y - p change by as much
+    operators = heard.relations.operators[0]  # (operators, rows, n)
+    moved = torch.zeros(4, 2, dtype=torch.float64)
+    moved[one], moved[other] = torch.tensor([-1.0, 1.0]), torch.tensor([1.0, -1.0])
+    carried = torch.einsum("oij,jk->iko", operators, moved)  # (rows, K, operators)
+    expected = (carried.unsqueeze(-1) * weight.view(len(operators), -1)).flatten(2)
+    torch.testing.assert_close(change[0], expected @ block.out.weight[:, -expected.shape[2] :].T)
+
+
+def test_heads_give_shares_that_the_relations_decide() -> None:
+    heard = random_heard()
+    w = BLOCK.bend(torch.randn(2, 5, generator=stream(1), dtype=torch.float64))
+    shares = BLOCK.attend(w, heard.relations)
+    torch.testing.assert_close(shares.sum(dim=-1), torch.ones_like(shares[..., 0]))
+    scores = sum(
+        w[:, :, number, None, None] * heard.relations.channels[:, None, number]
+        for number in range(w.shape[2])
+    )
+    torch.testing.assert_close(shares, scores.softmax(dim=-1))
+
+
+def test_the_summary_bends_weights_one_by_one_and_stretches_all_of_a_head() -> None:
+    c = torch.randn(2, 5, generator=stream(1), dtype=torch.float64)
+    gates = GATE_SCALE * (c @ BLOCK.gate.weight.T + BLOCK.gate.bias)
+    for episode in range(2):
+        for head, own in enumerate(gates[episode].chunk(BLOCK.heads)):
+            expected = (BLOCK.relation_weights[head] + own[:-1]) * own[-1].exp()
+            torch.testing.assert_close(BLOCK.bend(c)[episode, head], expected)
+
+
+def test_queries_that_are_seen_speak_with_their_belief() -> None:
+    """A query whose belief is a label says what an example with that label says.
+
+    But the summary is of labelled examples alone, and operators carry what they say alone.
+    """
+    block = silent("evidence")
+    block.belief.weight.copy_(1e3 * torch.eye(6, dtype=torch.float64)[:1])  # beliefs are plain
+    heard = random_heard((2, 1, 1), seen_queries=1, episodes=1)
+    belief = block.belief(block.norm(heard.seen[:, -1:])).squeeze(-1).softmax(dim=-1)
+    answers = []
+    for labels in (heard.labels, torch.cat([heard.labels, belief.round()], dim=1)):
+        operators = torch.zeros(1, NUM_OPERATORS, 4, labels.shape[1], dtype=torch.float64)
+        relations = replace(heard.relations, operators=operators)
+        answers.append(updated(replace(heard, labels=labels, relations=relations), block))
+    torch.testing.assert_close(*answers)
+
+
+@pytest.mark.parametrize("factor", [1, 7])
+def test_masses_count_by_their_shares(factor: int) -> None:
+    masses = factor * torch.tensor([[[1.0], [2.0], [3.0]]])
+    expected = torch.tensor([[[0.5], [1.0], [1.5]]]).log()
+    torch.testing.assert_close(log_shares(masses), expected)

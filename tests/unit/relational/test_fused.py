@@ -1,0 +1,98 @@
+"""The block as it runs is the block as it is defined."""
+
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers.relational_blocks import CONFIG, Heard, random_block, random_heard
+from unitail.randomness import stream
+from unitail.relational import fused
+
+exact = {"rtol": 0, "atol": 1e-12}
+cases = st.builds(
+    random_heard,
+    shots=st.lists(st.integers(1, 4), min_size=2, max_size=5),
+    seen_queries=st.integers(0, 4),
+    rows=st.integers(1, 9),
+    episodes=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+)
+chunk_sizes = st.sampled_from([1, 7, 24, 2**13])
+
+
+def plain(block: fused.FusedBlock, heard: Heard) -> Tensor:
+    return block(heard.z, heard.seen, heard.labels, heard.size, heard.relations)
+
+
+def fast(block: fused.FusedBlock, heard: Heard) -> Tensor:
+    kept = block.keep(heard.seen, heard.labels, heard.size)
+    return block.update(heard.z, kept, heard.relations)
+
+
+@settings(max_examples=60, deadline=None)
+@given(heard=cases, states=chunk_sizes, seed=st.integers(0, 5))
+def test_the_fused_block_is_the_plain_one(heard: Heard, states: int, seed: int) -> None:
+    block = random_block(seed).requires_grad_(False)
+    with patch.object(fused, "STATES_PER_CHUNK", states):
+        torch.testing.assert_close(fast(block, heard), plain(block, heard), **exact)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shots=st.lists(st.integers(1, 4), min_size=2, max_size=5),
+    rows=st.integers(1, 9),
+    episodes=st.integers(1, 3),
+    states=chunk_sizes,
+    seed=st.integers(0, 1000),
+)
+def test_one_token_of_each_class_speaks_for_all_alike(
+    shots: list[int], rows: int, episodes: int, states: int, seed: int
+) -> None:
+    block = random_block(seed).requires_grad_(False)
+    heard = random_heard(shots, seen_queries=0, rows=rows, episodes=episodes, seed=seed)
+    own, other = torch.randn(2, CONFIG.channels, generator=stream(seed), dtype=torch.float64)
+
+    def tokens(labels: Tensor) -> Tensor:
+        return torch.where(labels.unsqueeze(-1) > 0, own, other)
+
+    classes = torch.eye(len(shots), dtype=torch.float64).unsqueeze(0)
+    size = heard.size[:1].expand_as(heard.size)
+    with patch.object(fused, "STATES_PER_CHUNK", states):
+        kept = block.keep_alike(tokens(classes), heard.labels, size)
+        once = block.update(heard.z, kept, heard.relations)
+    expected = block(heard.z, tokens(heard.labels), heard.labels, size, heard.relations)
+    torch.testing.assert_close(once, expected, **exact)
+
+
+def test_gradients_are_the_plain_ones_too() -> None:
+    gradients = []
+    for way in (plain, fast):
+        block, heard = random_block(), random_heard()
+        heard.z.requires_grad_()
+        heard.seen.requires_grad_()
+        way(block, heard).square().sum().backward()
+        gradients.append([heard.z.grad, heard.seen.grad, *(w.grad for w in block.parameters())])
+    for expected, got in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.fixture
+def chunks() -> Iterator[None]:
+    with patch.object(fused, "STATES_PER_CHUNK", 12), patch.object(fused, "MAX_CHUNKS", 4):
+        yield
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, [1]), (7, [2, 2, 2, 1]), (40, [10] * 4)])
+def test_chunks_hold_few_states_and_are_not_too_many(
+    rows: int, expected: list[int], chunks: None
+) -> None:
+    states = torch.arange(2 * rows * 3 * 5.0).view(2, rows, 3, 5)
+    pieces = list(fused._row_chunks(states, 2 * states))
+    assert [len(piece[0][0]) for piece in pieces] == expected
+    assert torch.equal(torch.cat([piece[0] for piece in pieces], dim=1), states)
+    assert torch.equal(torch.cat([piece[1] for piece in pieces], dim=1), 2 * states)

@@ -1,0 +1,111 @@
+import pytest
+import torch
+from torch import Tensor
+
+from unitail.randomness import stream
+from unitail.relational.geometry import MAX_DEVIATIONS, Centre, Geometry
+
+
+def vectors(count: int, width: int = 6, seed: int = 0) -> Tensor:
+    return torch.randn(2, count, width, generator=stream(seed), dtype=torch.float64)
+
+
+def james_stein(rows: Tensor) -> Tensor:
+    """Shrink the mean of vectors (t, d) towards the origin."""
+    mean = rows.mean(0)
+    deviation = (rows - mean).pow(2).sum() / (len(rows) - 1)
+    return (1 - deviation / len(rows) / mean.pow(2).sum()).clamp_min(0) * mean
+
+
+def off_diagonal(values: Tensor) -> Tensor:
+    return values[~torch.eye(len(values), dtype=torch.bool)]
+
+
+@pytest.mark.parametrize("centre", Centre)
+def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
+    support, query = vectors(7) + 0.5, vectors(4, seed=1) + 0.5
+    geometry, _ = Geometry.of(support, origin=True)
+    for episode in range(2):
+        rows = support[episode]
+        place = {
+            Centre.MEAN: rows.mean(0),
+            Centre.SHRUNK: james_stein(rows),
+            Centre.ORIGIN: torch.zeros(6, dtype=torch.float64),
+        }[centre]
+        expected = torch.nn.functional.cosine_similarity(
+            (query[episode] - place)[:, None], (rows - place)[None], dim=-1
+        )
+        torch.testing.assert_close(geometry.compare(query).cosines[centre, episode], expected)
+
+
+def test_distances_are_in_units_of_their_mean() -> None:
+    support, query = vectors(7) + 0.5, vectors(4, seed=1)
+    geometry, own = Geometry.of(support, origin=True)
+    for episode in range(2):
+        unit = off_diagonal(torch.cdist(support[episode], support[episode]) ** 2).mean()
+        for rows, compared in ((support, own), (query, geometry.compare(query))):
+            expected = torch.cdist(rows[episode], support[episode]) ** 2 / unit
+            torch.testing.assert_close(compared.distances[episode], expected)
+
+
+@pytest.mark.parametrize("centre", Centre)
+def test_unusual_cosines_have_mean_zero_and_deviation_one(centre: Centre) -> None:
+    _, own = Geometry.of(vectors(9) + 0.5, origin=True)
+    for values in own.unusual(centre):
+        usual = off_diagonal(values)
+        torch.testing.assert_close(usual.mean(), usual.new_zeros(()))
+        torch.testing.assert_close(usual.pow(2).mean(), usual.new_ones(()))
+
+
+def test_all_centres_are_the_mean_where_the_origin_does_not_count() -> None:
+    geometry, own = Geometry.of(vectors(5) + 3, origin=False)
+    for compared in (own, geometry.compare(vectors(3, seed=1))):
+        for centre in Centre:
+            assert torch.equal(compared.cosines[centre], compared.cosines[Centre.MEAN])
+
+
+def test_the_centre_is_the_mean_where_that_is_plain_and_the_origin_where_it_may_be_chance() -> None:
+    plain, chance = vectors(8) + 1e4, vectors(8) - vectors(8).mean(1, keepdim=True)
+    for features, same in ((plain, Centre.MEAN), (chance, Centre.ORIGIN)):
+        cosines = Geometry.of(features, origin=True)[1].cosines
+        torch.testing.assert_close(cosines[Centre.SHRUNK], cosines[same], atol=3e-4, rtol=0)
+
+
+def test_a_seen_vector_compares_the_same_either_way_but_that_it_is_itself() -> None:
+    features = vectors(6)
+    geometry, own = Geometry.of(features, origin=True)
+    again = geometry.compare(features)
+    torch.testing.assert_close(again.cosines, own.cosines)
+    torch.testing.assert_close(again.distances, own.distances)
+    torch.testing.assert_close(own.cosines, own.cosines.mT)
+    assert torch.equal(own.same, torch.eye(6, dtype=torch.float64))
+    assert not again.same.any()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_equal_vectors_and_few_of_them_compare_finitely(count: int) -> None:
+    features = torch.ones(1, count, 3, dtype=torch.float64)
+    geometry, own = Geometry.of(features, origin=True)
+    for compared in (own, geometry.compare(3 * features)):
+        assert compared.cosines.isfinite().all()
+        assert compared.distances.isfinite().all()
+        assert all(compared.unusual(centre).isfinite().all() for centre in Centre)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("count", [2, 3, 5, 20])
+def test_equal_angles_have_no_spread(count: int, dtype: torch.dtype, seed: int) -> None:
+    """Whatever rounding leaves of it is below what counts."""
+    turn = torch.linalg.qr(torch.randn(count, count, generator=stream(seed), dtype=dtype)).Q
+    geometry, own = Geometry.of(turn.unsqueeze(0), origin=True)
+    for centre in (Centre.MEAN, Centre.ORIGIN):
+        assert geometry.cosine_deviation[centre] < 16 * torch.finfo(dtype).eps
+        assert not own.unusual(centre).any()
+
+
+def test_a_cosine_is_only_so_unusual() -> None:
+    """Five vectors at nearly the same angles to each other, and one that is with one of them."""
+    features = torch.eye(5, dtype=torch.float64) + 1e-3 * vectors(5, 5)
+    geometry, _ = Geometry.of(features, origin=True)
+    assert geometry.compare(features).unusual(Centre.MEAN).max() == MAX_DEVIATIONS

@@ -20,7 +20,7 @@ from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused import FusedBlock, Kept
-from unitail.relational.operators import OPERATORS
+from unitail.relational.operators import NUM_OPERATORS, OPERATORS
 from unitail.relational.relations import Frame, Relations, relate
 
 UNKNOWN_DEVIATION = 0.5

@@ -1,5 +1,8 @@
 """Settings for all tests."""
 
+from collections.abc import Iterator
+
+import pytest
 import torch
 from hypothesis import settings
 
@@ -7,3 +10,11 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("default")
 torch.set_num_threads(1)  # tiny tensors: threads cost more than they give
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_one_elses_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests from reading or filling the cache of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNITAIL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

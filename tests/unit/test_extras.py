@@ -1,4 +1,4 @@
-import json
+import sys
 
 import pytest
 
@@ -6,12 +6,23 @@ from unitail.errors import MissingExtra
 from unitail.extras import optional
 
 
-def test_a_module_that_is_there_is_imported() -> None:
-    assert optional("json", extra="odd") is json
+def test_a_package_that_is_there_is_imported() -> None:
+    assert optional("json.decoder", extra="report") is sys.modules["json.decoder"]
 
 
-def test_a_missing_one_is_named_with_its_install_command() -> None:
-    message = r"no_such_package is not installed: got .*; allowed: the packages of the extra 'odd'"
-    with pytest.raises(MissingExtra, match=message) as refused:
-        optional("no_such_package.inside", extra="odd")
-    assert str(refused.value).endswith("Run `pip install 'unitail[odd]'`.")
+def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
+    with pytest.raises(MissingExtra) as caught:
+        optional("no_such_package.inside", extra="encoders")
+    message = str(caught.value)
+    assert message.startswith("no_such_package is not installed: got No module named")
+    assert message.endswith("Run `pip install 'unitail[encoders]'`.")
+
+
+def test_a_fault_inside_a_package_is_not_taken_for_its_absence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("packages")
+    (folder / "faulty_package.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(folder))
+    with pytest.raises(ZeroDivisionError):
+        optional("faulty_package", extra="report")

@@ -1,0 +1,58 @@
+import io
+
+import pytest
+import typer
+from rich.console import Console
+
+from unitail.cli.console import bar, say, say_unreadable
+
+
+def test_names_are_never_read_as_markup() -> None:
+    stream = io.StringIO()
+    say(Console(file=stream, width=60), "[red]file[/red].jpg", "12 items")
+    assert stream.getvalue() == "[red]file[/red].jpg\n12 items\n"
+
+
+def test_nothing_unreadable_is_not_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
+    say_unreadable([], all_in="see the table")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("count", "first", "last"),
+    [
+        (1, "unitail: 1 could not be read and was skipped:", "  file 0"),
+        (10, "unitail: 10 could not be read and were skipped:", "  file 9"),
+        (
+            1234,
+            "unitail: 1,234 could not be read and were skipped:",
+            "  and 1,224 more; all there.",
+        ),
+    ],
+)
+def test_unreadable_files_are_counted_some_are_named_and_the_exit_code_is_1(
+    count: int, first: str, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as caught:
+        say_unreadable([f"file {number}" for number in range(count)], all_in="all there")
+    assert caught.value.exit_code == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert (lines[0], lines[-1]) == (first, last)
+    assert len(lines) <= 12
+
+
+def test_a_bar_shows_how_far_work_is_on_the_error_stream(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with bar("reading") as on_progress:
+        on_progress(3, 7)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "reading" in shown.err
+    assert "3/7" in shown.err
+
+
+def test_a_quiet_bar_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with bar("reading", quiet=True) as on_progress:
+        on_progress(3, 7)
+    assert capsys.readouterr() == ("", "")

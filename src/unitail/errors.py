@@ -1,4 +1,4 @@
-"""Errors with one root, split by who can mend them.
+"""Errors with one root, split by who can fix them.
 
 Every `UserError` says what is wrong, what was got, what is allowed and what to do.
 """
@@ -9,7 +9,7 @@ class UnitailError(Exception):
 
 
 class UserError(UnitailError, ValueError):
-    """The caller can mend this; the command line exits with 2.
+    """The caller can fix this; the command line exits with 2.
 
     A subclass states its usual `remedy`; a call may give a more precise one.
     """
@@ -72,7 +72,7 @@ class MissingExtra(UserError):
 class Unreadable(UserError):
     """An item (a file, an image, a text, a sound) cannot be decoded; commands list and skip it."""
 
-    remedy = "Mend or remove the item."
+    remedy = "Fix or remove the item."
 
 
 class UnknownEncoder(UserError):

@@ -41,7 +41,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 
 def recover_folder(target: Path) -> None:
-    """Mend what a kill in the middle of replacing `target` left; only for who may write there."""
+    """Repair what a kill in the middle of replacing `target` left; only for who may write there."""
     old = target.with_name(f".{target.name}.old")
     if target.exists():
         shutil.rmtree(old, ignore_errors=True)

@@ -46,10 +46,10 @@ class FeatureCache:
 
     def get_many(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, Vector]:
         """Return those that are there; a damaged one is not."""
-        found: dict[str, Vector] = {}
+        vectors: dict[str, Vector] = {}
         with self._tolerant():
-            found = self._file.read(fingerprint, list(hashes))
-        return found
+            vectors = self._file.read(fingerprint, list(hashes))
+        return vectors
 
     def put_many(self, fingerprint: str, vectors: Mapping[str, Vector], *, name: str = "") -> None:
         """Keep vectors; `name` is what `info` will call the encoder."""
@@ -99,7 +99,7 @@ def default_cache() -> FeatureCache:
         raise InvalidConfig(
             f"the environment variable {LIMIT_VARIABLE} is not a size",
             got=repr(limit),
-            allowed="a whole number of bytes; 0 keeps nothing",
+            allowed="an integer number of bytes; 0 keeps nothing",
             remedy="Correct the variable or remove it.",
         )
     return FeatureCache(Path(folder) if folder else user_folder(), int(limit))

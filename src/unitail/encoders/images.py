@@ -1,6 +1,7 @@
 """Images of any kind to upright RGB images, and the limits on what is decoded."""
 
 import io
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.encoders.item_file import opened
 from unitail.errors import Unreadable
 from unitail.extras import optional
 
@@ -24,7 +26,7 @@ FORMATS = frozenset(
     ("AVIF", "BMP", "DIB", "GIF", "HEIF", "ICO", "JPEG", "JPEG2000", "MPO", "PNG", "PPM", "TGA")
 ) | {"TIFF", "WEBP"}
 """What is decoded. Others are refused, because decoders of rare formats start other programs."""
-_DEEPEST = 2**16 - 1
+MAX_UINT16 = 2**16 - 1
 
 
 def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optional
@@ -42,8 +44,10 @@ def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optio
         return _rgb(_from_array(item), "the array")
     if isinstance(item, bytes):
         return _decode(item, "the image")
-    if isinstance(item, (str, Path)):
-        return _decode(_content(Path(item)), str(item))
+    if isinstance(item, str | Path):
+        with opened(Path(item), MAX_BYTES, kind="an image") as file:
+            content = file.read()
+        return _decode(content, str(item))
     raise Unreadable(
         "not an image",
         got=type(item).__name__,
@@ -51,24 +55,16 @@ def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optio
     )
 
 
-def _content(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        if not path.is_file():  # also what would block: pipes and devices
-            raise _refusal(str(path), "a folder, a pipe or a device", "a file")
-        if size <= MAX_BYTES:
-            return path.read_bytes()
-    except Unreadable:
-        raise
-    except (OSError, ValueError) as error:
-        raise _refusal(str(path), getattr(error, "strerror", None) or str(error)) from error
-    raise _refusal(str(path), f"{size} bytes", f"files up to {MAX_BYTES} bytes")
+def is_image(item: object) -> bool:
+    """Tell whether an item is an image of Pillow, which is not imported for that."""
+    pillow = sys.modules.get("PIL.Image")
+    return pillow is not None and isinstance(item, pillow.Image)
 
 
 def _decode(content: bytes, name: str) -> Any:  # noqa: ANN401 - a PIL image
     pil = optional("PIL.Image", extra="encoders")
     if len(content) > MAX_BYTES:
-        raise _refusal(name, f"{len(content)} bytes", f"files up to {MAX_BYTES} bytes")
+        raise _refusal(name, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
     pil.init()
     known = [form for form in pil.OPEN if form in FORMATS]
     with _broken(pil, name), pil.open(io.BytesIO(content), formats=known) as image:
@@ -138,8 +134,8 @@ def _shallow(image: Any) -> Any:  # noqa: ANN401 - PIL images
     pil = optional("PIL.Image", extra="encoders")
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
     low, high = values.min(), values.max()
-    if image.mode != "F" and low >= 0 and high <= _DEEPEST:
-        low, high = 0, _DEEPEST
+    if image.mode != "F" and low >= 0 and high <= MAX_UINT16:
+        low, high = 0, MAX_UINT16
     scaled = np.rint((values - low) * (255 / max(high - low, 1e-12)))
     fresh = pil.fromarray(scaled.astype(np.uint8))
     fresh.info["exif"] = image.info.get("exif", b"")
@@ -179,7 +175,7 @@ def _to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     if array.dtype == np.uint8:
         return array
     if array.dtype == np.uint16:
-        array = array / _DEEPEST
+        array = array / MAX_UINT16
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
     inside = np.issubdtype(array.dtype, np.floating) and array.min() >= 0 and array.max() <= 1

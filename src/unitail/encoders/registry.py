@@ -10,7 +10,12 @@ from typing import Any
 import torch
 
 from unitail.devices import choose_device
+from unitail.encoders.efficientnet import EfficientNetLite0
 from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.log_mel import LogMelEncoder
+from unitail.encoders.speech import SpeechEncoder
+from unitail.encoders.text import TextEncoder, minilm_folder
+from unitail.encoders.vision import VisionEncoder
 from unitail.errors import UnknownEncoder
 
 
@@ -22,59 +27,23 @@ class Entry:
     make: Callable[[torch.device], Encoder[Any]]
 
 
-def _efficientnet(device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.efficientnet import EfficientNetLite0
-
-    return EfficientNetLite0(device)
-
-
-def _minilm(device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.text import TextEncoder, minilm_folder
-
-    return TextEncoder(minilm_folder(), device)
-
-
-def _log_mel(device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.log_mel import LogMelEncoder
-
-    return LogMelEncoder(device)
-
-
-def _image(model: str, device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.vision import VisionEncoder
-
-    return VisionEncoder(model, device)
-
-
-def _text(model: str, device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.text import TextEncoder
-
-    return TextEncoder(model, device)
-
-
-def _audio(model: str, device: torch.device) -> Encoder[Any]:
-    from unitail.encoders.speech import SpeechEncoder
-
-    return SpeechEncoder(model, device)
-
-
 ENCODERS: dict[str, Entry] = {
-    "efficientnet-lite0": Entry(Modality.IMAGE, _efficientnet),
+    "efficientnet-lite0": Entry(Modality.IMAGE, EfficientNetLite0),
     "openclip-vit-h-14": Entry(
-        Modality.IMAGE, partial(_image, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
+        Modality.IMAGE, partial(VisionEncoder, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
     ),
-    "resnet-18": Entry(Modality.IMAGE, partial(_image, "microsoft/resnet-18")),
-    "minilm": Entry(Modality.TEXT, _minilm),
-    "distilbert": Entry(Modality.TEXT, partial(_text, "distilbert-base-uncased")),
-    "log-mel": Entry(Modality.AUDIO, _log_mel),
-    "wav2vec2": Entry(Modality.AUDIO, partial(_audio, "facebook/wav2vec2-base")),
+    "resnet-18": Entry(Modality.IMAGE, partial(VisionEncoder, "microsoft/resnet-18")),
+    "minilm": Entry(Modality.TEXT, lambda device: TextEncoder(minilm_folder(), device)),
+    "distilbert": Entry(Modality.TEXT, partial(TextEncoder, "distilbert-base-uncased")),
+    "log-mel": Entry(Modality.AUDIO, LogMelEncoder),
+    "wav2vec2": Entry(Modality.AUDIO, partial(SpeechEncoder, "facebook/wav2vec2-base")),
 }
 """Encoders with a name of their own; the first of each modality works without network."""
 
 MODELS: dict[Modality, Callable[[str, torch.device], Encoder[Any]]] = {
-    Modality.IMAGE: _image,
-    Modality.TEXT: _text,
-    Modality.AUDIO: _audio,
+    Modality.IMAGE: VisionEncoder,
+    Modality.TEXT: TextEncoder,
+    Modality.AUDIO: SpeechEncoder,
 }
 """What makes an encoder of any other transformers model."""
 

@@ -7,32 +7,32 @@ A wav, flac or mp3 file says how long it is, and one that ends too early is refu
 streaming and does not say: a part of an ogg file is a shorter sound.
 """
 
-import errno
 import io
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unitail.encoders.item_file import opened
 from unitail.errors import Unreadable
 from unitail.extras import optional
 
-LONGEST_SECONDS = 600
+MAX_SECONDS = 600
 """Longer sounds are refused: one vector says little about them."""
-LARGEST_BYTES = 2**30
+MAX_BYTES = 2**30
 """Larger files are refused unread."""
-MOST_SAMPLES = 2**26
+MAX_SAMPLES = 2**26
 """Of all channels together; two channels at 48 kHz fit for the longest time."""
-RATES = (1_000, 768_000)
-"""The least and the most samples a second."""
-LOUDEST = 1e9
+MIN_RATE, MAX_RATE = 1_000, 768_000
+"""Samples a second."""
+MAX_AMPLITUDE = 1e9
 """Full scale is 1; beyond this, squares of samples are no longer safe in single precision."""
-MOST_CHANNELS = 64
+MAX_CHANNELS = 64
 """Of an array; more are samples along the wrong axis."""
-WHOLE = 0.99
+MIN_DECODED_SHARE = 0.99
 """The share of the stated length that must be there; headers of mp3 files are not exact."""
 UNSTATED_BYTES = 2**31 - 2**16
 """From here on, the length in a wav file's header only says that its writer did not know it."""
@@ -43,7 +43,7 @@ def read_sound(item: object, rate: int) -> NDArray[np.float32]:
     """Return the mean over channels at `rate` samples a second, (n,) with n >= 1.
 
     `item` is a path, the bytes of a file, or a pair: samples (n,) or (n, channels), and their rate.
-    Whole numbers are scaled by the range of their type, as files are; floats are left as they are.
+    Integers are scaled by the range of their type, as files are; floats are left as they are.
     """
     if isinstance(item, str | Path):
         return _read_file(str(item), item, rate)
@@ -54,47 +54,60 @@ def read_sound(item: object, rate: int) -> NDArray[np.float32]:
         samples, own_rate = item
         return _from_array(samples, own_rate, rate)
     raise Unreadable(
-        "this is no sound",
+        "not a sound",
         got=type(item).__name__,
         allowed="a path, the bytes of a file, or a pair of samples and their rate",
+    )
+
+
+def is_sound(item: object) -> TypeGuard[tuple[NDArray[Any], float]]:
+    """Tell whether an item is a pair of an array of samples and a rate."""
+    return (
+        isinstance(item, tuple | list)
+        and len(item) == 2
+        and isinstance(item[0], np.ndarray)
+        and item[0].dtype.kind in "iuf"
+        and isinstance(item[1], int | float | np.number)
     )
 
 
 def _read_file(name: str, source: str | Path | io.BytesIO, rate: int) -> NDArray[np.float32]:
     soundfile = optional("soundfile", extra="encoders")
     if not isinstance(source, io.BytesIO):
-        _check_file(Path(source))
+        with opened(Path(source), MAX_BYTES, kind="a sound") as file:
+            size = os.fstat(file.fileno()).st_size
+        _check_size(name, size)
     try:
-        file = soundfile.SoundFile(source)
+        sound = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, TypeError) as error:  # TypeError: .raw has no header
         raise Unreadable(
             f"{name} holds no sound that can be decoded",
             got="another format, or a damaged or cut off header",
             allowed=AUDIO,
         ) from error
-    with file:
-        _check_length(name, file.frames, file.samplerate, file.channels)
+    with sound:
+        _check_length(name, sound.frames, sound.samplerate, sound.channels)
         try:
             # All at once: soundfile seeks after each read, and in mp3 that is heard.
-            samples = file.read(dtype="float32", always_2d=True)
+            samples = sound.read(dtype="float32", always_2d=True)
         except soundfile.LibsndfileError as error:
             raise Unreadable(
                 f"{name} is damaged or truncated", got=error.error_string, allowed=f"all of {AUDIO}"
             ) from error
-        _check_whole(name, file, len(samples))
-        return _resampled(name, samples, file.samplerate, rate)
+        _check_whole(name, sound, len(samples))
+        return _resampled(name, samples, sound.samplerate, rate)
 
 
 def _check_whole(name: str, file: Any, read: int) -> None:  # noqa: ANN401 - it has no types
     share = min(_share_of_wav(file.extra_info), read / file.frames if file.frames else 1.0)
-    if share < WHOLE:
+    if share < MIN_DECODED_SHARE:
         raise Unreadable(
             f"{name} is truncated", got=f"{share:.0%} of the length it states", allowed="all of it"
         )
 
 
 def _share_of_wav(log: str) -> float:
-    """Return how much of a wav file there is: libsndfile mends its length, only its log tells."""
+    """Return how much of a wav file is there: libsndfile corrects its length and logs it."""
     sizes = re.search(r"^data : (\d+) \(should be (\d+)\)", log, re.MULTILINE)
     if not sizes or int(sizes[1]) >= UNSTATED_BYTES:
         return 1.0
@@ -109,20 +122,20 @@ def _from_array(samples: ArrayLike, own_rate: object, rate: int) -> NDArray[np.f
         channels = array.shape[1] if array.ndim == 2 and array.dtype.kind in "iuf" else 0
     except ValueError:  # rows of several lengths
         array, channels = np.zeros(0), 0
-    if not 1 <= channels <= MOST_CHANNELS:
+    if not 1 <= channels <= MAX_CHANNELS:
         raise Unreadable(
             f"{name} has the wrong shape or type",
             got=f"{array.shape} of {array.dtype}",
-            allowed=f"numbers (n,), or (n, channels) with at most {MOST_CHANNELS} channels",
+            allowed=f"numbers (n,), or (n, channels) with at most {MAX_CHANNELS} channels",
         )
     if not isinstance(own_rate, int | np.integer):
-        raise Unreadable(f"{name} has no rate", got=repr(own_rate), allowed="a whole number of Hz")
+        raise Unreadable(f"{name} has no rate", got=repr(own_rate), allowed="an integer, in Hz")
     _check_length(name, len(array), int(own_rate), channels)
     return _resampled(name, _scaled(array), int(own_rate), rate)
 
 
 def _scaled(array: NDArray[Any]) -> NDArray[Any]:
-    """Map the range of a type of whole numbers to -1 .. 1; silence is its middle."""
+    """Map the range of an integer type to -1 .. 1; silence is its middle."""
     if array.dtype.kind == "f":
         return array
     bounds = np.iinfo(array.dtype)
@@ -140,44 +153,33 @@ def _resampled(name: str, samples: NDArray[Any], own_rate: int, rate: int) -> ND
 
 def _mono(name: str, samples: NDArray[Any]) -> NDArray[np.float32]:
     mean = samples.mean(axis=1, dtype=np.float64)
-    if not (np.abs(mean) < LOUDEST).all():  # NaN is not less than anything
+    if not (np.abs(mean) < MAX_AMPLITUDE).all():  # NaN is not less than anything
         raise Unreadable(
             f"{name} has samples that are not finite, or absurdly loud",
-            got=f"{mean[~(np.abs(mean) < LOUDEST)][0]}",
-            allowed=f"numbers within ±{LOUDEST:g}, where 1 is full scale",
+            got=f"{mean[~(np.abs(mean) < MAX_AMPLITUDE)][0]}",
+            allowed=f"numbers within ±{MAX_AMPLITUDE:g}, where 1 is full scale",
         )
     mono: NDArray[np.float32] = mean.astype(np.float32)
     return mono
 
 
-def _check_file(path: Path) -> None:
-    try:
-        if not path.is_file():  # a pipe would make us wait for ever
-            raise FileNotFoundError(errno.ENOENT, "there is no such file")
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        reason = getattr(error, "strerror", None) or str(error)
-        raise Unreadable(f"{path} cannot be opened", got=reason, allowed=AUDIO) from error
-    _check_size(str(path), size)
-
-
 def _check_size(name: str, size: int) -> None:
     if size == 0:
         raise Unreadable(f"{name} is empty", got="0 bytes", allowed=AUDIO)
-    if size > LARGEST_BYTES:
-        allowed = f"at most {LARGEST_BYTES}"
-        raise Unreadable(f"{name} is too large", got=f"{size} bytes", allowed=allowed)
+    if size > MAX_BYTES:
+        raise Unreadable(
+            f"{name} is too large", got=f"{size} bytes", allowed=f"at most {MAX_BYTES} bytes"
+        )
 
 
 def _check_length(name: str, length: int, rate: int, channels: int) -> None:
-    if not RATES[0] <= rate <= RATES[1]:
-        allowed = f"{RATES[0]} to {RATES[1]} samples a second"
+    if not MIN_RATE <= rate <= MAX_RATE:
+        allowed = f"{MIN_RATE} to {MAX_RATE} samples a second"
         raise Unreadable(f"{name} has a strange rate", got=rate, allowed=allowed)
-    if length > LONGEST_SECONDS * rate or length * channels > MOST_SAMPLES:
+    if length > MAX_SECONDS * rate or length * channels > MAX_SAMPLES:
         raise Unreadable(
             f"{name} is too long",
             got=f"{length / rate:.0f} seconds, {length * channels} samples",
-            allowed=f"at most {LONGEST_SECONDS} seconds and {MOST_SAMPLES} samples",
-            remedy="Cut it into parts.",
+            allowed=f"at most {MAX_SECONDS} seconds and {MAX_SAMPLES} samples",
+            remedy="Cut it into pieces.",
         )

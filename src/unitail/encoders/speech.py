@@ -23,13 +23,13 @@ from unitail.encoders.hub import combine, load_pretrained
 from unitail.encoders.sounds import read_sound
 from unitail.errors import UnknownEncoder
 
-PIECE_SECONDS = 30.0
+MAX_PIECE_SECONDS = 30.0
 """The most that a model hears at once; attention costs the square of it."""
 FRAME_SECONDS = 0.01
 """Between the frames of spectrograms, in which some extractors state their length."""
-SHORTEST_SECONDS = 0.1
+MIN_SECONDS = 0.1
 """Enough for every spectrogram; models that hear samples state their need exactly."""
-POOLING = f"mean over frames, pieces of {PIECE_SECONDS} s, 1"
+POOLING = f"mean over frames, pieces of {MAX_PIECE_SECONDS} s, 1"
 """Changed whenever the vectors change."""
 
 
@@ -51,8 +51,8 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
         config: Any = loaded.model.config
         self._model = _encoder_part(loaded.model)
         self._device = device
-        self._shortest = _receptive_field(config) or math.ceil(SHORTEST_SECONDS * self._rate)
-        self._longest = int(_piece_seconds(loaded.processor) * self._rate)
+        self._min_samples = _receptive_field(config) or math.ceil(MIN_SECONDS * self._rate)
+        self._max_samples = int(_max_piece_seconds(loaded.processor) * self._rate)
         fingerprint = combine(loaded.fingerprint, POOLING)
         super().__init__(name=name, width=self._probe(name), fingerprint=fingerprint, batch_size=8)
 
@@ -66,7 +66,7 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
         return np.stack(vectors) if vectors else np.zeros((0, self.width), dtype=np.float32)
 
     def _vector(self, clip: NDArray[np.float32]) -> NDArray[np.float32]:
-        pieces = np.array_split(clip, math.ceil(len(clip) / self._longest))
+        pieces = np.array_split(clip, math.ceil(len(clip) / self._max_samples))
         frames = torch.cat([self._frames(piece) for piece in pieces])
         vector: NDArray[np.float32] = frames.mean(dim=0).float().cpu().numpy()
         return vector
@@ -74,7 +74,7 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
     @torch.inference_mode()
     def _frames(self, piece: NDArray[np.float32]) -> Tensor:
         """Return the hidden states of a piece (T, d_T), or the model's own summary (1, d_T)."""
-        padded = np.pad(piece, (0, max(0, self._shortest - len(piece))))
+        padded = np.pad(piece, (0, max(0, self._min_samples - len(piece))))
         inputs = self._extractor(
             padded, sampling_rate=self._rate, return_attention_mask=True, return_tensors="pt"
         ).to(self._device)
@@ -90,7 +90,7 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
     def _probe(self, name: str) -> int:
         """Return the width; refuse a model that cannot be used before a user waits for it."""
         try:
-            return self._frames(np.zeros(self._shortest, dtype=np.float32)).shape[1]
+            return self._frames(np.zeros(self._min_samples, dtype=np.float32)).shape[1]
         except Exception as error:  # models raise whatever they like
             raise _no_audio_model(name, f"{type(error).__name__}: {error}") from error
 
@@ -120,13 +120,13 @@ def _receptive_field(config: Any) -> int | None:  # noqa: ANN401 - each model ha
     return needed
 
 
-def _piece_seconds(extractor: Any) -> float:  # noqa: ANN401 - each model has its own class
+def _max_piece_seconds(extractor: Any) -> float:  # noqa: ANN401 - each model has its own class
     """Return how much can be heard at once; extractors cut off the rest without a word."""
     seconds = getattr(extractor, "chunk_length", None)  # Whisper
     frames = getattr(extractor, "max_length", None)  # AST
     if frames is not None:
         seconds = frames * FRAME_SECONDS
-    return min(PIECE_SECONDS, float(seconds or PIECE_SECONDS))
+    return min(MAX_PIECE_SECONDS, float(seconds or MAX_PIECE_SECONDS))
 
 
 def _real_frames(mask: Tensor | None, count: int) -> int:

@@ -2,7 +2,7 @@ r"""Tables with columns of any type as vectors; everything is learned from the s
 
     numbers, dates, durations    (x - mean) / deviation, the median where missing; a second
                                  coordinate says "missing" if the support has missing values
-    truth values, strings, rest  one coordinate for each category, "missing" among them if the
+    booleans, strings, the rest   one coordinate for each category, "missing" among them if the
                                  support has it; a category that the support lacks is all zeros
 
 That is what scikit-learn's StandardScaler, SimpleImputer and OneHotEncoder do; the few numbers they
@@ -12,7 +12,7 @@ Every column weighs the same in distances. Two rows of the support drawn at rand
 standardised column by E (x - x')² = 2. In a column of categories with shares p_c the indicators
 differ by E |e - e'|² = 2 (1 - Σ p_c²), so they are multiplied by w = 1 / √(1 - Σ p_c²). Since w
 grows without bound where nearly all rows agree, and such a column's exceptions would outvote all
-else, it ends at `MOST_WEIGHT`.
+else, it ends at `MAX_WEIGHT`.
 """
 
 from collections import Counter
@@ -24,20 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from unitail.encoders.columns import EXTREME, Kind, Series, keys_of, kind_of, numbers_of
+from unitail.encoders.columns import MAX_NUMBER, Kind, Series, keys_of, kind_of, numbers_of
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 
 Frame: TypeAlias = Any
 """A pandas.DataFrame, which has no types here."""
 
-MOST_WEIGHT = 3.0
+MAX_WEIGHT = 3.0
 """Reached where one row in 17 differs from all others."""
-LARGEST = 10.0
+MAX_DEVIATIONS = 10.0
 """Standardised numbers end here: an outlier beyond ten deviations tells no more."""
-FEW, SHARE = 8, 0.5
-"""More categories than both so many and this share of the rows are names, not categories."""
-MOST_CATEGORIES = 100
+MIN_NAMES, MIN_NAME_SHARE = 8, 0.5
+"""A column with more categories than both this number and this share of its rows holds names."""
+MAX_CATEGORIES = 100
 """The most frequent ones are kept; the others count as unknown."""
 
 
@@ -60,7 +60,7 @@ class Numbers:
         return 2 if self.missing else 1
 
     def encode(self, column: Series) -> NDArray[np.float64]:
-        """Return the coordinates (n, width); what is no number here is missing."""
+        """Return the coordinates (n, width); what is not a number is missing."""
         values = numbers_of(column, self.kind)
         absent = np.isnan(values)
         if absent.all() and not column.isna().all():
@@ -71,7 +71,7 @@ class Numbers:
                 remedy="Correct the column.",
             )
         scaled = (np.where(absent, self.median, values) - self.mean) * self.scale
-        coordinates = [scaled.clip(-LARGEST, LARGEST), absent * self.missing]
+        coordinates = [scaled.clip(-MAX_DEVIATIONS, MAX_DEVIATIONS), absent * self.missing]
         return np.stack(coordinates[: self.width], axis=1)
 
 
@@ -93,8 +93,8 @@ class Categories:
         """Return the coordinates (n, width)."""
         places = {category: place for place, category in enumerate(self.categories)}
         unknown = self.width
-        found = np.array([places.get(key, unknown) for key in keys_of(column)], dtype=np.int64)
-        return self.weight * np.eye(unknown + 1)[found, :unknown]
+        columns = np.array([places.get(key, unknown) for key in keys_of(column)], dtype=np.int64)
+        return self.weight * np.eye(unknown + 1)[columns, :unknown]
 
 
 Column: TypeAlias = Numbers | Categories
@@ -128,7 +128,7 @@ class TableEncoder:
     def transform(self, frame: Frame) -> NDArray[np.float32]:
         """Return a vector for each row (n, width).
 
-        Columns are found by name, in any order; those that the support has not are ignored.
+        Columns are found by name, in any order; those that the support lacks are ignored.
         """
         if not self.columns:
             raise NotFittedError("This TableEncoder has seen no support yet: call `fit` first.")
@@ -185,7 +185,7 @@ def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Number
     if not len(present):
         return "no values"
     deviation = present.std() if present.min() < present.max() else 0.0
-    scale = 1 / deviation if deviation > 1 / EXTREME else 0.0
+    scale = 1 / deviation if deviation > 1 / MAX_NUMBER else 0.0
     some_missing = len(present) < len(values)
     if not (scale or some_missing):
         return "only one value"
@@ -202,10 +202,10 @@ def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
     num_categories = len(+counts) - (counts[None] > 0)
     if len(+counts) < 2:
         return "only one value"
-    if num_categories > max(FEW, SHARE * present):
+    if num_categories > max(MIN_NAMES, MIN_NAME_SHARE * present):
         return "nearly as many values as rows"
     by_frequency = sorted((+counts).items(), key=lambda pair: (-pair[1], pair[0] or ""))
-    kept = [key for key, _ in by_frequency[:MOST_CATEGORIES]]
+    kept = [key for key, _ in by_frequency[:MAX_CATEGORIES]]
     kept.sort(key=lambda key: (key is None, key or ""))
     return Categories(name, tuple(kept), weight(counts.values()))
 
@@ -213,7 +213,7 @@ def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
 def weight(counts: Collection[int]) -> float:
     """Return w = 1 / √(1 - Σ p_c²) for categories with these counts, up to the limit."""
     agreeing = sum(count**2 for count in counts) / sum(counts) ** 2
-    return float(1 / np.sqrt(max(1 - agreeing, MOST_WEIGHT**-2)))
+    return float(1 / np.sqrt(max(1 - agreeing, MAX_WEIGHT**-2)))
 
 
 def _columns(frame: Frame) -> dict[str, Series]:

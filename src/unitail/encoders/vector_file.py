@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds to wait for another process that is writing."""
-READ_AT_ONCE = 500
+READ_CHUNK = 500
 """Vectors asked for in one statement; older builds of SQLite take up to 999."""
-EVICTED_AT_ONCE = 32
-NOTED_EVERY = 3600
+EVICTED_CHUNK = 32
+USE_NOTED_SECONDS = 3600
 """Seconds in which a vector's use is noted once, so that most reads write nothing."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """What SQLite says of a file that is damaged, is none of its own or has other tables."""
@@ -63,14 +63,14 @@ class VectorFile:
 
     def read(self, fingerprint: str, contents: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that are there and whole."""
-        found: dict[str, Vector] = {}
+        vectors: dict[str, Vector] = {}
         if self.bytes == 0:
-            return found
+            return vectors
         with self._sound(), closing(self._open()) as connection:
-            for start in range(0, len(contents), READ_AT_ONCE):
-                part = contents[start : start + READ_AT_ONCE]
-                found.update(_read(connection, fingerprint, part))
-        return found
+            for start in range(0, len(contents), READ_CHUNK):
+                chunk = contents[start : start + READ_CHUNK]
+                vectors.update(_read(connection, fingerprint, chunk))
+        return vectors
 
     def write(self, fingerprint: str, name: str, vectors: Mapping[str, Vector], limit: int) -> None:
         """Write all of the vectors or none, then evict those used least recently."""
@@ -101,14 +101,14 @@ class VectorFile:
         which = f"encoder IN (SELECT id FROM encoders WHERE {chosen})"
         if self.bytes > 0:
             with self._sound(), self._writing() as connection:
-                found = connection.execute(f"DELETE FROM vectors WHERE {which}", (fingerprint,))
-                removed = found.rowcount
+                deleted = connection.execute(f"DELETE FROM vectors WHERE {which}", (fingerprint,))
+                removed = deleted.rowcount
                 connection.execute(f"DELETE FROM encoders WHERE {chosen}", (fingerprint,))
         self.broken.unlink(missing_ok=True)
         return removed
 
     def _open(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+        return sqlite3.connect(self.path, timeout=TIMEOUT_SECONDS, isolation_level=None)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -143,14 +143,14 @@ def _read(
     marks = ", ".join("?" * len(contents))
     sql = f"""SELECT vectors.rowid, content, vector, checksum, used FROM vectors JOIN encoders
               ON id = encoder WHERE fingerprint = ? AND content IN ({marks})"""
-    now, found, unnoted = int(time.time()), {}, []
+    now, vectors, unnoted = int(time.time()), {}, []
     for row, content, blob, checksum, used in connection.execute(sql, (fingerprint, *contents)):
         if checksum == _checksum(fingerprint, content, blob):
-            found[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
-            unnoted += [(now, row)] if used < now - NOTED_EVERY else []
+            vectors[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
+            unnoted += [(now, row)] if used < now - USE_NOTED_SECONDS else []
     with suppress(sqlite3.OperationalError):  # a cache that can only be read is still read
         connection.executemany("UPDATE vectors SET used = ? WHERE rowid = ?", unnoted)
-    return found
+    return vectors
 
 
 def _row(fingerprint: str, content: str, vector: Vector) -> tuple[str, bytes, bytes, int]:
@@ -166,7 +166,7 @@ def _checksum(fingerprint: str, content: str, blob: bytes) -> bytes:
 def _evict(connection: sqlite3.Connection, limit: int) -> None:
     """Remove the vectors used least recently until the rest fit, within the transaction."""
     page = _number(connection, "PRAGMA page_size")
-    oldest = f"SELECT rowid FROM vectors ORDER BY used, rowid LIMIT {EVICTED_AT_ONCE}"
+    oldest = f"SELECT rowid FROM vectors ORDER BY used, rowid LIMIT {EVICTED_CHUNK}"
     removed = 1
     while removed and limit < page * (
         _number(connection, "PRAGMA page_count") - _number(connection, "PRAGMA freelist_count")

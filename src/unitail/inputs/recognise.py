@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from unitail.encoders.content import is_image, is_sound
 from unitail.encoders.encoder import Modality
+from unitail.encoders.images import is_image
+from unitail.encoders.sounds import is_sound
 from unitail.errors import InvalidInput
 from unitail.inputs.suffixes import known_suffixes, modality_of
 

@@ -18,9 +18,9 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType, check_same, describe
 from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.content import content_hash
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
+from unitail.encoders.hashing import content_hash
 from unitail.errors import InvalidInput
 from unitail.inputs.read import LabelledItems
 from unitail.processes import ProcessGroup

@@ -19,9 +19,9 @@ from unitail.errors import UserError
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
 QUALITY = 72
-LONGEST_TEXT = 1200
-MOST_CELLS = 12
-LARGEST_SOUND = 2 * 1024**2
+MAX_CHARACTERS = 1200
+MAX_CELLS = 12
+MAX_SOUND_BYTES = 2 * 1024**2
 """Larger sounds are linked."""
 SOUNDS = {
     ".wav": "audio/wav",
@@ -95,7 +95,7 @@ def _sound(item: object) -> tuple[str, bytes] | None:
     if not isinstance(item, Path) or item.suffix.lower() not in SOUNDS:
         return None
     try:
-        content = item.read_bytes() if item.stat().st_size <= LARGEST_SOUND else None
+        content = item.read_bytes() if item.stat().st_size <= MAX_SOUND_BYTES else None
     except OSError:
         return None
     return None if content is None else (SOUNDS[item.suffix.lower()], content)
@@ -103,7 +103,7 @@ def _sound(item: object) -> tuple[str, bytes] | None:
 
 def _text(item: object) -> str:
     text = _content(item)
-    cut = text[:LONGEST_TEXT].rstrip() + " …" if len(text) > LONGEST_TEXT else text
+    cut = text[:MAX_CHARACTERS].rstrip() + " …" if len(text) > MAX_CHARACTERS else text
     return f'<p class="text">{escape(cut)}</p>'
 
 
@@ -112,7 +112,7 @@ def _content(item: object) -> str:
         return str(item)
     try:
         with item.open("rb") as file:
-            return file.read(8 * LONGEST_TEXT).decode("utf-8-sig", "replace").strip()
+            return file.read(8 * MAX_CHARACTERS).decode("utf-8-sig", "replace").strip()
     except OSError:
         return ""
 
@@ -120,9 +120,9 @@ def _content(item: object) -> str:
 def _cells(row: Mapping[Any, Any]) -> str:
     cells = [
         f"<dt>{escape(str(name))}</dt><dd>{escape(_cell(value))}</dd>"
-        for name, value in list(row.items())[:MOST_CELLS]
+        for name, value in list(row.items())[:MAX_CELLS]
     ]
-    more = len(row) - MOST_CELLS
+    more = len(row) - MAX_CELLS
     rest = f"<dt>…</dt><dd>and {more} more</dd>" if more > 0 else ""
     return f'<dl class="cells">{"".join(cells)}{rest}</dl>'
 

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
 
 def test_nothing_is_put_in_after_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a lock that is never given back is waited for once."""
-    monkeypatch.setattr(vector_file, "PATIENCE", 0.01)
+    monkeypatch.setattr(vector_file, "TIMEOUT_SECONDS", 0.01)
     here, holder = FeatureCache(tmp_path), FeatureCache(tmp_path)
     holder.put_many("net", VECTORS)
     with holder._file._writing():

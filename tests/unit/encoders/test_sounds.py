@@ -6,7 +6,7 @@ import pytest
 import soundfile
 
 from unitail.encoders import sounds
-from unitail.encoders.sounds import LONGEST_SECONDS, read_sound
+from unitail.encoders.sounds import MAX_SECONDS, read_sound
 from unitail.errors import Unreadable
 
 RATE = 16_000
@@ -110,7 +110,7 @@ def test_what_is_not_there_or_empty_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"empty\.wav is empty: got 0 bytes"):
         read_sound(tmp_path / "empty.wav", RATE)
     for name in ("absent.wav", "pipe.wav", ".", "a\0b"):
-        with pytest.raises(Unreadable, match="cannot be opened"):
+        with pytest.raises(Unreadable, match="cannot be read as a sound"):
             read_sound(tmp_path / name, RATE)
     with pytest.raises(Unreadable, match=r"none\.wav is empty: got no samples"):
         read_sound(write(tmp_path, "none.wav", np.zeros(0)), RATE)
@@ -147,25 +147,27 @@ def test_samples_that_are_not_finite_are_refused(tmp_path: Path, strange: float)
 def test_long_and_large_files_are_refused_undecoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path, "long.flac", np.zeros((LONGEST_SECONDS + 1) * 1_000), 1_000)
+    path = write(tmp_path, "long.flac", np.zeros((MAX_SECONDS + 1) * 1_000), 1_000)
     monkeypatch.setattr(soundfile.SoundFile, "read", None)
     with pytest.raises(Unreadable, match=r"long\.flac is too long: got 601 seconds.*at most 600"):
         read_sound(path, RATE)
     with pytest.raises(Unreadable, match="an array of samples is too long"):
         read_sound((np.zeros(601_000), 1_000), RATE)
-    monkeypatch.setattr(sounds, "MOST_SAMPLES", 100)
+    monkeypatch.setattr(sounds, "MAX_SAMPLES", 100)
     with pytest.raises(Unreadable, match=r"wide\.wav is too long: .* 120 samples"):
         read_sound(write(tmp_path, "wide.wav", np.zeros((10, 12))), RATE)
-    monkeypatch.setattr(sounds, "LARGEST_BYTES", 50)
-    with pytest.raises(Unreadable, match=r"long\.flac is too large: got \d+ bytes; .*at most 50"):
+    monkeypatch.setattr(sounds, "MAX_BYTES", 50)
+    with pytest.raises(
+        Unreadable, match=r"long\.flac cannot be read as a sound: got \d+ bytes; .*at most 50"
+    ):
         read_sound(path, RATE)
 
 
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        (3, "this is no sound: got int"),
-        ((np.zeros(5),), "this is no sound: got tuple"),
+        (3, "not a sound: got int"),
+        ((np.zeros(5),), "not a sound: got tuple"),
         (("a.wav", "b.wav"), "wrong shape or type"),
         (([[1.0], [1.0, 2.0]], RATE), "wrong shape or type"),
         ((np.zeros((2, RATE)), RATE), r"got \(2, 16000\) of float64; .*at most 64 channels"),

@@ -105,7 +105,7 @@ def test_a_vector_depends_on_its_clip_alone(kind: str, request: pytest.FixtureRe
 
 def test_files_are_read_at_the_models_rate(encoder: SpeechEncoder) -> None:
     assert len(encoder.read((noise(4_000), 8_000))) == 8_000
-    with pytest.raises(Unreadable, match=r"absent\.wav cannot be opened"):
+    with pytest.raises(Unreadable, match=r"absent\.wav cannot be read as a sound"):
         encoder.read("absent.wav")
 
 
@@ -130,8 +130,8 @@ def test_long_clips_are_heard_in_pieces_to_their_end(
     kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     model: SpeechEncoder = request.getfixturevalue(kind)
-    piece = min(model._longest, 16_000)
-    monkeypatch.setattr(model, "_longest", piece)
+    piece = min(model._max_samples, 16_000)
+    monkeypatch.setattr(model, "_max_samples", piece)
     start, end = noise(piece), noise(piece, 1)
     both = model.embed([np.concatenate([start, end])])[0]
     np.testing.assert_allclose(both, model.embed([start, end]).mean(axis=0), atol=1e-5)
@@ -141,9 +141,9 @@ def test_long_clips_are_heard_in_pieces_to_their_end(
 def test_each_model_hears_as_much_as_it_can_at_once(
     encoder: SpeechEncoder, whisper: SpeechEncoder, ast: SpeechEncoder
 ) -> None:
-    assert encoder._longest == 30 * 16_000
-    assert whisper._longest == 2 * 16_000
-    assert ast._longest == 16_000
+    assert encoder._max_samples == 30 * 16_000
+    assert whisper._max_samples == 2 * 16_000
+    assert ast._max_samples == 16_000
 
 
 def test_whisper_is_averaged_over_what_is_no_padding(whisper: SpeechEncoder) -> None:

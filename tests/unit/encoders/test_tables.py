@@ -11,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from unitail.encoders.tables import LARGEST, MOST_WEIGHT, TableEncoder, weight
+from unitail.encoders.tables import MAX_DEVIATIONS, MAX_WEIGHT, TableEncoder, weight
 from unitail.errors import InvalidInput
 
 CSV = """age,income,colour,member,joined,id,code,empty,same
@@ -131,9 +131,9 @@ def test_the_missing_coordinate_is_as_far_apart_as_two_categories() -> None:
 
 
 def test_rare_exceptions_do_not_outvote_everything() -> None:
-    assert weight([1000, 1]) == MOST_WEIGHT
+    assert weight([1000, 1]) == MAX_WEIGHT
     frame = pd.DataFrame({"x": [0.0] * 999 + [1.0]})
-    assert np.abs(TableEncoder().fit(frame).transform(frame)).max() == LARGEST
+    assert np.abs(TableEncoder().fit(frame).transform(frame)).max() == MAX_DEVIATIONS
 
 
 def test_many_categories_are_kept_if_they_come_again() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from helpers.tiny_models import save_tiny_bert, save_tiny_distilbert, save_tiny_resnet
 from unitail.encoders import text
-from unitail.encoders.text import TextEncoder, minilm_folder, read_text
+from unitail.encoders.text import Pooling, TextEncoder, minilm_folder, read_text
 from unitail.errors import MissingExtra, UnknownEncoder, Unreadable
 
 CPU = torch.device("cpu")
@@ -135,7 +135,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (float("nan"), "not a text: got float"),
         (tmp_path / "latin.txt", r"latin\.txt cannot be read as text: got 'utf-8' codec"),
         (tmp_path / "blank.txt", r"blank\.txt is empty"),
-        (tmp_path / "long.txt", r"got 100 bytes; allowed: UTF-8 text up to 99 bytes"),
+        (tmp_path / "long.txt", r"got 100 bytes; allowed: a file of at most 99 bytes"),
         (tmp_path / "nothing.txt", "No such file"),
         (tmp_path / "pipe", "a folder, a pipe or a device"),
         (tmp_path, "a folder, a pipe or a device"),
@@ -147,5 +147,10 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_fingerprint_covers_how_tokens_become_a_vector(
     folder: Path, encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text, "_recipe", lambda *_: replace(encoder._recipe, longest=5))
+    monkeypatch.setattr(text, "_pooling", lambda *_: replace(encoder._pooling, max_tokens=5))
     assert TextEncoder(str(folder), CPU).fingerprint != encoder.fingerprint
+
+
+def test_saved_classifiers_still_know_the_pooling() -> None:
+    pooling = Pooling(max_tokens=256, first_token=False, unit=True)
+    assert pooling.fingerprint == "Recipe(longest=256, first_token=False, unit=True)"

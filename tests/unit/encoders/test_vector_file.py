@@ -52,7 +52,7 @@ def test_a_vector_can_be_replaced(file: VectorFile) -> None:
 
 
 def test_more_than_one_statement_can_take_are_read(file: VectorFile) -> None:
-    names = [f"{number}" for number in range(2 * vector_file.READ_AT_ONCE + 1)]
+    names = [f"{number}" for number in range(2 * vector_file.READ_CHUNK + 1)]
     file.write("net", "", _vectors(*names, width=1), PLENTY)
     found = file.read("net", names)
     assert [found[name][0] for name in names] == list(range(len(names)))
@@ -72,13 +72,13 @@ def test_nothing_is_made_by_reading(file: VectorFile) -> None:
 def test_the_least_recently_used_give_way(
     file: VectorFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_file, "EVICTED_AT_ONCE", 1)
+    monkeypatch.setattr(vector_file, "EVICTED_CHUNK", 1)
     clock = [1e6]
     monkeypatch.setattr(time, "time", lambda: clock[0])
     limit = 100_000
     for name in "abcdefgh":
         file.write("net", "", {name: np.ones(4000, np.float32)}, limit)
-        clock[0] += vector_file.NOTED_EVERY + 1
+        clock[0] += vector_file.USE_NOTED_SECONDS + 1
         file.read("net", ["a"])
         assert file.bytes <= limit
     left = file.read("net", list("abcdefgh"))
@@ -157,7 +157,7 @@ def test_a_file_that_can_only_be_read_is_read(
     file: VectorFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write("net", "", _vectors("a"), PLENTY)
-    connect, later = sqlite3.connect, time.time() + 2 * vector_file.NOTED_EVERY
+    connect, later = sqlite3.connect, time.time() + 2 * vector_file.USE_NOTED_SECONDS
     monkeypatch.setattr(
         sqlite3, "connect", lambda path, **rest: connect(f"file:{path}?mode=ro", uri=True, **rest)
     )

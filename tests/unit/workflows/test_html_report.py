@@ -183,7 +183,7 @@ def test_sounds_are_inside_while_there_is_room(
         path.write_bytes(b"s" * size)
     monkeypatch.setattr(html_report, "MEDIA_BYTES", 100)
     monkeypatch.setattr(html_report, "THREADS", 1)
-    monkeypatch.setattr(html_items, "LARGEST_SOUND", 100)
+    monkeypatch.setattr(html_items, "MAX_SOUND_BYTES", 100)
     page = _page(list(paths), Modality.AUDIO, tmp_path / "r.html")
     (sound,) = page.all("audio")
     assert sound["src"] == "data:audio/wav;base64," + base64.b64encode(b"s" * 60).decode()
@@ -194,7 +194,7 @@ def test_sounds_are_inside_while_there_is_room(
 
 def test_rows_are_cells(tmp_path: Path) -> None:
     frame = pd.DataFrame({"size": [1.5, float("nan")], "<b>": ["x<y", None]})
-    wide = {f"c{n}": [0, 0] for n in range(html_items.MOST_CELLS)}
+    wide = {f"c{n}": [0, 0] for n in range(html_items.MAX_CELLS)}
     frame = frame.assign(**wide)
     found = _answers(["row 1", "row 2"], Modality.TABLE)
     write_html_report(found, _items(frame, ("row 1", "row 2"), Modality.TABLE), tmp_path / "r.html")

@@ -1,17 +1,19 @@
 """Hashes of what items hold: equal contents have equal hashes, whatever the file's name."""
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.encoders.images import is_image
+from unitail.encoders.item_file import opened
+from unitail.encoders.sounds import is_sound
 from unitail.errors import Unreadable
 
-LARGEST_BYTES = 2**31
+MAX_BYTES = 2**31
 """Larger files are refused unread; encoders have narrower limits."""
 ORIENTATION = 0x0112
 """The EXIF tag that says how an image is turned."""
@@ -25,45 +27,31 @@ def content_hash(item: object) -> str:
     """
     if isinstance(item, Path):
         return _file_hash(item)
-    found = hashlib.sha256()
-    for part in _parts(item):
-        # The length before each part keeps ("ab", "c") and ("a", "bc") apart.
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.hexdigest()
+    digest = hashlib.sha256()
+    for piece in _pieces(item):
+        # The length before each piece keeps ("ab", "c") and ("a", "bc") apart.
+        digest.update(len(piece).to_bytes(8, "little"))
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _file_hash(path: Path) -> str:
-    try:
-        _check_file(path)
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.sha256(b"file")).hexdigest()
-    except (OSError, ValueError) as error:
-        raise Unreadable(
-            f"{path} cannot be read", got=_reason(error), allowed="a file that can be read"
-        ) from error
+    with opened(path, MAX_BYTES) as file:
+        return hashlib.file_digest(file, lambda: hashlib.sha256(b"file")).hexdigest()
 
 
-def _check_file(path: Path) -> None:
-    """Refuse what would be read without end: a pipe, a device, a file of hundreds of GB."""
-    if path.stat().st_size > LARGEST_BYTES:
-        raise OSError(f"it is larger than {LARGEST_BYTES} bytes")
-    if not path.is_file():
-        raise OSError("it is not a file")
-
-
-def _parts(item: object) -> Iterator[bytes]:
+def _pieces(item: object) -> Iterator[bytes]:
     """Give the name of the item's type, then all that it holds."""
     if isinstance(item, str):
         yield from (b"text", item.encode("utf-8", "surrogatepass"))
     elif isinstance(item, bytes):
         yield from (b"bytes", item)
     elif isinstance(item, np.ndarray) and not item.dtype.hasobject:
-        yield from (b"array", *_array_parts(item))
+        yield from (b"array", *_array_pieces(item))
     elif is_image(item):
-        yield from (b"image", *_image_parts(item))
+        yield from (b"image", *_image_pieces(item))
     elif is_sound(item):
-        yield from (b"sound", str(float(item[1])).encode(), *_array_parts(item[0]))
+        yield from (b"sound", str(float(item[1])).encode(), *_array_pieces(item[0]))
     else:
         raise Unreadable(
             "an item of this type cannot be encoded",
@@ -73,34 +61,17 @@ def _parts(item: object) -> Iterator[bytes]:
         )
 
 
-def is_image(item: object) -> bool:
-    """Tell whether an item is an image of Pillow, which is not imported for that."""
-    pillow = sys.modules.get("PIL.Image")
-    return pillow is not None and isinstance(item, pillow.Image)
-
-
-def is_sound(item: object) -> TypeGuard[tuple[NDArray[Any], float]]:
-    """Tell whether an item is a pair of an array of samples and a rate."""
-    return (
-        isinstance(item, tuple | list)
-        and len(item) == 2
-        and isinstance(item[0], np.ndarray)
-        and item[0].dtype.kind in "iuf"
-        and isinstance(item[1], int | float | np.number)
-    )
-
-
-def _array_parts(array: NDArray[Any]) -> Iterator[bytes]:
+def _array_pieces(array: NDArray[Any]) -> Iterator[bytes]:
     yield from (array.dtype.str.encode(), str(array.shape).encode(), array.tobytes())
 
 
-def _image_parts(image: Any) -> Iterator[bytes]:  # noqa: ANN401 - Pillow is optional
+def _image_pieces(image: Any) -> Iterator[bytes]:  # noqa: ANN401 - Pillow is optional
     """Give the pixels, and what decides how they look: palette, transparency and rotation."""
     try:
         pixels = image.tobytes()
     except (OSError, ValueError, SyntaxError) as error:
         raise Unreadable(
-            "the image cannot be decoded", got=_reason(error), allowed="a whole image"
+            "the image cannot be decoded", got=str(error), allowed="a whole image"
         ) from error
     palette = image.palette
     colours = (b"", b"") if palette is None else (palette.mode.encode(), bytes(palette.palette))
@@ -113,7 +84,3 @@ def _orientation(image: Any) -> object:  # noqa: ANN401 - Pillow is optional
         return image.getexif().get(ORIENTATION)
     except Exception:  # broken notes around good pixels make Pillow raise anything
         return None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unitail.encoders import content
-from unitail.encoders.content import content_hash
+from unitail.encoders import hashing
+from unitail.encoders.hashing import content_hash
 from unitail.errors import Unreadable
 
 BYTES = np.arange(12, dtype=np.uint8)
@@ -45,7 +45,7 @@ def _image(mode: str = "L", **info: Any) -> Image.Image:  # noqa: ANN401
 
 def _turned() -> Image.Image:
     image = _image()
-    image.getexif()[content.ORIENTATION] = 6
+    image.getexif()[hashing.ORIENTATION] = 6
     return image
 
 
@@ -95,7 +95,7 @@ def test_equal_items_have_equal_hashes(tmp_path: Path) -> None:
 def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"gone\.png cannot be read: got No such file"):
         content_hash(tmp_path / "gone.png")
-    with pytest.raises(Unreadable, match="cannot be read: got it is not a file"):
+    with pytest.raises(Unreadable, match="cannot be read: got a folder, a pipe or a device"):
         content_hash(tmp_path)
     with pytest.raises(Unreadable, match=r"cannot be read: got .*null"):
         content_hash(Path("a\0b"))
@@ -105,16 +105,16 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     if not hasattr(os, "mkfifo"):
         pytest.skip("no pipes here")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Unreadable, match="it is not a file"):
+    with pytest.raises(Unreadable, match="a folder, a pipe or a device"):
         content_hash(tmp_path / "pipe")
 
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content, "LARGEST_BYTES", 3)
+    monkeypatch.setattr(hashing, "MAX_BYTES", 3)
     (tmp_path / "three").write_bytes(b"123")
     (tmp_path / "four").write_bytes(b"1234")
     content_hash(tmp_path / "three")
-    with pytest.raises(Unreadable, match="got it is larger than 3 bytes"):
+    with pytest.raises(Unreadable, match="allowed: a file of at most 3 bytes"):
         content_hash(tmp_path / "four")
 
 

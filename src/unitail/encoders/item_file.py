@@ -1,0 +1,30 @@
+"""Files of users, opened only if they can be read to their end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from unitail.errors import Unreadable
+
+
+@contextmanager
+def opened(path: Path, max_bytes: int, *, kind: str = "") -> Iterator[BufferedReader]:
+    """Open a file to read "an image" or another kind of item; raise `Unreadable` if that fails.
+
+    A pipe or a device would be read without end, so it is refused, as is a file that is too large.
+    """
+    try:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise OSError("a folder, a pipe or a device")
+        if size > max_bytes:
+            raise OSError(f"{size} bytes")
+        with path.open("rb") as file:
+            yield file
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise Unreadable(
+            f"{path} cannot be read{kind and f' as {kind}'}",
+            got=getattr(error, "strerror", None) or str(error),
+            allowed=f"a file of at most {max_bytes} bytes",
+        ) from error

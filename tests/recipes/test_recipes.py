@@ -58,7 +58,7 @@ def test_a_recipe_can_be_read_and_its_header_tells_how_to_run_it(path: Path) -> 
     banks = " --banks BANKS" if "[sources.banks]" in path.read_text() else ""
     assert f"# Command:  unitail train recipes/{_ids(path)}{banks}\n" in header
     assert "# Expected: " in header
-    assert re.search(r"# Cost: |\d s on one\n", header)
+    assert "# Cost: " in header
 
 
 @pytest.mark.parametrize("part", PAPER_STATES)

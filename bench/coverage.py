@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from unitail.benchmark.report import table
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.estimator.classifier import TailClassifier
-from unitail.evaluation.episodes import FixedEpisodes, class_sizes
+from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.statistics import MeanInterval
 
@@ -74,7 +74,7 @@ class Kind:
         protocol = EvaluationProtocol(
             ways=self.ways, shots=self.shots, queries=QUERIES, episodes=count
         )
-        if not protocol.allowed_by(class_sizes(of.table)):
+        if not protocol.allowed_by(of.table.class_sizes):
             return None
         found = FixedEpisodes.of(of.table, protocol)
         return found if self.known(found.protocol.ways) >= 2 else None

@@ -26,7 +26,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from unitail.banks.bank import FeatureBank
-from unitail.banks.splits import FeatureTable, split_classes
+from unitail.banks.splits import split_classes
+from unitail.banks.table import FeatureTable
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
 from unitail.training.config import DEFAULT_SEED

@@ -28,7 +28,8 @@ import torch
 from easyfsl_methods import GRID, VERSION, Peer
 
 from unitail.banks.bank import FeatureBank
-from unitail.banks.splits import FeatureTable, split_classes
+from unitail.banks.splits import split_classes
+from unitail.banks.table import FeatureTable
 from unitail.benchmark.compare import compare_groups, read_rows
 from unitail.benchmark.learners import BenchLearner, load_learners
 from unitail.benchmark.report import (
@@ -42,7 +43,7 @@ from unitail.benchmark.run import BenchRun
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.benchmark.tables import data_set_means, group_means, grouped
-from unitail.evaluation.episodes import FixedEpisodes, class_sizes
+from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.framework.task import accuracy
@@ -148,7 +149,7 @@ def all_runs(
         )
         for each in tables
         for protocol in protocols(args.episodes)
-        if protocol.allowed_by(class_sizes(each.table))
+        if protocol.allowed_by(each.table.class_sizes)
     ]
 
 

@@ -28,7 +28,7 @@ from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.randomness import stream
-from unitail.tasks.sampling import BankEpisodes
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.shapes import EpisodeRanges
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
@@ -64,8 +64,8 @@ def open_source(banks: Path, name: str) -> BankEpisodes:
 def draw(source: BankEpisodes, ways: int, shots: int, episodes: int, number: int) -> Episode:
     """Draw a batch; the number says which."""
     ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=QUERIES)
-    plan = source.plan(ranges, stream(0, "plan", number))
-    return source.sample(plan, stream(0, shots, number))
+    batch = source.choose_batch(ranges, stream(0, "plan", number))
+    return batch.sample(stream(0, shots, number))
 
 
 def batches(source: BankEpisodes, shots: int, episodes: int) -> Iterator[Episode]:

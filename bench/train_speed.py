@@ -27,10 +27,9 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.randomness import stream
-from unitail.training.batches import draw_batch
+from unitail.training.data import build_sources, draw_batch
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, recipe_from_table
-from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 PEAK_SIZE = 8192
@@ -90,15 +89,14 @@ def recipe(args: argparse.Namespace, variant: Variant) -> Recipe:
 
 def operations(trainer: Trainer) -> int:
     """Count the floating-point operations of a training step on one batch."""
-    plan = trainer.sources.training.plan(trainer.recipe.episodes, stream(0))
+    batch = trainer.sources.training.choose_batch(trainer.recipe.episodes, stream(0))
     generator = stream(0, device=trainer.processes.device)
-    part = slice(8)
-    episode, draw = draw_batch(trainer.sources.training, plan, trainer.model, generator, part)
+    episode, draw = draw_batch(batch, trainer.model, generator, slice(8))
     counter = FlopCounterMode(display=False)
     # Fused kernels are not counted; the products they stand for are.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
         trainer.model.forward(episode, draw)
-    return 3 * counter.get_total_flops() * plan.episodes // 8
+    return 3 * counter.get_total_flops() * batch.shape.episodes // 8
 
 
 def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str]:
@@ -113,12 +111,12 @@ def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(plan, Path(folder), sources, processes=processes)
         step = seconds(trainer.step, args.warmup, args.repeats, device)
-        batch = source.plan(plan.episodes, stream(0))
+        episodes = source.choose_batch(plan.episodes, stream(0)).shape.episodes
 
         def sample(number: int) -> None:
             generator = stream(number, device=device)
-            shape = source.plan(plan.episodes, stream(number))
-            draw_batch(source, shape, trainer.model, generator, slice(None))
+            batch = source.choose_batch(plan.episodes, stream(number))
+            draw_batch(batch, trainer.model, generator, slice(None))
 
         sampling = seconds(sample, 3, args.repeats, device)
         achieved = operations(trainer) / step
@@ -126,8 +124,8 @@ def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str
             write_profile(trainer, variant, args.profile)
     memory = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0
     cells = [variant.visibility, "yes" if variant.compiled else "no", f"{variant.tokens:,}"]
-    cells += [f"{1e3 * step:.1f}", f"{batch.episodes / step:,.0f}", f"{achieved / 1e12:.0f}"]
-    cells += [f"{100 * achieved / rate:.1f} %", f"{batch.episodes / sampling:,.0f}"]
+    cells += [f"{1e3 * step:.1f}", f"{episodes / step:,.0f}", f"{achieved / 1e12:.0f}"]
+    cells += [f"{100 * achieved / rate:.1f} %", f"{episodes / sampling:,.0f}"]
     cells += [f"{100 * sampling / step:.1f} %", f"{memory:.0f}"]
     return cells
 

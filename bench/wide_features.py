@@ -25,7 +25,7 @@ from unitail.learners.in_context import InContextLearner
 from unitail.nn.projection import Reduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.sampling import BankEpisodes
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.shapes import EpisodeRanges
 
 SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
@@ -33,12 +33,12 @@ SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
 
 def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse.Namespace) -> str:
     """Measure on the same 5-way episodes for every learner."""
-    batch = min(BATCH, args.episodes)
-    ranges = EpisodeRanges.fixed(episodes=batch, ways=5, shots=shots, queries=10)
+    size = min(BATCH, args.episodes)
+    ranges = EpisodeRanges.fixed(episodes=size, ways=5, shots=shots, queries=10)
     scores = []
-    for number in range(args.episodes // batch):
-        plan = source.plan(ranges, stream(0, "plan", number))
-        episode = source.sample(plan, stream(0, shots, number, device=args.device))
+    for number in range(args.episodes // size):
+        batch = source.choose_batch(ranges, stream(0, "plan", number))
+        episode = batch.sample(stream(0, shots, number, device=args.device))
         assert episode.query.class_indices is not None
         answers = reseeded(learner, number).infer(episode.support, episode.query.features)
         scores.append(accuracy(answers, episode.query.class_indices))

@@ -19,9 +19,10 @@ from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.tasks.arrays import ArrayTask
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.disguise import Disguised
-from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.shapes import EpisodeRanges, EpisodeSource, MixedSource, QueryShares
+from unitail.tasks.shapes import EpisodeRanges, QueryShares
+from unitail.tasks.source import EpisodeSource, MixedSource
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
@@ -52,15 +53,15 @@ SOURCES: dict[str, EpisodeSource] = {
 
 
 def _from_source(source: EpisodeSource, ranges: EpisodeRanges = RANGES) -> list[Episode]:
-    return [source.sample(source.plan(ranges, stream(0)), stream(1))]
+    return [source.choose_batch(ranges, stream(0)).sample(stream(1))]
 
 
 def _merged() -> list[Episode]:
     """Draw disguised episodes of which two classes have become one, with two of four examples."""
     ranges = EpisodeRanges.fixed(episodes=COUNT, ways=4, shots=2, queries=1)
-    plans = (SOURCES["disguised"].plan(ranges, stream(seed)) for seed in count())
-    plan = next(plan for plan in plans if (plan.ways, plan.shots) == (2, 2))
-    return [SOURCES["disguised"].sample(plan, stream(0))]
+    batches = (SOURCES["disguised"].choose_batch(ranges, stream(seed)) for seed in count())
+    batch = next(each for each in batches if (each.shape.ways, each.shape.shots) == (2, 2))
+    return [batch.sample(stream(0))]
 
 
 def _from_task(task: Task) -> list[Episode]:

@@ -1,21 +1,10 @@
 """Feature tables whose features tell which row they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-
-@dataclass(frozen=True)
-class Table:
-    """A feature table as a bank is one."""
-
-    name: str
-    encoder: str
-    features: NDArray[np.generic]
-    class_indices: NDArray[np.int64]
-    class_names: tuple[str, ...]
+from unitail.banks.table import FeatureTable
 
 
 def numbered_table(
@@ -27,11 +16,13 @@ def numbered_table(
     width: int = 3,
     dtype: str = "float32",
     seed: int = 0,
-) -> Table:
+) -> FeatureTable:
     """Return `sizes[k]` rows of class k in random order; coordinate 0 counts rows from `first`."""
     classes = np.repeat(np.arange(len(sizes)), sizes)
     classes = np.random.default_rng(seed).permutation(classes)
     numbers = np.arange(first, first + len(classes))
     features = np.repeat(numbers[:, None], width, axis=1).astype(dtype)
     names = tuple(f"{name} {index}" for index in range(len(sizes)))
-    return Table(name, encoder, features, classes, names)
+    return FeatureTable(
+        name=name, encoder=encoder, features=features, class_indices=classes, class_names=names
+    )

@@ -11,38 +11,46 @@ from helpers.coordinates import permute_features
 from helpers.short_runs import short_recipe
 from unitail.framework.episode import Episode
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges, EpisodeSource
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import Batch, EpisodeSource
 from unitail.tasks.synthetic.gaussian import GaussianTasks
+from unitail.training.data import Sources
 from unitail.training.processes import Processes
-from unitail.training.sources import Sources
 from unitail.training.trainer import Trainer
 
 STEPS, WIDTH, PLACES, LABEL_DIM = 8, 12, 16, 8
 TASKS = GaussianTasks(feature_dims=(WIDTH,), separation=(1.0, 4.0))
 
 
-@dataclass(frozen=True)
-class Reordered:
-    """A source whose features come in another order, in double precision."""
+@dataclass(frozen=True, eq=False)
+class ReorderedBatch(Batch):
+    """A batch whose features come in another order, in double precision."""
 
-    source: EpisodeSource
+    batch: Batch
     sigma: Tensor
 
-    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
-        """Let the source plan."""
-        return self.source.plan(ranges, generator)
-
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        """Let the source draw, and put the coordinates in the other order."""
-        episode = self.source.sample(plan, generator, part)
+    def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
+        """Let the batch draw, and put the coordinates in the other order."""
+        episode = self.batch.sample(generator, shard)
         support, query = episode.support, episode.query
         doubled = Episode(
             support=replace(support, features=support.features.double()),
             query=replace(query, features=query.features.double()),
         )
         return permute_features(doubled, self.sigma)
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """A source of such batches."""
+
+    source: EpisodeSource
+    sigma: Tensor
+
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> ReorderedBatch:
+        """Let the source choose."""
+        batch = self.source.choose_batch(ranges, generator)
+        return ReorderedBatch(batch.shape, batch, self.sigma)
 
 
 def trained(

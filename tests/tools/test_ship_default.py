@@ -19,9 +19,9 @@ from unitail.learners.checkpoint import load_model, save_model
 from unitail.learners.pretrained import fingerprint
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
+from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import read_recipe
-from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 BANKS = {"banks": ["efflite0/*"], "held_out_from": ["cifar10"], "held_out": 0.4}

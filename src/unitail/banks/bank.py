@@ -6,11 +6,9 @@ opening costs nothing and processes share them.
 """
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +22,22 @@ from unitail.banks.manifest import (
     read_manifest,
 )
 from unitail.banks.npy_file import map_array, read_header
+from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidBank
-from unitail.wording import some
+from unitail.progress import OnProgress
 
-Progress = Callable[[int, int], None]
-"""Told after each chunk how many rows are done, and of how many."""
 CHUNK_ROWS = 4096
 """The rows that are in memory at once where a bank is read or written as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeatureBank:
-    """The encoded rows of one data set, with their classes."""
+class FeatureBank(FeatureTable):
+    """The encoded rows of one data set, with their classes, in a folder."""
 
     folder: Path
     """Where the bank is."""
     manifest: BankManifest
     """What the bank says about itself."""
-    features: NDArray[Any]
-    """Encoded inputs, (rows, d_T), mapped into memory and read-only."""
-    class_indices: NDArray[np.int64]
-    """The class of each row, 0..C-1, read-only."""
-    class_names: tuple[str, ...]
-    """The name of each class."""
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -58,25 +49,12 @@ class FeatureBank:
         return cls(
             folder=folder,
             manifest=manifest,
+            name=manifest.name,
+            encoder=manifest.encoder,
             features=map_array(folder / FEATURES_FILE, np.dtype(manifest.dtype), shape),
             class_indices=_read_labels(folder / LABELS_FILE, manifest, len(class_names)),
             class_names=class_names,
         )
-
-    @property
-    def name(self) -> str:
-        """The data set."""
-        return self.manifest.name
-
-    @property
-    def encoder(self) -> str:
-        """The encoder that made the features."""
-        return self.manifest.encoder
-
-    @property
-    def feature_dim(self) -> int:
-        """d_T."""
-        return self.manifest.feature_dim
 
     @property
     def num_rows(self) -> int:
@@ -88,24 +66,7 @@ class FeatureBank:
         """What changes when the features or the labels do."""
         return f"{self.manifest.features_sha256} {self.manifest.labels_sha256}"
 
-    @cached_property
-    def class_sizes(self) -> NDArray[np.int64]:
-        """The rows of each class, (C,)."""
-        return np.bincount(self.class_indices, minlength=len(self.class_names))
-
-    def require_rows(self, least: int) -> None:
-        """Refuse the bank if a class has fewer than `least` rows."""
-        small = [int(index) for index in np.flatnonzero(self.class_sizes < least)]
-        if small:
-            named = [f"{self.class_names[index]} ({self.class_sizes[index]})" for index in small]
-            raise InvalidBank(
-                f"classes of {self.encoder}/{self.name} have too few rows",
-                got=some(named, 5),
-                allowed=f"{least} or more of each class",
-                remedy="Ask for fewer rows of a class, or leave those classes out.",
-            )
-
-    def verify(self, on_progress: Progress | None = None) -> None:
+    def verify(self, on_progress: OnProgress | None = None) -> None:
         """Read all features: refuse any that changed since they were written or are not finite."""
         path = self.folder / FEATURES_FILE
         header = read_header(path)
@@ -149,19 +110,19 @@ def find_banks(root: Path | str) -> list[Path]:
 
 def named_banks(root: Path | str) -> dict[str, Path]:
     """Find all banks in `root` by their names ENCODER/DATASET, in the order of names."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in find_banks(root):
         manifest = read_manifest(path)
         name = f"{manifest.encoder}/{manifest.name}"
-        if name in found:
+        if name in paths:
             raise InvalidBank(
                 f"two banks in {root} are called {name}",
-                got=f"{found[name]} and {path}",
+                got=f"{paths[name]} and {path}",
                 allowed="one bank of a data set and encoder",
                 remedy="Move one of them elsewhere.",
             )
-        found[name] = path
-    return dict(sorted(found.items()))
+        paths[name] = path
+    return dict(sorted(paths.items()))
 
 
 def _read_labels(path: Path, manifest: BankManifest, num_classes: int) -> NDArray[np.int64]:

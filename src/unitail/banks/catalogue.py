@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.banks.splits import FeatureTable, full_name
+from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.framework.checks import check_finite
 
@@ -60,7 +60,7 @@ class Catalogue:
     @property
     def feature_dim(self) -> int:
         """d_T."""
-        return int(self.tables[0].features.shape[1])
+        return self.tables[0].feature_dim
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -75,7 +75,7 @@ class Catalogue:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type in which features are kept: float16 where that loses nothing."""
+        """The dtype in which features are kept: float16 where that loses nothing."""
         exact = all(table.features.dtype == np.float16 for table in self.tables)
         return torch.float16 if exact else torch.float32
 
@@ -94,7 +94,7 @@ class Catalogue:
         return float(self.weights[self.classes_with(rows) >= ways].sum())
 
     def read(self, rows: NDArray[np.int64]) -> Tensor:
-        """Read the features of rows (N,), perhaps from files: (N, d_T), of the type `dtype`."""
+        """Read the features of rows (N,), perhaps from files: (N, d_T), of this `dtype`."""
         features = torch.empty(len(rows), self.feature_dim, dtype=self.dtype)
         ends = np.cumsum([len(origin) for origin in self.origins])
         homes = np.searchsorted(ends, rows, side="right")
@@ -120,32 +120,11 @@ def _list_rows(table: FeatureTable) -> tuple[NDArray[np.int64], NDArray[np.int64
 
     Rows that do not belong to the table, of class -1, are left out.
     """
-    _check_table(table)
     members = np.flatnonzero(table.class_indices >= 0)
-    classes = table.class_indices[members]
-    sizes = np.bincount(classes, minlength=len(table.class_names))
-    by_size = np.argsort(-sizes, kind="stable")
+    by_size = np.argsort(-table.class_sizes, kind="stable")
     ranks = np.argsort(by_size)  # the inverse permutation: the place of each class
-    return members[np.argsort(ranks[classes], kind="stable")], sizes[by_size]
-
-
-def _check_table(table: FeatureTable) -> None:
-    """Refuse a table whose parts do not fit together."""
-    features, indices, classes = table.features, table.class_indices, len(table.class_names)
-    low, high = indices.min(initial=0), indices.max(initial=0)
-    for fine, what, got, allowed in (
-        (features.ndim == 2, "features", features.shape, "a shape (rows, width)"),
-        (features.dtype.kind == "f", "features", features.dtype, "floating-point numbers"),
-        (indices.shape == features.shape[:1], "class indices", indices.shape, "one for each row"),
-        (
-            low >= -1 and high < classes,
-            "class indices",
-            f"{low} to {high}",
-            f"0 to {classes - 1}, or -1 for rows left out",
-        ),
-    ):
-        if not fine:
-            raise UserError(f"the {what} of {full_name(table)} are wrong", got=got, allowed=allowed)
+    order = np.argsort(ranks[table.class_indices[members]], kind="stable")
+    return members[order], table.class_sizes[by_size]
 
 
 def _check_alike(tables: Sequence[FeatureTable]) -> None:
@@ -154,9 +133,9 @@ def _check_alike(tables: Sequence[FeatureTable]) -> None:
     for number, table in enumerate(tables):
         if table.name in [other.name for other in tables[:number]]:
             raise UserError(
-                "a data set comes twice", got=full_name(table), allowed="each table once"
+                "a data set comes twice", got=table.full_name, allowed="each table once"
             )
-        if table.features.shape[1:] != first.features.shape[1:]:
+        if table.feature_dim != first.feature_dim:
             raise UserError(
                 f"tables of the encoder {table.encoder!r} differ in shape",
                 got=f"{table.features.shape} in {table.name}",

@@ -16,15 +16,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.banks.bank import CHUNK_ROWS, FeatureBank, Progress
+from unitail.banks.bank import CHUNK_ROWS, FeatureBank
 from unitail.banks.manifest import BankManifest, check_same, checked_names, describe
 from unitail.banks.npy_file import NpyHeader
 from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidBank
 from unitail.files import sha256_of
+from unitail.progress import OnProgress
 
 KEYS = ("q", "scale", "code", "y", "classes")
-LARGEST = float(np.finfo(np.float16).max)
+MAX_SCALE = float(np.finfo(np.float16).max)
 REMEDY = "Fetch or export the file again, or leave it out."
 
 
@@ -110,7 +111,7 @@ def import_bank(
     encoder_revision: str = "",
     preprocessing: str = "",
     licence: str = "",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> FeatureBank:
     """Turn a file of 8-bit coded features into the bank `folder`, and open it.
 
@@ -206,7 +207,7 @@ def _demands(
     yield q.dtype == dtype, "q", q.dtype, f"{dtype} with the coding {code}"
     fine = len(q.shape) == 2 and 0 not in q.shape
     yield fine, "q", f"shape {q.shape}", "(rows, width), of 1 or more each"
-    yield _fits(scale), "scale", scale, f"one number above 0, up to {LARGEST:g}"
+    yield _fits(scale), "scale", scale, f"one number above 0, up to {MAX_SCALE:g}"
     fine = y.shape == q.shape[:1] and y.dtype.kind in "iu"
     yield fine, "y", f"{y.dtype} of shape {y.shape}", f"whole numbers of shape {q.shape[:1]}"
     fine = classes.ndim == 1 and classes.dtype.kind == "U"
@@ -217,4 +218,4 @@ def _demands(
 
 def _fits(scale: NDArray[Any]) -> bool:
     """Whether all features up to the scale are numbers of the type that they are stored as."""
-    return scale.shape == () and scale.dtype.kind in "fiu" and 0 < float(scale) <= LARGEST
+    return scale.shape == () and scale.dtype.kind in "fiu" and 0 < float(scale) <= MAX_SCALE

@@ -14,7 +14,6 @@ from unitail.benchmark.learners import BenchLearner
 from unitail.benchmark.store import ResultStore, StoredEvaluation, TableResult
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import UserError
-from unitail.evaluation.episodes import class_sizes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation
 from unitail.evaluation.score import score_learners
@@ -56,7 +55,7 @@ class BenchRun:
             f"{table.name} ({protocol.name})"
             for table in self.tables
             for protocol in self.protocols
-            if not protocol.allowed_by(class_sizes(table.table))
+            if not protocol.allowed_by(table.table.class_sizes)
         ]
 
     def pending(self) -> int:
@@ -84,7 +83,7 @@ class BenchRun:
             (table, protocol)
             for table in self.tables
             for protocol in self.protocols
-            if protocol.allowed_by(class_sizes(table.table))
+            if protocol.allowed_by(table.table.class_sizes)
         ]
 
     def _pending(self, table: BenchTable, protocol: EvaluationProtocol) -> int:

@@ -6,7 +6,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from unitail.banks.bank import FeatureBank, named_banks
-from unitail.banks.splits import FeatureTable, full_name, split_classes
+from unitail.banks.splits import split_classes
+from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidBank, UserError
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
@@ -66,7 +67,7 @@ class BenchTable:
     @property
     def name(self) -> str:
         """ENCODER/DATASET."""
-        return full_name(self.table)
+        return self.table.full_name
 
 
 @dataclass(frozen=True, kw_only=True)

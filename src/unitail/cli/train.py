@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from unitail.cli.console import progress_bar
+from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.runlog import Entry
-from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 

@@ -4,36 +4,36 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.banks.splits import FeatureTable, full_name
+from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.evaluation.protocol import EvaluationProtocol
-from unitail.framework.episode import Episode, Query, Support
+from unitail.framework.episode import Episode
 from unitail.framework.task import Task
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.shapes import EpisodeSource, QueryShares
+from unitail.tasks.bank_episodes import BankEpisodes
+from unitail.tasks.shapes import QueryShares
+from unitail.tasks.source import EpisodeSource
 
 Source = FeatureTable | EpisodeSource | Task
 """What episodes can be drawn from: a table or bank, a distribution of tasks, or one task."""
-EPISODES_AT_ONCE = 50
+MAX_EPISODES = 50
 """The most episodes of a batch."""
-TOKENS_AT_ONCE = 2**14
+MAX_TOKENS = 2**14
 """The most examples and queries of a batch of several episodes."""
 HASHING_THREADS = 8
 
-Draw = Callable[[int, int, torch.Generator], Episode]
+Sampler = Callable[[int, int, torch.Generator], Episode]
 """Draws a batch of so many episodes and returns the first so many of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Batch:
+class FixedBatch:
     """Some episodes of a test, on the CPU."""
 
     episode: Episode
@@ -56,60 +56,52 @@ class FixedEpisodes:
     """What the episodes are drawn from."""
     protocol: EvaluationProtocol
     """Their true shape."""
-    draw: Draw
+    sampler: Sampler
 
     @classmethod
     def of(cls, source: Source, protocol: EvaluationProtocol) -> "FixedEpisodes":
         """Fit the protocol to the source."""
-        if _is_source(source):
+        if isinstance(source, FeatureTable):
+            name, fitted = source.full_name, protocol.fitted(source.class_sizes, source.full_name)
             return cls(
-                name=type(source).__name__, protocol=protocol, draw=_from_source(source, protocol)
+                name=name, protocol=fitted, sampler=_of_source(BankEpisodes([source]), fitted)
             )
-        if _is_table(source):
-            name = full_name(source)
-            fitted = protocol.fitted(class_sizes(source), name)
-            return cls(
-                name=name, protocol=fitted, draw=_from_source(BankEpisodes([source]), fitted)
-            )
-        if not _is_task(source):
-            raise UserError(
-                "no episodes can be drawn from this",
-                got=type(source).__name__,
-                allowed="a feature bank or table, a distribution of tasks, or a task",
-                remedy="Open a bank with `FeatureBank.open`, or wrap arrays in an `ArrayTask`.",
-            )
-        fitted = _fit_task(source, protocol)
-        return cls(name=source.name, protocol=fitted, draw=_from_task(source, fitted))
+        if isinstance(source, EpisodeSource):
+            sampler = _of_source(source, protocol)
+            return cls(name=type(source).__name__, protocol=protocol, sampler=sampler)
+        if isinstance(source, Task):
+            fitted = _fit_task(source, protocol)
+            return cls(name=source.name, protocol=fitted, sampler=_of_task(source, fitted))
+        raise UserError(
+            "no episodes can be drawn from this",
+            got=type(source).__name__,
+            allowed="a feature bank or table, a distribution of tasks, or a task",
+            remedy="Open a bank with `FeatureBank.open`, or wrap arrays in an `ArrayTask`.",
+        )
 
     @property
     def batch_size(self) -> int:
         """The episodes of a batch, as many as memory allows."""
-        return max(1, min(EPISODES_AT_ONCE, TOKENS_AT_ONCE // self.protocol.tokens))
+        return max(1, min(MAX_EPISODES, MAX_TOKENS // self.protocol.tokens))
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[FixedBatch]:
         """Draw all episodes, batch by batch."""
         for start in range(0, self.protocol.episodes, self.batch_size):
             yield self.batch(start)
 
-    def batch(self, start: int) -> Batch:
+    def batch(self, start: int) -> FixedBatch:
         """Draw the batch whose first episode has this number."""
         protocol = self.protocol
         names = (self.name, protocol.shots, protocol.ways, start)
         count = min(self.batch_size, protocol.episodes - start)
         generator = stream(protocol.seed, "evaluation", *names)
-        episode = self.draw(self.batch_size, count, generator)
+        episode = self.sampler(self.batch_size, count, generator)
         draws = stream(protocol.seed, "evaluation draws", *names)
-        return Batch(
+        return FixedBatch(
             episode=episode,
             hashes=episode_hashes(episode),
             draw_seed=draws.initial_seed() % 2**31,
         )
-
-
-def class_sizes(table: FeatureTable) -> NDArray[np.int64]:
-    """Count the rows of each class of a table, (C,)."""
-    members = table.class_indices[table.class_indices >= 0]
-    return np.bincount(members, minlength=len(table.class_names))
 
 
 def episode_hashes(episode: Episode) -> NDArray[np.uint64]:
@@ -117,8 +109,8 @@ def episode_hashes(episode: Episode) -> NDArray[np.uint64]:
     support, query = episode.support, episode.query
     assert query.class_indices is not None, "test episodes have labelled queries"
     arrays = [
-        part.cpu().numpy()
-        for part in (
+        tensor.cpu().numpy()
+        for tensor in (
             support.features.float(),
             support.class_indices,
             query.features.float(),
@@ -136,22 +128,22 @@ def episode_hashes(episode: Episode) -> NDArray[np.uint64]:
         return np.array(list(pool.map(digest, range(support.num_episodes))), dtype=np.uint64)
 
 
-def _from_source(source: EpisodeSource, protocol: EvaluationProtocol) -> Draw:
-    def draw(size: int, count: int, generator: torch.Generator) -> Episode:
-        plan = source.plan(protocol.ranges(size), generator)
-        return source.sample(plan, generator, slice(0, count))
+def _of_source(source: EpisodeSource, protocol: EvaluationProtocol) -> Sampler:
+    def sample(size: int, count: int, generator: torch.Generator) -> Episode:
+        batch = source.choose_batch(protocol.ranges(size), generator)
+        return batch.sample(generator, slice(0, count))
 
-    return draw
+    return sample
 
 
-def _from_task(task: Task, protocol: EvaluationProtocol) -> Draw:
-    def draw(size: int, count: int, generator: torch.Generator) -> Episode:
+def _of_task(task: Task, protocol: EvaluationProtocol) -> Sampler:
+    def sample(size: int, count: int, generator: torch.Generator) -> Episode:
         episode = task.sample(
             episodes=size, shots=protocol.shots, queries=protocol.queries, generator=generator
         )
         return _first(episode, count)
 
-    return draw
+    return sample
 
 
 def _fit_task(task: Task, protocol: EvaluationProtocol) -> EvaluationProtocol:
@@ -172,25 +164,14 @@ def _first(episode: Episode, count: int) -> Episode:
     support, query = episode.support, episode.query
     indices = query.class_indices
     return Episode(
-        support=Support(
+        support=replace(
+            support,
             features=support.features[:count],
             class_indices=support.class_indices[:count],
-            ways=support.ways,
         ),
-        query=Query(
+        query=replace(
+            query,
             features=query.features[:count],
             class_indices=None if indices is None else indices[:count],
         ),
     )
-
-
-def _is_source(source: Source) -> TypeGuard[EpisodeSource]:
-    return hasattr(source, "plan")
-
-
-def _is_table(source: Source) -> TypeGuard[FeatureTable]:
-    return hasattr(source, "class_names")
-
-
-def _is_task(source: Source) -> TypeGuard[Task]:
-    return hasattr(source, "bayes_risk")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unitail.evaluation.episodes import Batch, FixedEpisodes, Source
+from unitail.evaluation.episodes import FixedBatch, FixedEpisodes, Source
 from unitail.evaluation.metrics import Calibration, brier_score, negative_log_likelihood
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome, Scores
@@ -82,7 +82,7 @@ class _Record:
     scores: list[Scores] = field(default_factory=list)
     calibration: Calibration = field(default_factory=Calibration.empty)
 
-    def ask(self, batch: Batch, moved: Episode) -> None:
+    def ask(self, batch: FixedBatch, moved: Episode) -> None:
         """Let the learner answer a batch, unless it gave up before."""
         if self.outcome is not Outcome.ANSWERED:
             return
@@ -126,7 +126,7 @@ class _Record:
         peak = torch.cuda.max_memory_allocated(self.device) if gpu else np.nan
         return answers, seconds, (peak - before) / MEBIBYTE
 
-    def _score(self, batch: Batch, answers: Tensor, seconds: float, memory: float) -> None:
+    def _score(self, batch: FixedBatch, answers: Tensor, seconds: float, memory: float) -> None:
         truth = batch.episode.query.class_indices
         assert truth is not None, "test episodes have labelled queries"
         count = len(truth)

@@ -1,6 +1,6 @@
 """Tasks and losses (paper, section 2)."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ def accuracy(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
     return 1 - zero_one_loss(log_probabilities, class_indices).mean(dim=-1)
 
 
+@runtime_checkable
 class Task(Protocol):
     """T = (X, Y, p, l): classes to tell apart, data to draw from, and a loss."""
 

@@ -3,18 +3,10 @@
 import torch
 from torch import Tensor
 
-from unitail.errors import UserError
 from unitail.framework.episode import Episode, Query, Support
 
-KEYS_AT_ONCE = 2**26
-"""The random keys that are in memory at once where many rows are drawn."""
-
-
-def check_counts(*, episodes: int, shots: int, queries: int) -> None:
-    """Refuse to draw none of something."""
-    for what, got in (("episodes", episodes), ("shots", shots), ("queries", queries)):
-        if got < 1:
-            raise UserError(f"{what} are too few", got=got, allowed="1 or more")
+MAX_KEYS = 2**26
+"""The most random keys that are in memory at once where many rows are drawn."""
 
 
 def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
@@ -23,12 +15,12 @@ def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Ge
     No size is above `largest`, which is given because to look would be to wait for the device.
     Where a size is below `count`, all its places come first; what follows is meaningless.
 
-    The keys of some sizes (B, ...) at a time are in memory. On a CPU the result does not depend on
-    how many that is; on a GPU `KEYS_AT_ONCE` is part of what identifies the random stream.
+    The keys of a chunk of the sizes (B, ...) at a time are in memory. On a CPU the result does not
+    depend on the chunks; on a GPU `MAX_KEYS` is one of the things that identify the random stream.
     """
-    step = max(1, KEYS_AT_ONCE // (largest * max(1, sizes[0].numel())))
+    step = max(1, MAX_KEYS // (largest * max(1, sizes[0].numel())))
     return torch.cat(
-        [_places(part, count, largest, generator) for part in torch.split(sizes, step)]
+        [_places(chunk, count, largest, generator) for chunk in torch.split(sizes, step)]
     )
 
 
@@ -40,20 +32,11 @@ def _places(sizes: Tensor, count: int, largest: int, generator: torch.Generator)
 
 
 def class_major(rows: Tensor, shots: int) -> Tensor:
-    """Put rows (B, K, shots + queries, ...) of each class in an episode's order: (B, n + m, ...).
+    """Put row numbers (B, K, shots + queries) class by class, support first: (B, n + m).
 
-    The first `shots` of each class are its support; the queries follow all of the support.
+    The first `shots` of each class are its support.
     """
-    return torch.cat([rows[:, :, :shots].flatten(1, 2), rows[:, :, shots:].flatten(1, 2)], dim=1)
-
-
-def assemble(features: Tensor, class_indices: Tensor, *, ways: int, num_support: int) -> Episode:
-    """Build episodes from features (B, n + m, d_T) and class indices (B, n + m), support first."""
-    support = Support(
-        features=features[:, :num_support], class_indices=class_indices[:, :num_support], ways=ways
-    )
-    query = Query(features=features[:, num_support:], class_indices=class_indices[:, num_support:])
-    return Episode(support=support, query=query)
+    return torch.cat([rows[:, :, :shots].flatten(1), rows[:, :, shots:].flatten(1)], dim=1)
 
 
 def random_order(
@@ -64,12 +47,30 @@ def random_order(
     Support and queries are shuffled apart. Rows are drawn class by class, and a learner that reads
     a sequence would take the class from the place.
     """
-    keys = torch.rand(
-        episodes, num_support + num_query, generator=generator, device=generator.device
-    )
+    device = generator.device
+    keys = torch.rand(episodes, num_support + num_query, generator=generator, device=device)
     support = keys[:, :num_support].argsort(dim=1, stable=True)
     query = keys[:, num_support:].argsort(dim=1, stable=True)
     return torch.cat([support, num_support + query], dim=1)
+
+
+def take(features: Tensor, rows: Tensor) -> Tensor:
+    """Take the numbered rows (B, T) of each episode's features (B, R, d_T): (B, T, d_T)."""
+    return features.gather(1, rows.unsqueeze(2).expand(-1, -1, features.shape[2]))
+
+
+def assemble(features: Tensor, class_indices: Tensor, *, ways: int, num_support: int) -> Episode:
+    """Build episodes from features (B, n + m, d_T) and class indices (B, n + m), support first."""
+    return Episode(
+        support=Support(
+            features=features[:, :num_support],
+            class_indices=class_indices[:, :num_support],
+            ways=ways,
+        ),
+        query=Query(
+            features=features[:, num_support:], class_indices=class_indices[:, num_support:]
+        ),
+    )
 
 
 def split_rows(rows: Tensor, shots: int, generator: torch.Generator) -> Episode:
@@ -82,5 +83,5 @@ def split_rows(rows: Tensor, shots: int, generator: torch.Generator) -> Episode:
     num_support = ways * shots
     order = random_order(episodes, num_support, ways * count - num_support, generator)
     chosen = class_major(numbers, shots)[0][order]  # (B, n + m)
-    features = rows.flatten(1, 2).gather(1, chosen.unsqueeze(2).expand(-1, -1, rows.shape[3]))
+    features = take(rows.flatten(1, 2), chosen)
     return assemble(features, chosen // count, ways=ways, num_support=num_support)

@@ -16,21 +16,24 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unitail.framework.episode import Episode, Query, Support
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges, EpisodeSource, draw_between
+from unitail.framework.episode import Episode
+from unitail.tasks.assemble import assemble, take
+from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_share
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import Batch, EpisodeSource
 
 WIDTHS = (24, 1024)
 """The least and the most coordinates that R leaves, any order of magnitude as likely."""
-MOST_MERGED = 4
+MAX_MERGED = 4
 """Classes that become one, at most."""
 OFFSETS = (0.1, 4.0)
 """a: between hardly an offset and a dominant one."""
-MOST_WEIGHT = 1.0
+MAX_WEIGHT = 1.0
 """Deviation of log w, at most."""
 POWERS = (0.5, 1.5)
-MOST_NOISE = 1.0
+MAX_NOISE = 1.0
 """Length of the noise in units of the features' deviation, at most."""
-SOMETIMES = 0.4
+CHANGE_SHARE = 0.4
 """How often each kind of change befalls a disguised batch or episode."""
 
 
@@ -42,98 +45,97 @@ class Disguised:
     share: float
     """Of the batches."""
 
-    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
-        """Let the source plan; perhaps draw a width and how many classes become one."""
-        plan = self.source.plan(ranges, generator)
-        if _draw(generator) >= self.share:
-            return plan
-        merged, width = 1, plan.feature_dim
-        if _draw(generator) < SOMETIMES:
-            merged = draw_between((1, max(1, min(MOST_MERGED, plan.ways // 2))), generator)
-        if _draw(generator) < SOMETIMES:
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
+        """Let the source choose; perhaps draw a width and how many classes become one."""
+        batch = self.source.choose_batch(ranges, generator)
+        if draw_share(generator) >= self.share:
+            return batch
+        inner, merged = batch.shape, 1
+        width = inner.feature_dim
+        if draw_share(generator) < CHANGE_SHARE:
+            merged = draw_between((1, max(1, min(MAX_MERGED, inner.ways // 2))), generator)
+        if draw_share(generator) < CHANGE_SHARE:
             low, high = (math.log(end) for end in WIDTHS)
-            width = min(width, int(math.exp(low + (high - low) * _draw(generator))))
-        return replace(
-            plan,
-            inner=replace(plan, ways=plan.ways // merged * merged),
+            width = min(width, int(math.exp(low + (high - low) * draw_share(generator))))
+        shots = inner.shots
+        if merged > 1:
+            shots = draw_between((2, merged * inner.shots), generator)
+        shape = replace(
+            inner,
             feature_dim=width,
-            ways=plan.ways // merged,
-            shots=draw_between((2, merged * plan.shots), generator) if merged > 1 else plan.shots,
-            queries=merged * plan.queries,
+            ways=inner.ways // merged,
+            shots=shots,
+            queries=merged * inner.queries,
+        )
+        return DisguisedBatch(shape, batch.with_ways(shape.ways * merged), merged)
+
+
+@dataclass(frozen=True, eq=False)
+class DisguisedBatch(Batch):
+    """Another batch with other features, and some of its classes merged into one."""
+
+    inner: Batch
+    merged: int
+    """How many classes become one."""
+
+    def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
+        """Draw the inner batch and disguise what comes; see `Batch`."""
+        episode, own = self.inner.sample(generator, shard), shard or slice(None)
+        support, query = episode.support, episode.query
+        assert query.class_indices is not None, "sources sample labelled queries"
+        features = torch.cat([support.features, query.features], dim=1)
+        features = self._change(features, generator, own)
+        classes = torch.cat([support.class_indices, query.class_indices], dim=1) // self.merged
+        rows = support.num_support
+        shown = classes[:, :rows].argsort(dim=1, stable=True).gather(1, self._keep(generator)[own])
+        # Which rows are kept does not depend on the inner order, which is random; so they are in
+        # random order again once they are sorted by it.
+        asked = torch.arange(rows, classes.shape[1], device=shown.device).expand(len(shown), -1)
+        kept = torch.cat([shown.sort(dim=1).values, asked], dim=1)
+        return assemble(
+            take(features, kept),
+            classes.gather(1, kept),
+            ways=self.shape.ways,
+            num_support=self.shape.num_support,
         )
 
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        """Draw from the source and disguise what comes; see `EpisodeSource`."""
-        if plan.inner is None:
-            return self.source.sample(plan, generator, part)
-        episode = self.source.sample(plan.inner, generator, part)
-        own = part or slice(None)
-        features = torch.cat([episode.support.features, episode.query.features], dim=1)
-        features = _disguise(features, plan, generator, own)
-        rows = plan.inner.num_support
-        merged = plan.inner.ways // plan.ways
-        shown, asked = episode.support.class_indices // merged, episode.query.class_indices
-        kept = _keep_shots(plan, generator)[own]  # (B, n)
-        # Which rows are kept has nothing to do with the order of the source, which thus stays
-        # random once the kept rows are sorted by it.
-        kept = shown.argsort(dim=1, stable=True).gather(1, kept).sort(dim=1).values
-        support = features[:, :rows].gather(1, kept.unsqueeze(-1).expand(-1, -1, plan.feature_dim))
-        return Episode(
-            support=Support(features=support, class_indices=shown.gather(1, kept), ways=plan.ways),
-            query=Query(
-                features=features[:, rows:],
-                class_indices=None if asked is None else asked // merged,
-            ),
-        )
+    def _keep(self, generator: torch.Generator) -> Tensor:
+        """Draw which of the support rows, sorted by class, are kept: (B, n), class by class."""
+        shape, device = self.shape, generator.device
+        each = self.inner.shape.num_support // shape.ways
+        keys = torch.rand(shape.episodes, shape.ways, each, generator=generator, device=device)
+        starts = each * torch.arange(shape.ways, device=device)
+        return (starts[:, None] + keys.topk(shape.shots, dim=-1).indices).flatten(1)
 
+    def _change(self, features: Tensor, generator: torch.Generator, own: slice) -> Tensor:
+        """Change features (B, t, d_T) of the episodes `own`; what is drawn, is drawn for all."""
+        numbers, width = PerEpisode(self.shape.episodes, generator), self.shape.feature_dim
 
-def _keep_shots(plan: BatchPlan, generator: torch.Generator) -> Tensor:
-    """Draw which of the rows, sorted by class, merged classes keep: (B, n), class by class."""
-    assert plan.inner is not None
-    each = plan.inner.num_support // plan.ways
-    keys = torch.rand(plan.episodes, plan.ways, each, generator=generator, device=generator.device)
-    places = keys.topk(plan.shots, dim=-1).indices
-    starts = each * torch.arange(plan.ways, device=places.device)
-    return (starts[:, None] + places).flatten(1)
+        def sometimes(changed: Tensor, unchanged: Tensor | float) -> Tensor:
+            return torch.where(numbers.uniform((0, 1))[own] < CHANGE_SHARE, changed, unchanged)
 
-
-def _disguise(features: Tensor, plan: BatchPlan, generator: torch.Generator, own: slice) -> Tensor:
-    """Change features (B, t, d_T) of the episodes `own`; what is drawn, is drawn for all."""
-    count, device = plan.episodes, generator.device
-
-    def uniform(low: float, high: float) -> Tensor:
-        drawn = torch.rand(count, 1, 1, generator=generator, device=device)[own]
-        return low + (high - low) * drawn
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, device=device)
-
-    def sometimes(changed: Tensor, unchanged: Tensor | float) -> Tensor:
-        return torch.where(uniform(0, 1) < SOMETIMES, changed, unchanged)
-
-    mean = features.mean(dim=1, keepdim=True)
-    offset = sometimes(torch.exp(uniform(*map(math.log, OFFSETS))), 1.0)
-    weights = torch.exp(uniform(0, MOST_WEIGHT) * normal(count, 1, features.shape[-1])[own])
-    features = (features + (offset - 1) * mean) * sometimes(weights, 1.0)
-    if plan.feature_dim < features.shape[-1]:
-        features = features @ normal(features.shape[-1], plan.feature_dim) / plan.feature_dim**0.5
-    deviation = _length(features - features.mean(dim=1, keepdim=True))
-    noise = uniform(0, MOST_NOISE) * deviation * normal(count, *features.shape[1:])[own]
-    features = features + sometimes(noise, 0.0)
-    size = _length(features)
-    powers = features.sign() * size * (features.abs() / size) ** uniform(*POWERS)
-    features = sometimes(powers, features)
-    lengths = features.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(features.dtype).tiny)
-    return sometimes(features / lengths, features)
+        mean = features.mean(dim=1, keepdim=True)
+        offset = sometimes(numbers.log_uniform(OFFSETS)[own], 1.0)
+        deviations = numbers.uniform((0, MAX_WEIGHT)) * numbers.normal(1, features.shape[2])
+        weights = deviations[own].exp()
+        features = (features + (offset - 1) * mean) * sometimes(weights, 1.0)
+        if width < features.shape[2]:
+            turn = torch.randn(
+                features.shape[2], width, generator=generator, device=generator.device
+            )
+            features = features @ turn / width**0.5
+        deviation = _length(features - features.mean(dim=1, keepdim=True))
+        strength = numbers.uniform((0, MAX_NOISE))[own] * deviation
+        noise = strength * numbers.normal(*features.shape[1:])[own]
+        features = features + sometimes(noise, 0.0)
+        size = _length(features)
+        powers = numbers.uniform(POWERS)[own]
+        features = sometimes(features.sign() * size * (features.abs() / size) ** powers, features)
+        lengths = features.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(features.dtype).tiny)
+        return sometimes(features / lengths, features)
 
 
 def _length(features: Tensor) -> Tensor:
     """Return the root mean square of an episode's coordinates, (B, 1, 1)."""
     square = features.pow(2).mean(dim=(1, 2), keepdim=True)
     return square.sqrt().clamp_min(torch.finfo(features.dtype).tiny)
-
-
-def _draw(generator: torch.Generator) -> float:
-    return float(torch.rand((), generator=generator, device=generator.device))

@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from unitail.extras import optional
 from unitail.nn.episode_model import AnyModel
 from unitail.processes import ProcessGroup
-from unitail.tasks.shapes import BatchPlan
+from unitail.tasks.shapes import BatchShape
 
 
 class Processes(ProcessGroup):
@@ -29,9 +29,9 @@ class Processes(ProcessGroup):
         """Where this process computes."""
         return torch.device(self._state.device)
 
-    def part(self, plan: BatchPlan) -> slice:
-        """Return this process's part of a batch."""
-        return plan.part(self.index, self.count)
+    def shard_of(self, shape: BatchShape) -> slice:
+        """Return the episodes of a batch that this process trains on."""
+        return shape.shard(self.index, self.count)
 
     def distribute(self, model: AnyModel) -> nn.Module:
         """Let the model train with the others: replicated, or sharded over them."""

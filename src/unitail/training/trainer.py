@@ -16,16 +16,15 @@ from unitail.learners.checkpoint import save_weights
 from unitail.learners.registry import build_model
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
-from unitail.tasks.shapes import BatchPlan
-from unitail.training.batches import draw_batch, draw_visibility
+from unitail.tasks.shapes import BatchShape
 from unitail.training.config import OptimiserKind, Precision, TrainingConfig
+from unitail.training.data import Sources, draw_batch, draw_visibility
 from unitail.training.objective import query_loss
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.run_folder import Progress, RunFolder, RunRecord
 from unitail.training.runlog import Entry, RunLog
 from unitail.training.schedules import active_slots, learning_rate
-from unitail.training.sources import Sources
 from unitail.training.state import collect_state, collect_weights, restore_state, whole
 from unitail.training.stopping import StopRequest
 from unitail.training.validation import Validator
@@ -64,7 +63,7 @@ class Trainer:
         self.best: float | None = None
         self.started = self.done = 0
         self.stopped_by: signal.Signals | None = None
-        self._unreported: list[tuple[int, BatchPlan, Tensor]] = []
+        self._unreported: list[tuple[int, BatchShape, Tensor]] = []
         self._clock = time.perf_counter()
 
     def run(self) -> AnyModel:
@@ -85,8 +84,8 @@ class Trainer:
     def _loop(self, stop: StopRequest) -> None:
         """Make the steps that are left, unless someone asks to stop."""
         for step in range(self.started, self.config.steps):
-            plan, loss = self.step(step)
-            self._unreported.append((step, plan, loss))
+            shape, loss = self.step(step)
+            self._unreported.append((step, shape, loss))
             self.done = done = step + 1
             last = done == self.config.steps
             if done % self.config.report_every == 0 or last:
@@ -100,19 +99,19 @@ class Trainer:
                 self.stopped_by = stop.signal or signal.SIGTERM  # another process was asked
                 return
 
-    def step(self, step: int) -> tuple[BatchPlan, Tensor]:
+    def step(self, step: int) -> tuple[BatchShape, Tensor]:
         """Make one step; return what it trained on and its loss, still on the device.
 
         The loss is returned as NaN where the gradient is not finite, for then the weights are not.
         """
         config, device = self.config, self.processes.device
-        source = self.sources.training
-        plan = source.plan(self.recipe.episodes, stream(config.seed, "plan", step))
+        ranges = self.recipe.episodes
+        batch = self.sources.training.choose_batch(ranges, stream(config.seed, "plan", step))
         generator = stream(config.seed, "batch", step, device=device)
-        ways, size = self.recipe.episodes.ways[1], self.model.config.most_ways
+        ways, size = ranges.ways[1], self.model.config.most_ways
         slots = active_slots(step, ways, size, config)
-        part = self.processes.part(plan)
-        episode, draw = draw_batch(source, plan, self.model, generator, part, slots)
+        shard = self.processes.shard_of(batch.shape)
+        episode, draw = draw_batch(batch, self.model, generator, shard, slots)
         visibility = draw_visibility(config.visibilities, stream(config.seed, "visibility", step))
 
         half = config.precision is Precision.BFLOAT16
@@ -124,7 +123,7 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(step, config)
         self.optimiser.step()
-        return plan, torch.where(whole(norm).isfinite(), loss.detach(), torch.nan)
+        return batch.shape, torch.where(whole(norm).isfinite(), loss.detach(), torch.nan)
 
     def resume(self) -> int:
         """Restore the newest checkpoint, if there is one; return the steps done."""
@@ -163,15 +162,15 @@ class Trainer:
 
     def _report(self) -> None:
         """Look at the losses since the last report; the only wait for the device in the loop."""
-        steps, plans, losses = zip(*self._unreported, strict=True)
+        steps, shapes, losses = zip(*self._unreported, strict=True)
         self._unreported.clear()
         values = self.processes.mean(torch.stack(losses)).tolist()
-        for step, plan, value in zip(steps, plans, values, strict=True):
+        for step, shape, value in zip(steps, shapes, values, strict=True):
             if not math.isfinite(value):
                 raise NonFiniteLoss(
                     f"the loss of step {step} is not finite",
-                    got=f"{value} on {plan.episodes} episodes of {plan.source}"
-                    f" ({plan.ways} ways, {plan.shots} shots)",
+                    got=f"{value} on {shape.episodes} episodes of {shape.source}"
+                    f" ({shape.ways} ways, {shape.shots} shots)",
                     allowed="a finite number",
                 )
         now = time.perf_counter()
@@ -180,10 +179,10 @@ class Trainer:
             {
                 "step": steps[-1] + 1,
                 "loss": sum(values) / len(values),
-                "share_of_chance": sum(map(_share_of_chance, values, plans)) / len(values),
+                "share_of_chance": sum(map(_share_of_chance, values, shapes)) / len(values),
                 "learning_rate": learning_rate(steps[-1], self.config),
                 "seconds": seconds,
-                "episodes_per_second": sum(plan.episodes for plan in plans) / seconds,
+                "episodes_per_second": sum(shape.episodes for shape in shapes) / seconds,
             }
         )
 
@@ -239,6 +238,6 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
     )
 
 
-def _share_of_chance(loss: float, plan: BatchPlan) -> float:
+def _share_of_chance(loss: float, shape: BatchShape) -> float:
     """Return the loss in units of what guessing costs."""
-    return loss / math.log(plan.ways)
+    return loss / math.log(shape.ways)

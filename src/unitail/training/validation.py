@@ -12,11 +12,11 @@ from unitail.baselines.proto_head import ProtoHead
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
-from unitail.nn.draw import Draw
-from unitail.nn.episode_model import AnyModel
+from unitail.nn.episode_model import AnyModel, EpisodeDraw
 from unitail.randomness import stream
-from unitail.tasks.shapes import EpisodeRanges, EpisodeSource
-from unitail.training.batches import draw_batch
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import EpisodeSource
+from unitail.training.data import draw_batch
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 
@@ -39,7 +39,7 @@ class Validator:
         self.seed = recipe.training.seed
         self.visibilities = recipe.training.visibilities
         for shots in self.config.shots:  # what cannot be validated is refused before training
-            source.plan(self._ranges(shots, self.episodes.multiple), stream(self.seed))
+            source.choose_batch(self._ranges(shots, self.episodes.multiple), stream(self.seed))
 
     @torch.no_grad()
     def measure(self, distributed: nn.Module) -> dict[str, Any]:
@@ -73,18 +73,18 @@ class Validator:
             for shots in self.config.shots
         }
 
-    def _batches(self, shots: int) -> Iterator[tuple[Episode, Draw]]:
+    def _batches(self, shots: int) -> Iterator[tuple[Episode, EpisodeDraw]]:
         """Draw this process's part of the episodes."""
         multiple = self.episodes.multiple
         tokens = self.config.ways * (shots + self.config.queries)
-        batch = max(1, self.episodes.tokens // tokens // multiple) * multiple
-        for start in range(0, self.config.episodes, batch):
+        size = max(1, self.episodes.tokens // tokens // multiple) * multiple
+        for start in range(0, self.config.episodes, size):
             names = ("validation", shots, start)
-            ranges = self._ranges(shots, min(batch, self.config.episodes - start))
-            plan = self.source.plan(ranges, stream(self.seed, *names, "plan"))
+            ranges = self._ranges(shots, min(size, self.config.episodes - start))
+            batch = self.source.choose_batch(ranges, stream(self.seed, *names, "plan"))
             generator = stream(self.seed, *names, device=self.processes.device)
-            part = self.processes.part(plan)
-            yield draw_batch(self.source, plan, self.model, generator, part)
+            shard = self.processes.shard_of(batch.shape)
+            yield draw_batch(batch, self.model, generator, shard)
 
     def _ranges(self, shots: int, episodes: int) -> EpisodeRanges:
         config = self.config

@@ -212,14 +212,6 @@ def test_features_that_are_not_finite_are_found_by_verifying(tmp_path: Path) -> 
         bank.verify()
 
 
-def test_classes_with_too_few_rows_are_named(tmp_path: Path) -> None:
-    bank = write_bank(tmp_path / "bank", sizes=(4, 3, 5))
-    bank.require_rows(3)
-    message = r"classes of toy/animals have too few rows: got ant \(4\), bee \(3\); allowed: 5 or"
-    with pytest.raises(InvalidBank, match=message):
-        bank.require_rows(5)
-
-
 def test_banks_are_found_in_the_order_of_names(tmp_path: Path) -> None:
     for name in ("b/two", "a/deep/one", "b/.hidden", "b/.three.part"):
         write_bank(tmp_path / name)

@@ -5,14 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.tables import Table, numbered_table
-from unitail.banks.splits import (
-    FeatureTable,
-    check_disjoint,
-    drop_shared_rows,
-    select_classes,
-    split_classes,
-)
+from helpers.tables import numbered_table
+from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
+from unitail.banks.table import FeatureTable
 from unitail.errors import Leakage, UserError
 
 
@@ -75,37 +70,7 @@ def test_splits_without_two_classes_on_each_side_are_refused(held_out: float, go
         split_classes(numbered_table([2] * 6), held_out, seed=0)
 
 
-def test_selected_classes_are_numbered_as_named() -> None:
-    table = numbered_table([2, 3, 4, 5])
-    part = select_classes(table, ["set 3", "set 1"])
-    again = select_classes(part, ["set 1"])
-
-    assert part.class_names == ("set 3", "set 1")
-    assert _rows(part) == {name: _rows(table)[name] for name in ("set 3", "set 1")}
-    assert _rows(again) == {"set 1": _rows(table)["set 1"]}
-    assert (part.class_indices == -1).sum() == 6
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (
-            ["set 0", "cat", "dog"],
-            r"selected from encoder/set: got unknown cat, dog; allowed: diff",
-        ),
-        (
-            ["set 0", "set 0"],
-            "got 2 names: set 0, set 0; allowed: different names .* as set 0, set",
-        ),
-        ([], "got 0 names"),
-    ],
-)
-def test_classes_that_cannot_be_selected_are_refused(names: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        select_classes(numbered_table([2] * 5), names)
-
-
-def _with_classes(table: Table, names: tuple[str, ...]) -> Table:
+def _with_classes(table: FeatureTable, names: tuple[str, ...]) -> FeatureTable:
     return replace(table, class_names=names)
 
 
@@ -155,11 +120,11 @@ def test_rows_of_other_encoders_cannot_be_compared() -> None:
     assert drop_shared_rows(training, testing) == training
 
 
-def test_rows_left_out_of_a_part_are_not_compared() -> None:
+def test_rows_left_out_of_a_subset_are_not_compared() -> None:
     training, testing = split_classes(numbered_table([3] * 6), 2, seed=0)
     check_disjoint([training], [testing])
     with pytest.raises(Leakage, match="has rows of the training tables"):
-        check_disjoint([replace(training, name="renamed", class_names=())], [testing, training])
+        check_disjoint([replace(training, name="renamed")], [testing, training])
 
 
 def test_negative_zero_is_zero() -> None:

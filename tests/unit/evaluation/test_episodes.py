@@ -8,14 +8,13 @@ import torch
 
 from helpers.known_learners import write_blobs
 from helpers.tables import numbered_table
-from unitail.banks.splits import select_classes
 from unitail.errors import UserError
-from unitail.evaluation.episodes import EPISODES_AT_ONCE, TOKENS_AT_ONCE, FixedEpisodes
+from unitail.evaluation.episodes import MAX_EPISODES, MAX_TOKENS, FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.sampling import BankEpisodes
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.shapes import QueryShares
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
@@ -82,15 +81,15 @@ def test_the_hash_is_of_the_bytes_of_an_episode() -> None:
 
 def test_a_bank_and_its_rows_in_memory_give_the_same_episodes(tmp_path: Path) -> None:
     bank = write_blobs(tmp_path)
-    whole = select_classes(bank, bank.class_names)
+    whole = bank.select_classes(bank.class_names)
     assert np.array_equal(_hashes(bank), _hashes(whole))
 
 
 def test_batches_are_bounded() -> None:
-    assert FixedEpisodes.of(TABLE, SMALL).batch_size == EPISODES_AT_ONCE
+    assert FixedEpisodes.of(TABLE, SMALL).batch_size == MAX_EPISODES
     large = EvaluationProtocol(ways=100, shots=5)
     tasks = FixedEpisodes.of(GaussianTasks(), large)
-    assert tasks.batch_size == TOKENS_AT_ONCE // (100 * 20)
+    assert tasks.batch_size == MAX_TOKENS // (100 * 20)
     huge = FixedEpisodes.of(GaussianTasks(), EvaluationProtocol(ways=5000, shots=5))
     assert huge.batch_size == 1
 

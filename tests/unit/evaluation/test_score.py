@@ -14,8 +14,8 @@ from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Outcome
 from unitail.evaluation.score import _Record, score_learner, score_learners
 from unitail.framework.episode import Support
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.bundled import bundled_tasks
-from unitail.tasks.sampling import BankEpisodes
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WINE = next(task for task in bundled_tasks() if task.name == "wine")

@@ -4,11 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from unitail.errors import InvalidEpisode, UserError
+from unitail.errors import InvalidEpisode
 from unitail.randomness import stream
 from unitail.tasks import assemble as instances
 from unitail.tasks.assemble import (
-    check_counts,
     class_major,
     distinct_places,
     random_order,
@@ -59,14 +58,6 @@ def test_all_rows_in_the_support_leave_no_query() -> None:
         split_rows(torch.zeros(1, 2, 3, 4), 3, stream(0))
 
 
-@pytest.mark.parametrize("name", ["episodes", "shots", "queries"])
-def test_counts_below_one_are_refused(name: str) -> None:
-    counts = {"episodes": 1, "shots": 1, "queries": 1}
-    check_counts(**counts)
-    with pytest.raises(UserError, match=f"{name} are too few: got 0; allowed: 1 or more"):
-        check_counts(**{**counts, name: 0})
-
-
 @given(
     sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6),
     count=few,
@@ -97,7 +88,7 @@ def test_places_are_uniform_in_every_position() -> None:
 def test_places_do_not_depend_on_the_memory(monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
     sizes = torch.randint(3, 17, (13, 4), generator=stream(0))
     whole = distinct_places(sizes, 3, 16, stream(1))
-    monkeypatch.setattr(instances, "KEYS_AT_ONCE", keys)
+    monkeypatch.setattr(instances, "MAX_KEYS", keys)
 
     assert torch.equal(distinct_places(sizes, 3, 16, stream(1)), whole)
 

@@ -5,8 +5,9 @@ import torch
 
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
-from unitail.tasks.disguise import WIDTHS, Disguised, _keep_shots
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges
+from unitail.tasks.disguise import WIDTHS, Disguised, DisguisedBatch
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import Batch
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WIDTH = 64
@@ -14,35 +15,40 @@ RANGES = EpisodeRanges(ways=(2, 8), shots=(1, 3), queries=2, tokens=200, multipl
 SOURCE = GaussianTasks(feature_dims=(WIDTH,))
 
 
-def batches(share: float, count: int = 40) -> Iterator[tuple[BatchPlan, Episode]]:
-    source = Disguised(SOURCE, share)
+def batches(share: float, count: int = 40) -> Iterator[tuple[Batch, Episode]]:
     for step in range(count):
-        plan = source.plan(RANGES, stream(0, "plan", step))
-        yield plan, source.sample(plan, stream(0, "batch", step))
+        batch = Disguised(SOURCE, share).choose_batch(RANGES, stream(0, "shape", step))
+        yield batch, batch.sample(stream(0, "batch", step))
+
+
+def disguised(count: int = 80) -> list[DisguisedBatch]:
+    chosen = [batch for batch, _ in batches(1.0, count)]
+    assert all(isinstance(batch, DisguisedBatch) for batch in chosen)
+    return chosen
 
 
 def test_without_a_share_nothing_changes() -> None:
-    for step, (plan, episode) in enumerate(batches(0.0, count=5)):
-        assert plan == SOURCE.plan(RANGES, stream(0, "plan", step))
-        expected = SOURCE.sample(plan, stream(0, "batch", step))
+    for step, (batch, episode) in enumerate(batches(0.0, count=5)):
+        own = SOURCE.choose_batch(RANGES, stream(0, "shape", step))
+        assert batch.shape == own.shape
+        expected = own.sample(stream(0, "batch", step))
         assert torch.equal(episode.query.features, expected.query.features)
 
 
-def test_episodes_have_the_planned_shape_and_every_class_its_shots() -> None:
-    for plan, episode in batches(1.0):
-        support = episode.support
-        assert support.features.shape == (plan.episodes, plan.num_support, plan.feature_dim)
-        assert episode.query.features.shape == (plan.episodes, plan.num_query, plan.feature_dim)
+def test_episodes_have_the_stated_shape_and_every_class_its_shots() -> None:
+    for batch, episode in batches(1.0):
+        support, shape = episode.support, batch.shape
+        assert support.features.shape == (shape.episodes, shape.num_support, shape.feature_dim)
+        assert episode.query.features.shape == (shape.episodes, shape.num_query, shape.feature_dim)
         assert support.features.isfinite().all()
-        counts = torch.nn.functional.one_hot(support.class_indices, plan.ways).sum(1)
-        assert (counts == plan.shots).all()
-        assert episode.query.class_indices.max() < plan.ways
+        counts = torch.nn.functional.one_hot(support.class_indices, shape.ways).sum(1)
+        assert (counts == shape.shots).all()
+        assert episode.query.class_indices.max() < shape.ways
 
 
 def test_widths_and_numbers_of_merged_classes_vary() -> None:
-    plans = [plan for plan, _ in batches(1.0, count=80)]
-    widths = {plan.feature_dim for plan in plans}
-    merged = {plan.inner.ways // plan.ways for plan in plans if plan.inner is not None}
+    widths = {batch.shape.feature_dim for batch in disguised()}
+    merged = {batch.merged for batch in disguised()}
     assert WIDTH in widths
     assert len(widths) > 3
     assert min(widths) >= WIDTHS[0]
@@ -50,37 +56,59 @@ def test_widths_and_numbers_of_merged_classes_vary() -> None:
 
 
 def test_a_merged_class_shows_two_examples_at_least() -> None:
-    plans = [plan for plan, _ in batches(1.0, count=80) if plan.inner is not None]
-    shots = {plan.shots for plan in plans if plan.inner and plan.inner.ways > plan.ways}
+    shots = {batch.shape.shots for batch in disguised() if batch.merged > 1}
     assert min(shots) == 2
 
 
 def test_a_share_of_the_batches_is_disguised() -> None:
-    disguised = [plan.inner is not None for plan, _ in batches(0.5, count=200)]
-    assert 60 < sum(disguised) < 140
+    changed = [isinstance(batch, DisguisedBatch) for batch, _ in batches(0.5, count=200)]
+    assert 60 < sum(changed) < 140
 
 
 @pytest.mark.parametrize("step", range(6))
-def test_parts_make_up_the_batch(step: int) -> None:
-    source = Disguised(SOURCE, 1.0)
-    plan = source.plan(RANGES, stream(1, step))
-    whole = source.sample(plan, stream(2, step))
-    half = plan.episodes // 2
-    for part in (slice(0, half), slice(half, None)):
-        found = source.sample(plan, stream(2, step), part)
-        torch.testing.assert_close(found.support.features, whole.support.features[part])
-        torch.testing.assert_close(found.query.features, whole.query.features[part])
-        assert torch.equal(found.support.class_indices, whole.support.class_indices[part])
+def test_shards_make_up_the_batch(step: int) -> None:
+    batch = Disguised(SOURCE, 1.0).choose_batch(RANGES, stream(1, step))
+    whole = batch.sample(stream(2, step))
+    for rank in range(2):
+        shard = batch.shape.shard(rank, 2)
+        episode = batch.sample(stream(2, step), shard)
+        torch.testing.assert_close(episode.support.features, whole.support.features[shard])
+        torch.testing.assert_close(episode.query.features, whole.query.features[shard])
+        assert torch.equal(episode.support.class_indices, whole.support.class_indices[shard])
 
 
-def test_a_merged_class_has_the_rows_of_its_parts() -> None:
-    for step, (plan, episode) in enumerate(batches(1.0)):
-        assert plan.inner is not None
-        merged = plan.inner.ways // plan.ways
-        inner = SOURCE.sample(plan.inner, stream(0, "batch", step))
-        assert torch.equal(episode.query.class_indices, inner.query.class_indices // merged)
-        kept = _keep_shots(plan, stream(0))
-        rows_of_a_class = plan.inner.num_support // plan.ways
-        classes = torch.arange(plan.ways).repeat_interleave(plan.shots)
+def test_a_merged_class_keeps_different_rows_of_its_own() -> None:
+    for step, batch in enumerate(disguised(40)):
+        episode = batch.sample(stream(0, "batch", step))
+        inner = batch.inner.sample(stream(0, "batch", step))
+        assert torch.equal(episode.query.class_indices, inner.query.class_indices // batch.merged)
+        kept = batch._keep(stream(0))
+        rows_of_a_class = batch.inner.shape.num_support // batch.shape.ways
+        classes = torch.arange(batch.shape.ways).repeat_interleave(batch.shape.shots)
         assert (kept // rows_of_a_class == classes).all()
         assert all(len(set(row)) == len(row) for row in kept.tolist())
+
+
+class _Unchanged(DisguisedBatch):
+    def _change(self, features: torch.Tensor, *_: object) -> torch.Tensor:
+        return features
+
+
+def test_rows_keep_their_classes() -> None:
+    for step, batch in enumerate(disguised(40)):
+        if batch.shape.feature_dim < WIDTH:
+            continue
+        episode = _Unchanged(batch.shape, batch.inner, batch.merged).sample(stream(0, step))
+        inner = batch.inner.sample(stream(0, step))
+        classes = {
+            tuple(row): index
+            for rows, indices in zip(
+                inner.support.features.tolist(), inner.support.class_indices.tolist(), strict=True
+            )
+            for row, index in zip(rows, indices, strict=True)
+        }
+        for rows, indices in zip(
+            episode.support.features.tolist(), episode.support.class_indices.tolist(), strict=True
+        ):
+            assert len({tuple(row) for row in rows}) == len(rows)
+            assert indices == [classes[tuple(row)] // batch.merged for row in rows]

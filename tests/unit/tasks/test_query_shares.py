@@ -8,15 +8,15 @@ from scipy import stats
 
 from unitail.randomness import stream
 from unitail.tasks.query_shares import (
-    SMALLEST_SHARE,
+    MIN_SHARE,
     draw_candidates,
     draw_classes,
     draw_shares,
-    most_candidates,
+    max_candidates,
 )
-from unitail.tasks.shapes import BatchPlan, QueryShares
+from unitail.tasks.shapes import BatchShape, QueryShares
 
-PLAN = BatchPlan(
+SHAPE = BatchShape(
     source="test",
     feature_dim=1,
     ways=4,
@@ -29,7 +29,7 @@ PLAN = BatchPlan(
 
 @pytest.mark.parametrize("concentration", [0.3, 1.0, 4.0])
 def test_shares_are_dirichlet(concentration: float) -> None:
-    shares = draw_shares(replace(PLAN, concentration=concentration), stream(0)).double()
+    shares = draw_shares(replace(SHAPE, concentration=concentration), stream(0)).double()
     shares = shares / shares.sum(dim=1, keepdim=True)
 
     law = stats.beta(concentration, 3 * concentration)  # the law of one of four shares
@@ -38,17 +38,17 @@ def test_shares_are_dirichlet(concentration: float) -> None:
 
 
 def test_tiny_concentrations_give_one_class_everything() -> None:
-    shares = draw_shares(replace(PLAN, concentration=0.01), stream(0))
+    shares = draw_shares(replace(SHAPE, concentration=0.01), stream(0))
 
     assert (shares.amax(dim=1) == 1).all()
     assert float((shares > 0.01).sum(dim=1).float().mean()) < 1.3
-    assert float(shares.min()) == pytest.approx(SMALLEST_SHARE)
+    assert float(shares.min()) == pytest.approx(MIN_SHARE)
 
 
 def test_balanced_classes_are_class_by_class() -> None:
-    plan = replace(PLAN, query_shares=QueryShares.BALANCED, episodes=3, ways=2, queries=3)
+    shape = replace(SHAPE, query_shares=QueryShares.BALANCED, episodes=3, ways=2, queries=3)
 
-    assert draw_classes(plan, stream(0)).tolist() == [[0, 0, 1, 1, 0, 0, 0, 1, 1, 1]] * 3
+    assert draw_classes(shape, stream(0)).tolist() == [[0, 0, 1, 1, 0, 0, 0, 1, 1, 1]] * 3
 
 
 def _counts(classes: torch.Tensor, ways: int) -> torch.Tensor:
@@ -57,9 +57,9 @@ def _counts(classes: torch.Tensor, ways: int) -> torch.Tensor:
 
 def _check_counts_are_dirichlet_multinomial(counts: torch.Tensor) -> None:
     """With concentration 1 all compositions of m into K counts are equally probable."""
-    law = stats.betabinom(PLAN.num_query, 1, 3)
-    seen = torch.bincount(counts[:, 0], minlength=PLAN.num_query + 1).numpy()
-    expected = law.pmf(range(PLAN.num_query + 1)) * len(counts)
+    law = stats.betabinom(SHAPE.num_query, 1, 3)
+    seen = torch.bincount(counts[:, 0], minlength=SHAPE.num_query + 1).numpy()
+    expected = law.pmf(range(SHAPE.num_query + 1)) * len(counts)
     common = expected > 5
     seen = [*seen[common], seen[~common].sum()]
     expected = [*expected[common], expected[~common].sum()]
@@ -67,23 +67,23 @@ def _check_counts_are_dirichlet_multinomial(counts: torch.Tensor) -> None:
 
 
 def test_unlimited_queries_follow_the_shares() -> None:
-    classes = draw_classes(PLAN, stream(0))
-    assert classes[0, : PLAN.num_support].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    _check_counts_are_dirichlet_multinomial(_counts(classes[:, PLAN.num_support :], PLAN.ways))
+    classes = draw_classes(SHAPE, stream(0))
+    assert classes[0, : SHAPE.num_support].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    _check_counts_are_dirichlet_multinomial(_counts(classes[:, SHAPE.num_support :], SHAPE.ways))
 
 
 def test_candidates_follow_the_shares_while_they_last() -> None:
-    available = torch.full((PLAN.episodes, PLAN.ways), PLAN.num_query)
-    chosen = draw_candidates(PLAN, available, PLAN.num_query, stream(0))
+    available = torch.full((SHAPE.episodes, SHAPE.ways), SHAPE.num_query)
+    chosen = draw_candidates(SHAPE, available, SHAPE.num_query, stream(0))
 
-    _check_counts_are_dirichlet_multinomial(_counts(chosen // PLAN.num_query, PLAN.ways))
+    _check_counts_are_dirichlet_multinomial(_counts(chosen // SHAPE.num_query, SHAPE.ways))
 
 
 def test_the_order_of_queries_means_nothing() -> None:
-    available = torch.full((PLAN.episodes, PLAN.ways), PLAN.num_query)
-    chosen = draw_candidates(PLAN, available, PLAN.num_query, stream(0)) // PLAN.num_query
+    available = torch.full((SHAPE.episodes, SHAPE.ways), SHAPE.num_query)
+    chosen = draw_candidates(SHAPE, available, SHAPE.num_query, stream(0)) // SHAPE.num_query
     table = torch.stack(
-        [_counts(chosen[:, [place]], PLAN.ways).sum(dim=0) for place in (0, 10, 19)]
+        [_counts(chosen[:, [place]], SHAPE.ways).sum(dim=0) for place in (0, 10, 19)]
     )
 
     assert stats.chi2_contingency(table.numpy()).pvalue > 1e-3
@@ -97,16 +97,16 @@ def test_the_order_of_queries_means_nothing() -> None:
 def test_a_class_that_runs_out_leaves_its_share_to_others(
     available: list[int], concentration: float, seed: int
 ) -> None:
-    plan = replace(PLAN, episodes=5, ways=len(available), queries=2, concentration=concentration)
-    most = most_candidates(plan, plan.shots + max(available))
+    shape = replace(SHAPE, episodes=5, ways=len(available), queries=2, concentration=concentration)
+    most = max_candidates(shape, shape.shots + max(available))
     rows = torch.tensor(available).expand(5, -1)
-    chosen = draw_candidates(plan, rows, most, stream(seed))  # (5, m)
+    chosen = draw_candidates(shape, rows, most, stream(seed))  # (5, m)
 
-    assert chosen.shape == (5, plan.num_query)
+    assert chosen.shape == (5, shape.num_query)
     assert all(len(set(row)) == len(row) for row in chosen.tolist())
     assert (chosen % most < rows.gather(1, chosen // most)).all()
 
 
 def test_candidates_are_capped() -> None:
-    assert most_candidates(PLAN, 12) == 10
-    assert most_candidates(PLAN, 1000) == 20
+    assert max_candidates(SHAPE, 12) == 10
+    assert max_candidates(SHAPE, 1000) == 20

@@ -4,7 +4,7 @@ import copy
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,12 +23,13 @@ from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import BatchPlan
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import Batch, EpisodeSource
 from unitail.tasks.synthetic.gaussian import GaussianTasks
+from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.runlog import Entry
-from unitail.training.sources import build_sources
 from unitail.training.trainer import Trainer
 
 TASKS: dict[str, Any] = {"feature_dims": [8, 12, 16], "separation": [2.0, 4.0]}
@@ -187,23 +188,30 @@ def _trained(trainer: Trainer) -> list[str]:
     return [name for name, weight in trainer.model.named_parameters() if weight in state]
 
 
+@dataclass(frozen=True, eq=False)
+class PoisonedBatch(Batch):
+    """A batch with an infinite feature."""
+
+    batch: Batch
+
+    def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
+        episode = self.batch.sample(generator, shard)
+        features = episode.support.features.clone()
+        features[0, 0, 0] = torch.inf
+        return replace(episode, support=replace(episode.support, features=features))
+
+
+@dataclass
 class Poisoned:
-    """A source whose batches of one step hold an infinite feature."""
+    """A source whose batch of one step is poisoned."""
 
-    def __init__(self, source: Any, step: int) -> None:  # noqa: ANN401
-        self.source, self.left = source, step
-        self.plan = source.plan
+    source: EpisodeSource
+    step: int
 
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        episode: Episode = self.source.sample(plan, generator, part)
-        self.left -= 1
-        if self.left == -1:
-            features = episode.support.features.clone()
-            features[0, 0, 0] = torch.inf
-            episode = replace(episode, support=replace(episode.support, features=features))
-        return episode
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
+        batch = self.source.choose_batch(ranges, generator)
+        self.step -= 1
+        return PoisonedBatch(batch.shape, batch) if self.step == -1 else batch
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from helpers.short_runs import short_recipe
 from unitail.errors import UserError
 from unitail.learners.registry import build_model
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges
+from unitail.tasks.shapes import EpisodeRanges
 from unitail.tasks.synthetic.gaussian import GaussianTasks
+from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.training.processes import Processes
 from unitail.training.validation import Validator
 
@@ -33,10 +34,10 @@ def test_batches_stay_within_the_recipes_tokens_and_multiples() -> None:
     sizes = []
 
     class Watched(GaussianTasks):
-        def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
-            plan = super().plan(ranges, generator)
-            sizes.append(plan.episodes)
-            return plan
+        def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
+            batch = super().choose_batch(ranges, generator)
+            sizes.append(batch.shape.episodes)
+            return batch
 
     recipe = replace(RECIPE, episodes=replace(RECIPE.episodes, tokens=160, multiple=4))
     model = Tail(recipe.model)
@@ -47,7 +48,7 @@ def test_batches_stay_within_the_recipes_tokens_and_multiples() -> None:
 
 def test_what_cannot_be_validated_is_refused_before_training() -> None:
     class Poor(GaussianTasks):
-        def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+        def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
             raise UserError("no data set has enough classes", got=ranges.ways, allowed="fewer")
 
     with pytest.raises(UserError, match="no data set has enough classes"):

@@ -12,25 +12,26 @@ through a random map A, with a common offset b and noise e_v that is the part's 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from itertools import product
 
 import torch
 from torch import Tensor
 
 from unitail.configuration import require
-from unitail.framework.episode import Episode
+from unitail.tasks.assemble import take
 from unitail.tasks.query_shares import draw_classes
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges, draw_between
-from unitail.tasks.synthetic.laws import Draws, check_range, check_sizes, episodes_of, pick
+from unitail.tasks.random_numbers import PerEpisode, pick
+from unitail.tasks.shapes import BatchShape, EpisodeRanges
+from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes
 
-MOST_RARE = 1.2
+MAX_RARITY = 1.2
 """The greatest exponent of Zipf's law."""
 OFFSETS = (0.1, 4.0)
 """The size of b beside that of A u, log-uniform."""
-MOST_NOISE = 1.0
+MAX_NOISE = 1.0
 """The greatest size of e, likewise."""
-MOST_WANDERING = 0.7
+MAX_WANDERING = 0.7
 """How far the topic of an example is from that of its class, at most, in units of a topic."""
 
 
@@ -54,52 +55,42 @@ class RandomBagTasks:
         require(self.parts >= 2, "parts", got=self.parts, allowed="2 or more")
         check_range("sharpness", self.sharpness)
 
-    @cached_property
-    def kinds(self) -> tuple[tuple[int, int], ...]:
-        """All widths of topics with all sizes of bags; a plan's `group` is the number of one."""
-        return tuple(product(self.topic_dims, self.sizes))
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
+        """Draw the widths, the size of bags and the shape of a batch."""
+        shots = ranges.draw_shots(generator)
+        topic_dim, size = pick(tuple(product(self.topic_dims, self.sizes)), generator)
+        width = pick(self.feature_dims, generator)
+        shape = ranges.draw_shape(generator, shots=shots, source="random bags", feature_dim=width)
+        return SyntheticBatch(shape, partial(self._draw, topic_dim, size))
 
-    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
-        """Draw the width, the kind of bags and the shape of a batch."""
-        return ranges.draw_plan(
-            generator,
-            shots=ranges.draw_shots(generator),
-            source="random bags",
-            group=draw_between((0, len(self.kinds) - 1), generator),
-            feature_dim=pick(self.feature_dims, generator),
-        )
-
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
-        topic_dim, size = self.kinds[plan.group]
-        classes = draw_classes(plan, generator)  # (B, n + m)
-        draws = Draws(plan.episodes, generator)
-        places = draws.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
-        counts = self._draw_bags(classes, places, size, plan.ways, draws)
-        seen_as = draws.normal(topic_dim, plan.feature_dim) / topic_dim**0.5  # A
-        offset = draws.log_uniform(OFFSETS) * draws.normal(1, plan.feature_dim)
-        own = draws.uniform((0, MOST_NOISE)) * draws.normal(self.parts, plan.feature_dim)
+    def _draw(
+        self, topic_dim: int, size: int, shape: BatchShape, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Draw features (B, n + m, d_T) and classes (B, n + m) of fresh tasks."""
+        width, numbers = shape.feature_dim, PerEpisode(shape.episodes, generator)
+        classes = draw_classes(shape, generator)
+        places = numbers.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
+        counts = self._draw_bags(classes, places, size, shape.ways, numbers)
+        seen_as = numbers.normal(topic_dim, width) / topic_dim**0.5  # A
+        offset = numbers.log_uniform(OFFSETS) * numbers.normal(1, width)
+        own = numbers.uniform((0, MAX_NOISE)) * numbers.normal(self.parts, width)
         vectors = places @ seen_as + offset + own  # (B, parts, d_T)
-        features = counts @ vectors / size
-        return episodes_of(plan, features, classes, generator, part)
+        return counts @ vectors / size, classes
 
     def _draw_bags(
-        self, classes: Tensor, places: Tensor, size: int, ways: int, draws: Draws
+        self, classes: Tensor, places: Tensor, size: int, ways: int, numbers: PerEpisode
     ) -> Tensor:
         """Draw how often each part is in each example: (B, n + m, parts)."""
         width = places.shape[-1]
         ranks = torch.arange(1, self.parts + 1, device=places.device)
-        rarity = -draws.uniform((0, MOST_RARE)) * ranks.log()  # (B, 1, parts)
-        topics = draws.normal(ways, width)  # (B, K, width)
-        index = classes.unsqueeze(2).expand(-1, -1, width)
-        wandering = draws.uniform((0, MOST_WANDERING)) * draws.normal(classes.shape[1], width)
-        topics = (topics.gather(1, index) + wandering) / width**0.5  # (B, n + m, width)
-        sharpness = draws.log_uniform(self.sharpness)
+        rarity = -numbers.uniform((0, MAX_RARITY)) * ranks.log()  # (B, 1, parts)
+        topics = numbers.normal(ways, width)  # (B, K, width)
+        wandering = numbers.uniform((0, MAX_WANDERING)) * numbers.normal(classes.shape[1], width)
+        topics = (take(topics, classes) + wandering) / width**0.5  # (B, n + m, width)
+        sharpness = numbers.log_uniform(self.sharpness)
         chances = (rarity + sharpness * topics @ places.mT).softmax(dim=-1)
         drawn = torch.multinomial(
-            chances.flatten(0, 1), size, replacement=True, generator=draws.generator
+            chances.flatten(0, 1), size, replacement=True, generator=numbers.generator
         ).view(*classes.shape, size)
         once = torch.ones_like(drawn, dtype=chances.dtype)
         return torch.zeros_like(chances).scatter_add_(2, drawn, once)

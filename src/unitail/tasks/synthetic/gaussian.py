@@ -12,17 +12,16 @@ from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.randomness import stream
-from unitail.tasks.assemble import check_counts, split_rows
+from unitail.tasks.assemble import split_rows, take
 from unitail.tasks.query_shares import draw_classes
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges
-from unitail.tasks.synthetic.laws import Draws, check_range, check_sizes, episodes_of, pick
+from unitail.tasks.random_numbers import PerEpisode, pick
+from unitail.tasks.shapes import BatchShape, EpisodeRanges, check_counts
+from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes, noise_size
 
 BAYES_SAMPLES = 200_000
 """The rows that estimate a Bayes risk."""
 BAYES_CHUNK = 10_000
 """The rows of it that are drawn at once."""
-REFERENCE_WIDTH = 8
-"""The feature width at which `GaussianTasks` adds noise of the size of the scale itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,15 +38,15 @@ class GaussianTask:
     """The loss that risks are measured in."""
 
     def __post_init__(self) -> None:
-        shape = tuple(self.means.shape)
-        fine = len(shape) == 2 and shape[0] >= 2 and shape[1] >= 1
-        require(fine, "means", got=shape, allowed="a shape (K, d_T) with K of 2 or more")
-        fine = self.scale.shape == shape[1:]
-        require(fine, "scale", got=tuple(self.scale.shape), allowed=f"the shape {shape[1:]}")
-        fine = bool((self.scale > 0).all() and self.scale.isfinite().all())
-        require(fine, "scale", got=self.scale.tolist(), allowed="finite numbers above 0")
-        fine = bool(self.means.isfinite().all())
-        require(fine, "means", got="NaN or infinite values", allowed="finite numbers")
+        shape, scale = tuple(self.means.shape), self.scale
+        valid = len(shape) == 2 and shape[0] >= 2 and shape[1] >= 1
+        require(valid, "means", got=shape, allowed="a shape (K, d_T) with K of 2 or more")
+        valid = scale.shape == shape[1:]
+        require(valid, "scale", got=tuple(scale.shape), allowed=f"the shape {shape[1:]}")
+        valid = bool((scale > 0).all() and scale.isfinite().all())
+        require(valid, "scale", got=scale.tolist(), allowed="finite numbers above 0")
+        valid = bool(self.means.isfinite().all())
+        require(valid, "means", got="NaN or infinite values", allowed="finite numbers")
 
     @property
     def feature_dim(self) -> int:
@@ -125,37 +124,25 @@ class GaussianTasks:
     def __post_init__(self) -> None:
         check_sizes(feature_dims=self.feature_dims)
         check_range("separation", self.separation)
-        fine = 0 <= self.scale_spread < math.inf
-        require(fine, "scale_spread", got=self.scale_spread, allowed="0 or more")
+        valid = 0 <= self.scale_spread < math.inf
+        require(valid, "scale_spread", got=self.scale_spread, allowed="0 or more")
 
-    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
         """Draw the width and the shape of a batch."""
-        return ranges.draw_plan(
+        shape = ranges.draw_shape(
             generator,
             shots=ranges.draw_shots(generator),
             source="gaussian",
             feature_dim=pick(self.feature_dims, generator),
         )
-
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
-        means, scale = self._draw_tasks(plan.episodes, plan.ways, plan.feature_dim, generator)
-        classes = draw_classes(plan, generator)  # (B, n + m)
-        noise = torch.randn(
-            *classes.shape, plan.feature_dim, generator=generator, device=generator.device
-        )
-        index = classes.unsqueeze(2).expand_as(noise)
-        features = means.gather(1, index) + noise * scale.unsqueeze(1)  # (B, n + m, d_T)
-        return episodes_of(plan, features, classes, generator, part)
+        return SyntheticBatch(shape, self._draw)
 
     def instances(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
         """Draw an instance of each of `episodes` fresh tasks, on the device of the generator."""
         ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=queries)
-        return self.sample(self.plan(ranges, generator), generator)
+        return self.choose_batch(ranges, generator).sample(generator)
 
     def task(
         self, *, ways: int, generator: torch.Generator, name: str = "gaussian"
@@ -164,19 +151,22 @@ class GaussianTasks:
         means, scale = self._draw_tasks(1, ways, pick(self.feature_dims, generator), generator)
         return GaussianTask(means=means[0], scale=scale[0], name=name)
 
+    def _draw(self, shape: BatchShape, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw features (B, n + m, d_T) and classes (B, n + m) of fresh tasks."""
+        means, scale = self._draw_tasks(shape.episodes, shape.ways, shape.feature_dim, generator)
+        classes = draw_classes(shape, generator)
+        noise = PerEpisode(shape.episodes, generator).normal(classes.shape[1], shape.feature_dim)
+        return take(means, classes) + noise * scale.unsqueeze(1), classes
+
     def _draw_tasks(
         self, episodes: int, ways: int, width: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Draw class means (B, K, d_T) and noise scales (B, d_T)."""
-        device = generator.device
-        separation = Draws(episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
-        spread = torch.randn(episodes, 1, width, generator=generator, device=device)
-        scale = (self.scale_spread * spread).exp()  # (B, 1, d_T)
-        means = torch.randn(episodes, ways, width, generator=generator, device=device)
-        # The squared distance of two means grows as d_T, its error from few shots as noise² √d_T.
-        # Noise that grows as d_T^(1/4) balances them, or wide tasks would all be trivial.
-        noise = (width / REFERENCE_WIDTH) ** 0.25
-        return means * separation * scale, scale.squeeze(1) * noise
+        numbers = PerEpisode(episodes, generator)
+        separation = numbers.log_uniform(self.separation)  # (B, 1, 1)
+        scale = (self.scale_spread * numbers.normal(1, width)).exp()  # (B, 1, d_T)
+        means = numbers.normal(ways, width)
+        return means * separation * scale, scale.squeeze(1) * noise_size(width)
 
 
 def _noisy_rows(means: Tensor, scale: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -4,20 +4,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import torch
 from torch import Tensor
 
 from unitail.configuration import require
-from unitail.framework.episode import Episode
+from unitail.tasks.assemble import take
 from unitail.tasks.query_shares import draw_classes
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges, draw_between
-from unitail.tasks.synthetic.laws import Draws, check_range, check_sizes, episodes_of, pick
-
-REFERENCE_WIDTH = 8
-"""The latent width at which the noise around a prototype has the size 1."""
+from unitail.tasks.random_numbers import PerEpisode, pick
+from unitail.tasks.shapes import BatchShape, EpisodeRanges
+from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes, noise_size
 
 
 class Activation(StrEnum):
@@ -82,55 +80,45 @@ class RandomNetworkTasks:
 
     @cached_property
     def architectures(self) -> tuple[Architecture, ...]:
-        """All architectures; a plan's `group` is the number of one of them."""
+        """All architectures, of which each batch has one."""
         choices = product(self.latent_dims, self.hidden_dims, self.depths, self.activations)
         return tuple(
             Architecture(latent_dim=latent, hidden_dim=hidden, depth=depth, activation=activation)
             for latent, hidden, depth, activation in choices
         )
 
-    def plan(self, ranges: EpisodeRanges, generator: torch.Generator) -> BatchPlan:
+    def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
         """Draw the width, the architecture and the shape of a batch."""
-        return ranges.draw_plan(
-            generator,
-            shots=ranges.draw_shots(generator),
-            source="random network",
-            group=draw_between((0, len(self.architectures) - 1), generator),
-            feature_dim=pick(self.feature_dims, generator),
+        shots = ranges.draw_shots(generator)
+        architecture = pick(self.architectures, generator)
+        width = pick(self.feature_dims, generator)
+        shape = ranges.draw_shape(
+            generator, shots=shots, source="random network", feature_dim=width
         )
+        return SyntheticBatch(shape, partial(self._draw, architecture))
 
-    def sample(
-        self, plan: BatchPlan, generator: torch.Generator, part: slice | None = None
-    ) -> Episode:
-        """Draw an instance of each of as many fresh tasks as planned; see `EpisodeSource`."""
-        architecture = self.architectures[plan.group]
-        classes = draw_classes(plan, generator)  # (B, n + m)
-        states = self._draw_latent(plan, classes, architecture.latent_dim, generator)
+    def _draw(
+        self, architecture: Architecture, shape: BatchShape, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Draw features (B, n + m, d_T) and classes (B, n + m) of fresh tasks."""
+        numbers = PerEpisode(shape.episodes, generator)
+        classes = draw_classes(shape, generator)
+        states = self._draw_latent(classes, shape.ways, architecture.latent_dim, numbers)
         for _ in range(architecture.depth):
-            sums = self._random_layer(states, architecture.hidden_dim, generator)
+            sums = self._random_layer(states, architecture.hidden_dim, numbers)
             states = FUNCTIONS[architecture.activation](sums)  # (B, n + m, hidden)
-        features = self._random_layer(states, plan.feature_dim, generator)  # (B, n + m, d_T)
-        return episodes_of(plan, features, classes, generator, part)
+        return self._random_layer(states, shape.feature_dim, numbers), classes
 
-    def _draw_latent(
-        self, plan: BatchPlan, classes: Tensor, width: int, generator: torch.Generator
-    ) -> Tensor:
+    def _draw_latent(self, classes: Tensor, ways: int, width: int, numbers: PerEpisode) -> Tensor:
         """Draw points around the prototypes of the classes, of size 1: (B, n + m, latent)."""
-        device = generator.device
-        separation = Draws(plan.episodes, generator).log_uniform(self.separation)  # (B, 1, 1)
-        prototypes = torch.randn(
-            plan.episodes, plan.ways, width, generator=generator, device=device
-        )
-        noise = torch.randn(*classes.shape, width, generator=generator, device=device)
-        size: float = (width / REFERENCE_WIDTH) ** 0.25  # as in `GaussianTasks`: wide is not easy
-        index = classes.unsqueeze(2).expand_as(noise)
-        points = prototypes.gather(1, index) * separation + noise * size
+        separation = numbers.log_uniform(self.separation)  # (B, 1, 1)
+        prototypes = numbers.normal(ways, width)
+        noise, size = numbers.normal(classes.shape[1], width), noise_size(width)
+        points = take(prototypes, classes) * separation + noise * size
         return points / (separation.square() + size**2).sqrt()
 
-    def _random_layer(self, states: Tensor, width: int, generator: torch.Generator) -> Tensor:
+    def _random_layer(self, states: Tensor, width: int, numbers: PerEpisode) -> Tensor:
         """Apply a random affine map to each episode's states (B, T, in): (B, T, width)."""
-        episodes, _, inputs = states.shape
-        device = generator.device
-        weights = torch.randn(episodes, inputs, width, generator=generator, device=device)
-        bias = torch.randn(episodes, 1, width, generator=generator, device=device)
+        inputs = states.shape[2]
+        weights, bias = numbers.normal(inputs, width), numbers.normal(1, width)
         return torch.baddbmm(bias, states, weights * (self.gain / math.sqrt(inputs)))

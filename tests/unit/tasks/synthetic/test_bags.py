@@ -16,7 +16,7 @@ RANGES = EpisodeRanges.fixed(episodes=60, ways=5, shots=5, queries=4)
 
 
 def _draw(law: RandomBagTasks) -> Episode:
-    return law.sample(law.plan(RANGES, stream(0)), stream(1))
+    return law.choose_batch(RANGES, stream(0)).sample(stream(1))
 
 
 def _accuracy(law: RandomBagTasks) -> float:
@@ -28,10 +28,10 @@ def _accuracy(law: RandomBagTasks) -> float:
 def test_every_width_and_kind_occurs() -> None:
     law = RandomBagTasks(feature_dims=(8, 9), topic_dims=(2, 3), sizes=(4, 5))
     generator = stream(0)
-    plans = [law.plan(RANGES, generator) for _ in range(100)]
+    batches = [law.choose_batch(RANGES, generator) for _ in range(100)]
 
-    assert {plan.feature_dim for plan in plans} == {8, 9}
-    assert {law.kinds[plan.group] for plan in plans} == {(2, 4), (2, 5), (3, 4), (3, 5)}
+    assert {batch.shape.feature_dim for batch in batches} == {8, 9}
+    assert {batch.law.args for batch in batches} == {(2, 4), (2, 5), (3, 4), (3, 5)}
 
 
 def test_tasks_can_be_learned_but_are_not_trivial() -> None:
@@ -70,7 +70,7 @@ def test_some_parts_are_more_frequent_than_others() -> None:
     """With hardly any topic, bags of one part are draws from the frequencies of parts."""
     law = RandomBagTasks(sizes=(1,), parts=50, sharpness=(1e-6, 1e-6))
     shots = EpisodeRanges.fixed(episodes=20, ways=2, shots=100, queries=1)
-    drawn = law.sample(law.plan(shots, stream(0)), stream(1)).support.features
+    drawn = law.choose_batch(shots, stream(0)).sample(stream(1)).support.features
     counts = [rows.unique(dim=0, return_counts=True)[1].max() for rows in drawn]
     assert max(counts) > 40  # 200 draws of 50 parts, 4 each if they were alike
 

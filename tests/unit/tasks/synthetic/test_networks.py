@@ -16,7 +16,7 @@ RANGES = EpisodeRanges.fixed(episodes=60, ways=5, shots=5, queries=4)
 
 
 def _draw(law: RandomNetworkTasks, ranges: EpisodeRanges = RANGES) -> Episode:
-    return law.sample(law.plan(ranges, stream(0)), stream(1))
+    return law.choose_batch(ranges, stream(0)).sample(stream(1))
 
 
 def _accuracy(episode: Episode) -> float:
@@ -27,10 +27,10 @@ def _accuracy(episode: Episode) -> float:
 def test_every_width_and_architecture_occurs() -> None:
     law = RandomNetworkTasks(feature_dims=(8, 9), latent_dims=(4,), hidden_dims=(16,))
     generator = stream(0)
-    plans = [law.plan(RANGES, generator) for _ in range(200)]
+    batches = [law.choose_batch(RANGES, generator) for _ in range(200)]
 
-    assert {plan.feature_dim for plan in plans} == {8, 9}
-    seen = {law.architectures[plan.group] for plan in plans}
+    assert {batch.shape.feature_dim for batch in batches} == {8, 9}
+    seen = {batch.law.args[0] for batch in batches}
     assert seen == set(law.architectures)
     assert len(seen) == 9
     assert {each.activation for each in seen} == set(Activation)

@@ -1,7 +1,6 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,19 +10,28 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers.tables import Table, numbered_table
+from helpers.tables import numbered_table
 from unitail.banks.splits import split_classes
+from unitail.banks.table import FeatureTable
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
-from unitail.tasks import assemble as instances
-from unitail.tasks.query_shares import MOST_QUERIES
-from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.shapes import BatchPlan, EpisodeRanges, QueryShares
+from unitail.tasks import assemble
+from unitail.tasks.bank_episodes import BankEpisodes
+from unitail.tasks.query_shares import MAX_QUERIES
+from unitail.tasks.shapes import EpisodeRanges, QueryShares
 
-PLAN = BatchPlan(source="encoder", feature_dim=3, ways=3, shots=2, queries=2, episodes=50)
+RANGES = EpisodeRanges.fixed(ways=3, shots=2, queries=2, episodes=50)
 RANDOM = QueryShares.RANDOM
+
+
+def _ranges(**changes: int) -> EpisodeRanges:
+    return EpisodeRanges.fixed(**{"ways": 3, "shots": 2, "queries": 2, "episodes": 50, **changes})
+
+
+def _draw(source: BankEpisodes, ranges: EpisodeRanges = RANGES, seed: int = 0) -> Episode:
+    return source.choose_batch(ranges, stream(seed, "shape")).sample(stream(seed))
 
 
 def _numbers(episode: Episode) -> torch.Tensor:
@@ -36,7 +44,7 @@ def _classes(episode: Episode) -> torch.Tensor:
     return torch.cat([episode.support.class_indices, episode.query.class_indices], dim=1)
 
 
-def _homes(tables: list[Table]) -> dict[int, tuple[str, int]]:
+def _homes(tables: list[FeatureTable]) -> dict[int, tuple[str, int]]:
     """Return where each row number comes from: data set and class."""
     return {
         int(row[0]): (table.name, int(index))
@@ -67,15 +75,15 @@ def test_episodes_are_different_rows_of_different_classes_of_one_data_set(
         for number, sizes in enumerate(shapes)
     ]
     shots = data.draw(st.integers(1, 2))
-    plan = replace(
-        PLAN,
+    ways = data.draw(st.integers(2, max(len(sizes) for sizes in shapes)))
+    ranges = _ranges(
         episodes=data.draw(st.integers(1, 6)),
-        ways=data.draw(st.integers(2, max(len(sizes) for sizes in shapes))),
+        ways=ways,
         shots=shots,
         queries=data.draw(st.integers(1, 3 - shots)),
-        query_shares=shares,
     )
-    episode = BankEpisodes(tables).sample(plan, stream(data.draw(st.integers(0, 99))))
+    ranges = replace(ranges, query_shares=shares)
+    episode = _draw(BankEpisodes(tables), ranges, data.draw(st.integers(0, 99)))
     episode.check_values()
     homes = _homes(tables)
 
@@ -85,8 +93,8 @@ def test_episodes_are_different_rows_of_different_classes_of_one_data_set(
         assert len(set(numbers)) == len(numbers)
         assert len({homes[number][0] for number in numbers}) == 1
         pairs = {(homes[number], index) for number, index in zip(numbers, classes, strict=True)}
-        assert len(pairs) == plan.ways  # one class of the data set for each class of the episode
-        assert len({index for _, index in pairs}) == plan.ways
+        assert len(pairs) == ways  # one class of the data set for each class of the episode
+        assert len({index for _, index in pairs}) == ways
 
 
 @pytest.mark.parametrize(("ways", "law"), [(2, [2, 4, 10]), (3, [0, 4, 10]), (5, [0, 0, 10])])
@@ -95,7 +103,7 @@ def test_data_sets_come_in_proportion_to_their_classes(ways: int, law: list[int]
         numbered_table([8] * count, name=f"set{number}", first=1000 * number)
         for number, count in enumerate((2, 4, 10))
     ]
-    episode = BankEpisodes(tables).sample(replace(PLAN, episodes=3000, ways=ways), stream(ways))
+    episode = _draw(BankEpisodes(tables), _ranges(episodes=3000, ways=ways), ways)
     counts = torch.bincount(_numbers(episode)[:, 0] // 1000, minlength=3)
 
     assert _follows(counts.numpy(), law)
@@ -104,7 +112,7 @@ def test_data_sets_come_in_proportion_to_their_classes(ways: int, law: list[int]
 def test_weights_replace_the_number_of_classes() -> None:
     tables = [numbered_table([8] * 4, name=name, first=100 * n) for n, name in enumerate("abc")]
     source = BankEpisodes(tables, weights={"a": 12.0, "c": 0.0})
-    episode = source.sample(replace(PLAN, episodes=2000), stream(0))
+    episode = _draw(source, _ranges(episodes=2000))
     counts = torch.bincount(_numbers(episode)[:, 0] // 100, minlength=3)
 
     assert _follows(counts.numpy(), [12, 4, 0])
@@ -121,17 +129,17 @@ def test_encoders_come_in_proportion_to_the_weight_of_their_data_sets(
     ]
     source, generator = BankEpisodes(tables), stream(0)
     ranges = EpisodeRanges.fixed(episodes=1, ways=ways, shots=1, queries=1)
-    plans = [source.plan(ranges, generator) for _ in range(600)]
-    counts = Counter((plan.source, plan.group, plan.feature_dim) for plan in plans)
+    shapes = [source.choose_batch(ranges, generator).shape for _ in range(600)]
+    counts = Counter((shape.source, shape.feature_dim) for shape in shapes)
 
-    assert _follows(np.array([counts["encoder", 0, 3], counts["other", 1, 5]]), law)
+    assert _follows(np.array([counts["encoder", 3], counts["other", 5]]), law)
 
 
 def test_ways_are_uniform_up_to_the_largest_data_set() -> None:
     source = BankEpisodes([numbered_table([9, 9, 9, 9, 9, 3]), numbered_table([9, 9], name="b")])
     ranges = EpisodeRanges(ways=(2, 50), shots=(2, 2), queries=2, tokens=100)
     generator = stream(0)
-    ways = [source.plan(ranges, generator).ways for _ in range(800)]
+    ways = [source.choose_batch(ranges, generator).shape.ways for _ in range(800)]
     counts = [ways.count(number) for number in range(2, 6)]  # one class is too small
 
     assert sum(counts) == 800
@@ -141,8 +149,8 @@ def test_ways_are_uniform_up_to_the_largest_data_set() -> None:
 @pytest.mark.parametrize("shares", QueryShares)
 def test_classes_and_rows_are_drawn_uniformly(shares: QueryShares) -> None:
     table = numbered_table([4, 9, 6, 5])
-    plan = replace(PLAN, ways=2, episodes=6000, query_shares=shares, concentration=50.0)
-    episode = BankEpisodes([table]).sample(plan, stream(0))
+    ranges = replace(_ranges(ways=2, episodes=6000), query_shares=shares, concentration=50.0)
+    episode = _draw(BankEpisodes([table]), ranges)
 
     classes = torch.from_numpy(table.class_indices)
     ordered = episode.support.class_indices.argsort(dim=1)[:, [0, -1]]  # a row of each class
@@ -159,23 +167,21 @@ def test_classes_and_rows_are_drawn_uniformly(shares: QueryShares) -> None:
 def test_a_class_takes_part_if_it_has_enough_rows() -> None:
     table = numbered_table([4, 9, 6, 3])
     for rows, expected in ((3, {0, 1, 2, 3}), (4, {0, 1, 2}), (5, {1, 2})):
-        plan = replace(PLAN, ways=2, shots=1, queries=rows - 1, episodes=200)
-        numbers = _numbers(BankEpisodes([table]).sample(plan, stream(0)))
+        ranges = _ranges(ways=2, shots=1, queries=rows - 1, episodes=200)
+        numbers = _numbers(_draw(BankEpisodes([table]), ranges))
         assert set(table.class_indices[numbers].flatten()) == expected
-    assert BankEpisodes([table]).dropped_classes(5) == {"encoder/set": 2}
-    assert BankEpisodes([table]).dropped_classes(3) == {}
 
 
 def test_random_shares_vary_and_are_fair() -> None:
     source = BankEpisodes([numbered_table([60] * 8)])
-    plan = replace(PLAN, ways=4, queries=10, episodes=2000, query_shares=RANDOM)
-    episode = source.sample(plan, stream(0))
+    ranges = replace(_ranges(ways=4, queries=10, episodes=2000), query_shares=RANDOM)
+    episode = _draw(source, ranges)
     assert episode.query.class_indices is not None
     counts = torch.nn.functional.one_hot(episode.query.class_indices, 4).sum(dim=1)  # (B, K)
 
     assert torch.allclose(counts.float().mean(dim=0), torch.full((4,), 10.0), atol=0.7)
     assert float(counts.float().std(dim=0).mean()) > 6  # Dirichlet(1) has 8; equal shares 2.7
-    assert counts.max() <= MOST_QUERIES * 10
+    assert counts.max() <= MAX_QUERIES * 10
     assert (counts == 0).any()
     assert (episode.support.shots() == 2).all()
 
@@ -197,8 +203,8 @@ def test_streamed_episodes_are_the_resident_ones(
     ]
     resident, streamed = BankEpisodes(tables), BankEpisodes(mapped, resident_bytes=0)
     assert (resident.resident, streamed.resident) == ((True,), (False,))
-    plan = replace(PLAN, query_shares=shares)
-    one, other = (source.sample(plan, stream(0)) for source in (resident, streamed))
+    ranges = replace(RANGES, query_shares=shares)
+    one, other = (_draw(source, ranges) for source in (resident, streamed))
 
     assert one.query.features.dtype == other.query.features.dtype == torch.float32
     assert torch.equal(one.support.features, other.support.features)
@@ -219,19 +225,19 @@ def test_memory_limits_do_not_change_episodes(
     monkeypatch: pytest.MonkeyPatch, shares: QueryShares
 ) -> None:
     source = BankEpisodes([numbered_table([9, 20, 30, 8])])
-    plan = replace(PLAN, query_shares=shares)
-    whole = source.sample(plan, stream(0))
+    ranges = replace(RANGES, query_shares=shares)
+    whole = _draw(source, ranges)
     for keys in (1, 100, 1000):
-        monkeypatch.setattr(instances, "KEYS_AT_ONCE", keys)
-        assert torch.equal(_numbers(source.sample(plan, stream(0))), _numbers(whole))
+        monkeypatch.setattr(assemble, "MAX_KEYS", keys)
+        assert torch.equal(_numbers(_draw(source, ranges)), _numbers(whole))
 
 
 def test_held_out_classes_give_episodes_of_their_own() -> None:
     table = numbered_table([6] * 10)
     training, held_out = split_classes(table, 0.4, seed=0)
-    plan = replace(PLAN, ways=4, episodes=300)
+    ranges = _ranges(ways=4, episodes=300)
     sides = [
-        set(table.class_indices[_numbers(BankEpisodes([side]).sample(plan, stream(0)))].flatten())
+        set(table.class_indices[_numbers(_draw(BankEpisodes([side]), ranges))].flatten())
         for side in (training, held_out)
     ]
 
@@ -239,34 +245,20 @@ def test_held_out_classes_give_episodes_of_their_own() -> None:
     assert not sides[0] & sides[1]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"group": 1}, r"the plan is for another source: got group 1 of width 3; allowed: a group"),
-        ({"feature_dim": 4}, r"another source: got group 0 of width 4; .* its width, of \[3\]"),
-        ({"ways": 4}, "enough classes .*: got 4 ways of 4 rows .*; allowed: at most 3 ways of so"),
-        ({"shots": 7}, "enough classes with enough rows: got 3 ways of 9 rows .*: at most 2 ways"),
-    ],
-)
-def test_plans_that_cannot_be_fulfilled_are_refused(changes: dict[str, Any], message: str) -> None:
-    source = BankEpisodes([numbered_table([9, 9, 8])])
-    with pytest.raises(UserError, match=message):
-        source.sample(replace(PLAN, **changes), stream(0))
-
-
 def test_ranges_that_some_batch_could_not_fulfil_are_refused() -> None:
     source = BankEpisodes([numbered_table([9, 9, 8]), numbered_table([3, 3], name="small")])
     ranges = EpisodeRanges(ways=(2, 3), shots=(1, 5), queries=2, tokens=100)
-    source.plan(ranges, stream(0))
+    source.choose_batch(ranges, stream(0))
 
     for changes, message in (
-        ({"ways": (4, 5)}, "no data set has enough classes with enough rows: got 4 ways of 7 rows"),
+        ({"ways": (4, 5)}, "no data set has enough classes .*: got 4 ways of 7 .* at most 3 ways"),
+        ({"ways": (3, 3), "shots": (1, 7)}, "got 3 ways of 9 rows .* at most 2 ways with that"),
         ({"shots": (1, 8)}, "enough rows: got 2 ways of 10 rows .* at most 0 ways"),
         ({"queries": 3}, "encoder/small has too few classes .*: got 0 of 2 classes; allowed: 2 or"),
     ):
         for seed in range(3):  # at once, not when a batch of that shape happens to come
             with pytest.raises(UserError, match=message):
-                source.plan(replace(ranges, **changes), stream(seed))
+                source.choose_batch(replace(ranges, **changes), stream(seed))
 
 
 @pytest.mark.parametrize(
@@ -292,9 +284,14 @@ def test_prototypes_on_real_birds_are_as_accurate_as_known() -> None:
     bank = np.load(BIRDS)
     features = ((bank["q"] / np.float32(255)) ** 2 * bank["scale"]).astype(np.float16)
     names = tuple(map(str, bank["classes"]))
-    table = Table("cub200", "efflite0", features, bank["y"].astype(np.int64), names)
-    plan = replace(PLAN, feature_dim=1280, ways=5, shots=1, queries=10, episodes=400)
-    episode = BankEpisodes([table]).sample(plan, stream(0))
+    table = FeatureTable(
+        name="cub200",
+        encoder="efflite0",
+        features=features,
+        class_indices=bank["y"].astype(np.int64),
+        class_names=names,
+    )
+    episode = _draw(BankEpisodes([table]), _ranges(ways=5, shots=1, queries=10, episodes=400))
     answers = ProtoHead().infer(episode.support, episode.query.features).argmax(dim=-1)
 
     accuracy = float((answers == episode.query.class_indices).float().mean())

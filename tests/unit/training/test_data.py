@@ -8,10 +8,12 @@ from helpers.banks import manifest_of
 from helpers.short_runs import TABLE
 from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidConfig, UserError
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tasks.shapes import EpisodeRanges, EpisodeSource
+from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.source import EpisodeSource
+from unitail.training.data import build_sources, draw_visibility
 from unitail.training.recipe import Recipe, recipe_from_table
-from unitail.training.sources import build_sources
 
 CLASSES, ROWS = 6, 5
 
@@ -35,8 +37,7 @@ def recipe(**fields: Any) -> Recipe:  # noqa: ANN401
 def values_drawn(source: EpisodeSource, column: int) -> set[float]:
     """Return what many episodes hold in a column of their features."""
     ranges = EpisodeRanges.fixed(episodes=200, ways=2, shots=1, queries=1)
-    plan = source.plan(ranges, stream(0))
-    episode = source.sample(plan, stream(1))
+    episode = source.choose_batch(ranges, stream(0)).sample(stream(1))
     both = (episode.support.features, episode.query.features)
     return {float(value) for part in both for value in part[..., column].flatten()}
 
@@ -100,3 +101,14 @@ def test_a_broken_bank_that_is_not_asked_for_does_no_harm(tmp_path: Path) -> Non
     write_bank(tmp_path, "broken")
     (tmp_path / "toy" / "broken" / "labels.npy").write_bytes(b"")
     assert build_sources(recipe(banks=["toy/a"]), tmp_path).data
+
+
+def test_each_step_draws_one_of_the_visibilities() -> None:
+    both = (Visibility.ISOLATED, Visibility.JOINT)
+    drawn = [draw_visibility(both, stream(0, step)) for step in range(200)]
+    assert 60 < drawn.count(Visibility.JOINT) < 140
+    assert drawn.count(None) == 0
+
+
+def test_with_nothing_to_choose_from_the_model_decides() -> None:
+    assert draw_visibility((), stream(0)) is None

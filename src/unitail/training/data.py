@@ -1,16 +1,23 @@
-"""From a recipe's sources to episodes: what is trained on, and what validates."""
+"""What a run trains and validates on: the sources of its recipe, and batches of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+import torch
+
 from unitail.banks.bank import FeatureBank, named_banks
-from unitail.banks.splits import FeatureTable, check_disjoint, drop_shared_rows, split_classes
+from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
+from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
+from unitail.framework.episode import Episode
+from unitail.nn.episode_model import AnyModel, EpisodeDraw
+from unitail.nn.visibility import Visibility
+from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.disguise import Disguised
-from unitail.tasks.sampling import BankEpisodes
-from unitail.tasks.shapes import EpisodeSource, MixedSource
+from unitail.tasks.random_numbers import pick
+from unitail.tasks.source import Batch, EpisodeSource, MixedSource
 from unitail.training.recipe import BankChoice, Recipe
 
 
@@ -28,23 +35,51 @@ class Sources:
 def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
     """Open what the recipe names; `banks` is the folder of feature banks."""
     training: list[EpisodeSource] = []
-    held_out: list[EpisodeSource] = []
+    validation: EpisodeSource | None = None
     data: dict[str, str] = {}
     for source in recipe.sources:
-        if isinstance(source, BankChoice):
+        if isinstance(source, BankChoice):  # a recipe has one table of them at most
             chosen = _choose_banks(source, banks)
-            seen, unseen = _split_banks(source, list(chosen.values()), recipe.training.seed)
+            seen, validation = _split_banks(source, list(chosen.values()), recipe.training.seed)
             training.append(Disguised(seen, source.disguised) if source.disguised else seen)
-            held_out.append(unseen)
-            data |= {name: bank.fingerprint for name, bank in chosen.items()}
+            data = {name: bank.fingerprint for name, bank in chosen.items()}
         else:
             training.append(source)
     mixed = MixedSource(tuple(training), recipe.source_weights)
-    return Sources(mixed, held_out[0] if held_out else mixed, data)
+    return Sources(mixed, validation or mixed, data)
+
+
+def draw_batch(
+    batch: Batch,
+    model: AnyModel,
+    generator: torch.Generator,
+    shard: slice,
+    active_slots: int | None = None,
+) -> tuple[Episode, EpisodeDraw]:
+    """Draw the episodes of a shard, and the model's draw for them.
+
+    The draw is made for the whole batch, so it is the same however many processes share it.
+    """
+    episode, shape = batch.sample(generator, shard), batch.shape
+    draw: EpisodeDraw = model.draw_for(
+        episodes=shape.episodes,
+        ways=shape.ways,
+        feature_dim=shape.feature_dim,
+        generator=generator,
+        active_slots=active_slots,
+    )
+    return episode, draw.part(shard)
+
+
+def draw_visibility(
+    visibilities: Sequence[Visibility], generator: torch.Generator
+) -> Visibility | None:
+    """Draw who sees whom in a batch; None, the model's own, if there is nothing to choose from."""
+    return pick(visibilities, generator) if visibilities else None
 
 
 def _split_banks(
-    choice: BankChoice, banks: list[FeatureBank], seed: int
+    choice: BankChoice, banks: Sequence[FeatureBank], seed: int
 ) -> tuple[BankEpisodes, BankEpisodes]:
     """Split the banks by class; a row that is in both, as in sets with duplicates, validates."""
     names = {bank.name for bank in banks}
@@ -78,16 +113,16 @@ def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureB
             allowed="a folder of banks",
             remedy="Give it with --banks; `unitail bank import` makes one.",
         )
-    found = named_banks(folder)
+    paths = named_banks(folder)
     for pattern in choice.banks:
-        if not any(fnmatch(name, pattern) for name in found):
+        if not any(fnmatch(name, pattern) for name in paths):
             raise InvalidConfig(
                 f"no bank in {folder} matches",
                 got=pattern,
-                allowed=", ".join(sorted(found)) or "nothing: the folder has no banks",
+                allowed=", ".join(paths) or "nothing: the folder has no banks",
             )
     return {
         name: FeatureBank.open(path)
-        for name, path in found.items()
+        for name, path in paths.items()
         if any(fnmatch(name, pattern) for pattern in choice.banks)
     }

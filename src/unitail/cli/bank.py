@@ -109,15 +109,15 @@ def _find_sources(sources: Iterable[Path]) -> list[Path]:
     """List the files named and those in the folders named, each once."""
     files: dict[Path, None] = {}
     for source in sources:
-        found = sorted(source.rglob("*.npz")) if source.is_dir() else [source]
-        if not found or not found[0].is_file():
+        inside = sorted(source.rglob("*.npz")) if source.is_dir() else [source]
+        if not inside or not inside[0].is_file():
             raise InvalidBank(
                 f"nothing to import in {source}",
                 got="a folder without .npz files" if source.is_dir() else "no such file",
                 allowed="an .npz file, or a folder with some",
                 remedy="Name another file or folder.",
             )
-        files.update(dict.fromkeys(found))
+        files.update(dict.fromkeys(inside))
     return list(files)
 
 

@@ -53,18 +53,18 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
     for task in tasks:
         for shots in SHOTS:
             protocol = EvaluationProtocol(shots=shots, episodes=episodes)
-            found = score_learners(learners, task, protocol)
-            cells = [_cell(evaluation) for evaluation in found.values()]
+            scores = score_learners(learners, task, protocol)
+            cells = [_cell(evaluation) for evaluation in scores.values()]
             progress.advance(bar, len(learners))
             name = f"{task.name} ({task.ways} classes)"
             table.add_row(name, str(shots), *cells)
     return table
 
 
-def _cell(found: Evaluation) -> str:
-    if found.outcome is not Outcome.ANSWERED:
-        return str(found.outcome)
-    return f"{100 * found.accuracy.mean:.1f} ± {100 * found.accuracy.half_width:.1f}"
+def _cell(scores: Evaluation) -> str:
+    if scores.outcome is not Outcome.ANSWERED:
+        return str(scores.outcome)
+    return f"{100 * scores.accuracy.mean:.1f} ± {100 * scores.accuracy.half_width:.1f}"
 
 
 def _write(table: Table, path: Path, command: str) -> None:

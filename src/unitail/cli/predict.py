@@ -13,7 +13,7 @@ from unitail.encoders.cache import default_cache
 from unitail.inputs.read import Items, LabelledItems, read_labelled, read_unlabelled
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, SUFFIXES, Answers, check_target, write_answers
-from unitail.workflows.html_report import MAX_CARDS, write_html_report
+from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
 from unitail.workflows.predict import predict_files
 
 MAX_ROWS = 30

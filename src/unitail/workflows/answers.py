@@ -72,7 +72,7 @@ def check_target(path: Path, *suffixes: str) -> None:
     """Refuse a file that cannot be written, before any work is done."""
     if path.suffix.lower() not in suffixes:
         raise CannotWrite(
-            "this is no name for such a file",
+            "unsupported file extension",
             got=repr(str(path)),
             allowed=f"a name that ends in {' or '.join(suffixes)}",
             remedy="Name another file.",
@@ -93,29 +93,29 @@ def check_target(path: Path, *suffixes: str) -> None:
     )
 
 
-def write_answers(found: Answers, path: Path) -> None:
+def write_answers(result: Answers, path: Path) -> None:
     """Write a CSV or JSON file, by its suffix; it is whole or not there."""
     check_target(path, *SUFFIXES)
     with disk_errors(path):
         if path.suffix.lower() == ".json":
-            write_json(path, answers_as_json(found))
+            write_json(path, answers_as_json(result))
         else:
-            write_text(path, answers_as_csv(found))
+            write_text(path, answers_as_csv(result))
 
 
-def answers_as_csv(found: Answers) -> str:
+def answers_as_csv(result: Answers) -> str:
     """Write a line for each answer, in the order of the queries.
 
     `place` counts from 1 and skips what could not be read; `set` is a JSON list. A spreadsheet
     would compute a name or label that begins with =, +, - or @: such cells that are not numbers get
     an apostrophe in front. JSON keeps them as they are.
     """
-    shown = max((len(answer.top) for answer in found.answers), default=1)
+    shown = max((len(answer.top) for answer in result.answers), default=1)
     extra = [f"{what}_{rank}" for rank in range(2, shown + 1) for what in ("label", "probability")]
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["place", "name", "label", "probability", "set", "novelty", *extra])
-    for answer in found.answers:
+    for answer in result.answers:
         others = [cell for label, p in answer.top[1:] for cell in (_harmless(label), _rounded(p))]
         writer.writerow(
             [
@@ -131,15 +131,15 @@ def answers_as_csv(found: Answers) -> str:
     return file.getvalue()
 
 
-def answers_as_json(found: Answers) -> dict[str, Any]:
+def answers_as_json(result: Answers) -> dict[str, Any]:
     """Return all that is known, for `json`."""
     return {
         "format": FORMAT,
-        "modality": str(found.modality),
-        "encoder": found.encoder,
-        "examples": dict(found.examples),
-        "coverage": found.coverage,
-        "joint": found.joint,
+        "modality": str(result.modality),
+        "encoder": result.encoder,
+        "examples": dict(result.examples),
+        "coverage": result.coverage,
+        "joint": result.joint,
         "answers": [
             {
                 "place": answer.place + 1,
@@ -150,13 +150,13 @@ def answers_as_json(found: Answers) -> dict[str, Any]:
                 "novelty": _rounded(answer.novelty),
                 "top": [{"label": label, "probability": _rounded(p)} for label, p in answer.top],
             }
-            for answer in found.answers
+            for answer in result.answers
         ],
         "unreadable": [
             {"source": item.among, "name": item.name, "reason": item.reason}
-            for item in found.unreadable
+            for item in result.unreadable
         ],
-        "repeated": list(found.repeated),
+        "repeated": list(result.repeated),
     }
 
 

@@ -1,6 +1,6 @@
 """Labelled files to a feature bank, in one process or several.
 
-Every process encodes its part of the items into the feature cache, which they share; then the
+Every process encodes its shard of the items into the feature cache, which they share; then the
 first one writes the bank from it. A run that is broken off finds in the cache what it had encoded,
 and in the unfinished bank the rows that it had written.
 """
@@ -65,8 +65,8 @@ def encode_bank(
     if processes.count > 1:  # all is in the cache by now, but for what cannot be read
         kept, unreadable = _readable(_encoded(encoder, examples.items, cache))
     _check_some(kept, unreadable)
-    plan = _Plan.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)
-    return MadeBank(plan.write(encoder, cache, folder), unreadable)
+    content = _Content.of(examples, encoder, kept, name=name, licence=licence, dtype=dtype)
+    return MadeBank(content.write(encoder, cache, folder), unreadable)
 
 
 def _encoded(
@@ -91,14 +91,14 @@ def _readable(
 ) -> tuple[NDArray[np.int64], tuple[Failure, ...]]:
     """Return the places of the items that have vectors, and the other items."""
     kept, unreadable = [np.empty(0, np.int64)], []
-    for start, found in chunks:
-        kept.append(start + found.kept)
-        unreadable += [Failure(start + each.place, each.reason) for each in found.unreadable]
+    for start, vectors in chunks:
+        kept.append(start + vectors.kept)
+        unreadable += [Failure(start + each.place, each.reason) for each in vectors.unreadable]
     return np.concatenate(kept), tuple(unreadable)
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _Content:
     """What the bank will hold."""
 
     items: Sequence[Any]
@@ -113,7 +113,7 @@ class _Plan:
         encoder: Encoder[Any],
         kept: NDArray[np.int64],
         **facts: Any,  # noqa: ANN401 - further fields of the manifest
-    ) -> "_Plan":
+    ) -> "_Content":
         items = [examples.items[place] for place in kept]
         labels = np.array([examples.labels[place] for place in kept], dtype=object)
         names, indices = np.unique(labels, return_inverse=True)
@@ -132,26 +132,26 @@ class _Plan:
             return self._open_same(folder)
         with BankWriter(folder, self.manifest, self.class_names) as writer:
             begun = writer.rows_written
-            for start, found in _encoded(encoder, self.items[begun:], cache):
-                _check_some(found.kept, found.unreadable, whole=True)
-                rows = slice(begun + start, begun + start + len(found.kept))
-                writer.append(found.features, self.class_indices[rows])
+            for start, vectors in _encoded(encoder, self.items[begun:], cache):
+                _check_some(vectors.kept, vectors.unreadable, whole=True)
+                rows = slice(begun + start, begun + start + len(vectors.kept))
+                writer.append(vectors.features, self.class_indices[rows])
         return FeatureBank.open(folder)
 
     def _open_same(self, folder: Path) -> FeatureBank:
         bank = FeatureBank.open(folder)
-        found = describe(bank.manifest, bank.class_names)
+        there = describe(bank.manifest, bank.class_names)
         remedy = "Delete it to encode again, or name another folder."
-        check_same(found, describe(self.manifest, self.class_names), f"the bank {folder}", remedy)
+        check_same(there, describe(self.manifest, self.class_names), f"the bank {folder}", remedy)
         return bank
 
 
 def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
     """Hash contents and labels, so that a bank of other ones is never taken for this."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for item, label in zip(items, labels, strict=True):
-        found.update(f"{content_hash(item)} {label}\n".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+        digest.update(f"{content_hash(item)} {label}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def check_items(examples: LabelledItems) -> None:
@@ -173,5 +173,5 @@ def _check_some(
             "items became unreadable while the bank was written" if whole else "nothing to encode",
             got=unreadable[0].reason,
             allowed="items that can be read",
-            remedy="Mend them and run again; it goes on where it stopped.",
+            remedy="Fix them and run again; it goes on where it stopped.",
         )

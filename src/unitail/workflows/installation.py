@@ -120,10 +120,10 @@ def encoders() -> Iterator[EncoderState]:
 
 def _packaged_weights(package: str) -> tuple[bool, str]:
     """Look for the folder of a package of weights."""
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         return False, f"missing; pip install {INSTALL.format('offline')}"
-    return True, str(found.submodule_search_locations[0])
+    return True, str(spec.submodule_search_locations[0])
 
 
 def _hub_weights(model: str) -> tuple[bool, str]:

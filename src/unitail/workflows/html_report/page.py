@@ -20,17 +20,17 @@ from unitail.inputs.read import Items
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, Answer, Answers
-from unitail.workflows.html_items import Room, item_as_html, link
+from unitail.workflows.html_report.items import Room, item_as_html, link
 
-PAGE = Path(__file__).with_name("report_page")
+FOLDER = Path(__file__).parent
 MAX_CARDS = 2000
 """Answers that are shown, the least sure ones."""
 MAX_MEMBERS = 8
 """Classes of a set that are named."""
 MAX_LINES = 200
 """Unreadable files that are listed."""
-MEDIA_BYTES = 32 * 1024**2
-"""Room for images and sounds inside the file, before they are written as letters."""
+MAX_MEDIA_BYTES = 32 * 1024**2
+"""Room for images and sounds inside the file, before they are written as characters."""
 THREADS = 8
 NOUNS = {
     Modality.IMAGE: "image",
@@ -41,7 +41,7 @@ NOUNS = {
 
 
 def write_html_report(
-    found: Answers,
+    result: Answers,
     queries: Items,
     path: Path,
     *,
@@ -49,24 +49,24 @@ def write_html_report(
     on_progress: OnProgress | None = None,
 ) -> None:
     """Write the page; it is whole or not there. `on_progress` counts the cards."""
-    shown = found.by_uncertainty()[:MAX_CARDS]
-    cards = _cards(shown, len(found.examples), queries, path.parent, on_progress)
-    style, script = (_part(name) for name in ("style.css", "script.js"))
+    shown = result.by_uncertainty()[:MAX_CARDS]
+    cards = _cards(shown, len(result.examples), queries, path.parent, on_progress)
+    style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(
-        _part("page.html"),
+        _file("page.html"),
         {
             "title": escape(title),
             "style": style,
             "style_hash": _hash(style),
             "script": script,
             "script_hash": _hash(script),
-            "summary": _summary(found),
-            "tiles": _tiles(found),
-            "coverage": _percent(found.coverage),
+            "summary": _summary(result),
+            "tiles": _tiles(result),
+            "coverage": _percent(result.coverage),
             "strange": _percent(NOVEL),
-            "num_classes": str(len(found.examples)),
-            "classes": _classes(found),
-            "notes": _notes(found),
+            "num_classes": str(len(result.examples)),
+            "classes": _classes(result),
+            "notes": _notes(result),
             "options": _options(shown),
             "cards": "\n".join(cards),
             "version": escape(unitail.__version__),
@@ -84,7 +84,7 @@ def _cards(
     on_progress: OnProgress | None,
 ) -> list[str]:
     """Draw all cards; images are decoded in threads."""
-    room = Room(MEDIA_BYTES)
+    room = Room(MAX_MEDIA_BYTES)
 
     def draw(answer: Answer) -> str:
         item = _item(queries, answer.place)
@@ -135,20 +135,20 @@ def _members(answer: Answer, num_classes: int) -> str:
     return some(map(escape, answer.members), MAX_MEMBERS)
 
 
-def _summary(found: Answers) -> str:
-    noun = NOUNS[found.modality]
+def _summary(result: Answers) -> str:
+    noun = NOUNS[result.modality]
     words = [
-        f"{numbered(len(found.answers), noun)} answered",
-        f"{numbered(sum(found.examples.values()), 'example')} of {len(found.examples)} classes",
-        f"encoder {found.encoder}",
+        f"{numbered(len(result.answers), noun)} answered",
+        f"{numbered(sum(result.examples.values()), 'example')} of {len(result.examples)} classes",
+        f"encoder {result.encoder}",
     ]
-    words += ["answered together (joint)"] if found.joint else []
+    words += ["answered together (joint)"] if result.joint else []
     return " · ".join(map(escape, words))
 
 
-def _tiles(found: Answers) -> str:
+def _tiles(result: Answers) -> str:
     """Count what deserves a look."""
-    answers = found.answers
+    answers = result.answers
     several = sum(len(answer.members) > 1 for answer in answers)
     strange = sum(answer.novelty >= NOVEL for answer in answers)
     plain, warning = "<li>", '<li class="warn">'
@@ -156,16 +156,16 @@ def _tiles(found: Answers) -> str:
         (plain, len(answers) - several, "clear: one class possible"),
         (plain, several, "several classes possible"),
         (warning if strange else plain, strange, "look new"),
-        (warning if found.unreadable else plain, len(found.unreadable), "could not be read"),
+        (warning if result.unreadable else plain, len(result.unreadable), "could not be read"),
     ]
     return "".join(f"{start}<b>{number:,}</b>{what}</li>" for start, number, what in tiles)
 
 
-def _classes(found: Answers) -> str:
-    given = Counter(answer.label for answer in found.answers)
+def _classes(result: Answers) -> str:
+    given = Counter(answer.label for answer in result.answers)
     return "".join(
         f"<tr><td>{escape(label)}</td><td>{number:,}</td><td>{given[label]:,}</td></tr>"
-        for label, number in found.examples.items()
+        for label, number in result.examples.items()
     )
 
 
@@ -177,21 +177,21 @@ def _options(shown: Sequence[Answer]) -> str:
     )
 
 
-def _notes(found: Answers) -> str:
+def _notes(result: Answers) -> str:
     """Tell what is not on the page, and what a reader might take too well."""
-    notes = [f'<p class="panel">{escape(note)}.</p>' for note in found.notes]
-    if found.unreadable:
+    notes = [f'<p class="panel">{escape(note)}.</p>' for note in result.notes]
+    if result.unreadable:
         lines = [
             f"<li>{escape(item.name)} ({item.among}): {escape(item.reason)}</li>"
-            for item in found.unreadable[:MAX_LINES]
+            for item in result.unreadable[:MAX_LINES]
         ]
-        notes.append(_panel(f"Could not be read ({len(found.unreadable):,})", lines))
-    if found.repeated:
-        lines = [f"<li>{escape(name)}</li>" for name in found.repeated[:MAX_LINES]]
-        notes.append(_panel(f"Equal to one of the examples ({len(found.repeated):,})", lines))
-    if len(found.answers) > MAX_CARDS:
+        notes.append(_panel(f"Could not be read ({len(result.unreadable):,})", lines))
+    if result.repeated:
+        lines = [f"<li>{escape(name)}</li>" for name in result.repeated[:MAX_LINES]]
+        notes.append(_panel(f"Equal to one of the examples ({len(result.repeated):,})", lines))
+    if len(result.answers) > MAX_CARDS:
         notes.append(
-            f'<p class="panel">The {MAX_CARDS:,} least sure of {len(found.answers):,} answers are'
+            f'<p class="panel">The {MAX_CARDS:,} least sure of {len(result.answers):,} answers are'
             " shown; a file of answers (--out) has all.</p>"
         )
     return "".join(notes)
@@ -211,12 +211,12 @@ def _percent(share: float) -> str:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """Put values in their places, once: what a value holds is no place."""
+    """Put values in their places, once: what a value holds is not filled again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
 
 
-def _part(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
+def _file(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _hash(code: str) -> str:

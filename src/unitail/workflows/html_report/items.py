@@ -42,7 +42,7 @@ class Room:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, size: int) -> bool:
-        """Say whether there is room for so many bytes, and take it."""
+        """Say whether there is room for this many bytes, and take it."""
         with self.lock:
             fits = size <= self.left
             self.left -= size if fits else 0

@@ -14,9 +14,10 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.inputs.encode import Unread
 from unitail.inputs.read import Items
-from unitail.workflows import html_items, html_report
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.html_report import write_html_report
+from unitail.workflows.html_report import items as html_items
+from unitail.workflows.html_report import page as page_module
+from unitail.workflows.html_report.page import write_html_report
 
 EVIL = '<script>alert("1")</script>'
 LABEL = 'a&b" onclick="x'
@@ -181,8 +182,8 @@ def test_sounds_are_inside_while_there_is_room(
     paths = [tmp_path / name for name in ("1.wav", "2.wav", "3.aiff", "4.mp3")]
     for path, size in zip(paths, (60, 50, 1, 500), strict=True):
         path.write_bytes(b"s" * size)
-    monkeypatch.setattr(html_report, "MEDIA_BYTES", 100)
-    monkeypatch.setattr(html_report, "THREADS", 1)
+    monkeypatch.setattr(page_module, "MAX_MEDIA_BYTES", 100)
+    monkeypatch.setattr(page_module, "THREADS", 1)
     monkeypatch.setattr(html_items, "MAX_SOUND_BYTES", 100)
     page = _page(list(paths), Modality.AUDIO, tmp_path / "r.html")
     (sound,) = page.all("audio")
@@ -221,7 +222,7 @@ def test_items_that_vanished_are_answered_all_the_same(tmp_path: Path) -> None:
 def test_many_answers_are_limited_with_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_report, "MAX_CARDS", 2)
+    monkeypatch.setattr(page_module, "MAX_CARDS", 2)
     done: list[tuple[int, int]] = []
     items = ["x", "y", "z"]
     found = _answers(items, Modality.TEXT, [0.9, 0.5, 0.6])

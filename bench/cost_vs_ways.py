@@ -32,7 +32,7 @@ WAYS = (5, 10, 20, 50, 100)
 WIDTH = 1280
 QUERIES = 16
 MODELS: dict[str, dict[str, Any]] = {
-    "tail_isolated": {"learner": "tail"},
+    "tail_isolated": {"learner": "tail", "visibility": "isolated"},
     "tail_joint": {"learner": "tail", "visibility": "joint"},
     "snail": {"learner": "snail", "classes": 100, "most_support": 100},
     "gpicl": {"learner": "gpicl", "classes": 100, "positions": 101}

@@ -11,7 +11,7 @@ Only ratios within one run mean anything; the seconds depend on the machine.
 import argparse
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -21,9 +21,9 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.framework.episode import Episode, Query, Support
+from unitail.learners.registry import preset
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tail.config import preset
 from unitail.tail.model import Tail
 
 WAYS = 10
@@ -71,7 +71,7 @@ class Setting:
     """One model, and the work of episodes of any size on it."""
 
     def __init__(self, name: str, visibility: Visibility, device: torch.device) -> None:
-        config = replace(preset(name), visibility=visibility)
+        config = preset(name, visibility=visibility)
         self.device = device
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         self.model = Tail(config).to(device, self.dtype).requires_grad_(False)

@@ -22,7 +22,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
-from unitail.nn.projection import Reduction
+from unitail.nn.projection import WidthReduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 from unitail.tasks.bank_episodes import BankEpisodes
@@ -45,7 +45,7 @@ def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse
     return f"{MeanInterval.of(100 * torch.cat(scores).cpu().numpy()):.2f}"
 
 
-def with_reduction(model: Tail, reduction: Reduction) -> Tail:
+def with_reduction(model: Tail, reduction: WidthReduction) -> Tail:
     """Return the same weights with another reduction."""
     changed = Tail(replace(model.config, reduction=reduction)).to(model.device)
     changed.load_state_dict(model.state_dict())
@@ -70,7 +70,7 @@ def main() -> None:
         f"{reduction}, {draws} draws": InContextLearner(
             with_reduction(model, reduction), num_draws=draws
         )
-        for reduction in Reduction
+        for reduction in WidthReduction
         for draws in DRAWS
     }
     learners["prototypes"] = ProtoHead()

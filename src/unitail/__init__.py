@@ -52,12 +52,12 @@ if TYPE_CHECKING:  # for type checkers and editors; a test holds it to the table
     from unitail.learners.checkpoint import save_model as save_model
     from unitail.learners.in_context import InContextLearner as InContextLearner
     from unitail.learners.pretrained import load_default as load_default
+    from unitail.learners.registry import preset as preset
     from unitail.nn.visibility import Visibility as Visibility
     from unitail.randomness import stream as stream
     from unitail.relational.config import RelationalConfig as RelationalConfig
     from unitail.relational.model import Relational as Relational
     from unitail.tail.config import TailConfig as TailConfig
-    from unitail.tail.config import preset as preset
     from unitail.tail.model import Tail as Tail
     from unitail.tasks.arrays import ArrayTask as ArrayTask
     from unitail.tasks.synthetic.gaussian import GaussianTask as GaussianTask
@@ -88,11 +88,12 @@ _HOMES = {
     "learners.checkpoint": "load_model save_model",
     "learners.in_context": "InContextLearner",
     "learners.pretrained": "load_default",
+    "learners.registry": "preset",
     "nn.visibility": "Visibility",
     "randomness": "stream",
     "relational.config": "RelationalConfig",
     "relational.model": "Relational",
-    "tail.config": "TailConfig preset",
+    "tail.config": "TailConfig",
     "tail.model": "Tail",
     "tasks.arrays": "ArrayTask",
     "tasks.synthetic.gaussian": "GaussianTask GaussianTasks",

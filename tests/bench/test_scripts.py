@@ -12,7 +12,7 @@ from helpers.known_learners import write_blobs
 from helpers.scripts import ROOT, run_script
 from helpers.sounds import write_sounds
 from unitail.learners.checkpoint import save_model
-from unitail.tail.config import preset
+from unitail.learners.registry import preset
 from unitail.tail.model import Tail
 
 NOT_SCRIPTS = {"measuring", "easyfsl_methods"}

@@ -17,12 +17,20 @@ from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
+from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.training.run_folder import RunRecord
 
 SMALL = TailConfig(
-    projected_dim=8, label_dim=4, hidden_dim=12, layers=1, heads=2, mlp_dim=16, dictionary_size=4
+    projected_dim=8,
+    label_dim=4,
+    hidden_dim=12,
+    layers=1,
+    heads=2,
+    mlp_dim=16,
+    dictionary_size=4,
+    visibility=Visibility.ISOLATED,
 )
 
 

@@ -61,6 +61,16 @@ def test_a_recipe_can_be_read_and_its_header_tells_how_to_run_it(path: Path) -> 
     assert "# Cost: " in header
 
 
+@pytest.mark.parametrize("path", RECIPES, ids=_ids)
+def test_a_recipe_for_tail_states_who_sees_whom(path: Path) -> None:
+    model = tomllib.loads(path.read_text())["model"]
+    if model.get("learner", "tail") == "tail":
+        isolated = path.name in ("tiny.toml", "tiny_imagenet.toml", "wide_features.toml") or (
+            "isolated" in path.name
+        )
+        assert model["visibility"] == ("isolated" if isolated else "joint")
+
+
 @pytest.mark.parametrize("part", PAPER_STATES)
 def test_the_papers_recipe_has_the_papers_values(part: str) -> None:
     values = to_table(getattr(read_recipe(PAPER), part))

@@ -10,15 +10,15 @@ from hypothesis import given
 from helpers.builders import Sizes, sizes, small_model
 from helpers.coordinates import compose, permute_features
 from unitail.nn.draw import Draw
-from unitail.nn.projection import ProjectionKind, Reduction
+from unitail.nn.projection import ProjectionKind, WidthReduction
 from unitail.randomness import stream
 
 
-@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("reduction", WidthReduction)
 @pytest.mark.parametrize("kind", [ProjectionKind.PERMUTATION, ProjectionKind.DENSE])
 @given(size=sizes())
 def test_answers_do_not_depend_on_the_order_of_coordinates(
-    kind: ProjectionKind, reduction: Reduction, size: Sizes
+    kind: ProjectionKind, reduction: WidthReduction, size: Sizes
 ) -> None:
     model = small_model(projection=kind, reduction=reduction)
     episode = size.episode()
@@ -34,7 +34,7 @@ def test_answers_do_not_depend_on_the_order_of_coordinates(
 
 @given(size=sizes())
 def test_projected_features_are_the_same_to_the_last_bit(size: Sizes) -> None:
-    model = small_model(reduction=Reduction.SUBSET)
+    model = small_model(reduction=WidthReduction.SUBSET)
     support = size.episode().support
     generator = stream(size.seed)
     projection = model.draw(support, generator).projection

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from helpers.builders import Sizes, sizes, small_model
 from unitail.framework.episode import Episode, Query, Support
-from unitail.nn.projection import ProjectionKind, Reduction
+from unitail.nn.projection import ProjectionKind, WidthReduction
 from unitail.randomness import stream
 
 MODEL = small_model()
@@ -47,11 +47,11 @@ def test_a_cached_support_and_any_chunk_size_give_the_same_answers(size: Sizes) 
         torch.testing.assert_close(chunked, direct, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("reduction", WidthReduction)
 @pytest.mark.parametrize("projection", ProjectionKind)
 @given(size=sizes())
 def test_other_episodes_of_the_batch_do_not_matter(
-    projection: ProjectionKind, reduction: Reduction, size: Sizes
+    projection: ProjectionKind, reduction: WidthReduction, size: Sizes
 ) -> None:
     model = small_model(projection=projection, reduction=reduction)
     episode = size.episode()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from helpers.builders import random_support, small_model
 from unitail.baselines.gpicl import Gpicl, GpiclConfig
 from unitail.framework.episode import Episode, Query, Support
-from unitail.nn.projection import ProjectionKind, Reduction
+from unitail.nn.projection import ProjectionKind, WidthReduction
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.model import Tail
@@ -45,7 +45,7 @@ def feature_parts(model: Tail, episode: Episode) -> tuple[Tensor, Tensor]:
 def test_a_vector_has_one_feature_part_as_support_and_as_query(
     visibility: Visibility, kind: ProjectionKind, feature_dim: int
 ) -> None:
-    for reduction in Reduction:
+    for reduction in WidthReduction:
         model = small_model(visibility=visibility, projection=kind, reduction=reduction)
         episode = asked_about_itself(random_support((2, 1, 3), feature_dim=feature_dim))
         support, query = feature_parts(model, episode)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from unitail.baselines.sequences import copy_for_queries, gather_answers
 from unitail.configuration import choice, require
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
-from unitail.nn.sequences import copy_for_queries, gather_answers
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbers_per_token
@@ -52,12 +52,18 @@ class CamlConfig:
         object.__setattr__(self, "normalisation", kind)
         for name in ("feature_dim", "label_dim", "layers", "heads", "mlp_dim"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        fine = 2 <= self.classes <= self.label_dim
-        allowed = f"2 to label_dim, {self.label_dim}"
-        require(fine, "classes", got=self.classes, allowed=allowed)
-        allowed = f"with label_dim, {self.label_dim}, a multiple of the {self.heads} heads"
-        fine = self.hidden_dim % self.heads == 0
-        require(fine, "feature_dim", got=self.feature_dim, allowed=allowed)
+        require(
+            2 <= self.classes <= self.label_dim,
+            "classes",
+            got=self.classes,
+            allowed=f"2 to label_dim, {self.label_dim}",
+        )
+        require(
+            self.hidden_dim % self.heads == 0,
+            "feature_dim",
+            got=self.feature_dim,
+            allowed=f"with label_dim, {self.label_dim}, a multiple of the {self.heads} heads",
+        )
 
     @property
     def hidden_dim(self) -> int:

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unitail.configuration import choice, require
-from unitail.nn.normalisation import Normalisation
-from unitail.nn.precision import in_working_precision
-from unitail.nn.projection import LinearMap
-from unitail.nn.sequences import (
+from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
     start_label_columns,
     with_blank_labels,
     with_labels,
 )
+from unitail.configuration import choice, require
+from unitail.nn.normalisation import Normalisation
+from unitail.nn.precision import in_working_precision
+from unitail.nn.projection import LinearMap
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import (
@@ -67,9 +67,12 @@ class GpiclConfig:
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         for name in ("classes", "positions"):
             require(getattr(self, name) >= 2, name, got=getattr(self, name), allowed="2 or more")
-        fine = self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0
-        allowed = f"a multiple of the {self.heads} heads"
-        require(fine, "hidden_dim", got=self.hidden_dim, allowed=allowed)
+        require(
+            self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0,
+            "hidden_dim",
+            got=self.hidden_dim,
+            allowed=f"a multiple of the {self.heads} heads",
+        )
 
     @property
     def most_ways(self) -> int:

@@ -11,17 +11,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unitail.configuration import choice, require
-from unitail.nn.normalisation import Normalisation
-from unitail.nn.precision import in_working_precision
-from unitail.nn.projection import FixedWidth
-from unitail.nn.sequences import (
+from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
     start_label_columns,
     with_blank_labels,
     with_labels,
 )
+from unitail.configuration import choice, require
+from unitail.nn.normalisation import Normalisation
+from unitail.nn.precision import in_working_precision
+from unitail.nn.projection import FixedWidth
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.transformer import INIT_GAIN
 from unitail.nn.visibility import Visibility
@@ -66,11 +66,14 @@ class SnailConfig:
             require(got >= least, name, got=got, allowed=f"{least} or more")
         for name in ("key_dims", "value_dims"):
             got = getattr(self, name)
-            fine = bool(got) and min(got) >= 1
-            require(fine, name, got=got, allowed="one or more widths of 1 or more")
-        fine = len(self.key_dims) == len(self.value_dims)
-        allowed = f"{len(self.key_dims)} widths, as key_dims has"
-        require(fine, "value_dims", got=self.value_dims, allowed=allowed)
+            allowed = "one or more widths of 1 or more"
+            require(bool(got) and min(got) >= 1, name, got=got, allowed=allowed)
+        require(
+            len(self.key_dims) == len(self.value_dims),
+            "value_dims",
+            got=self.value_dims,
+            allowed=f"{len(self.key_dims)} widths, as key_dims has",
+        )
 
     @property
     def most_ways(self) -> int:

@@ -59,6 +59,11 @@ def build_model(config: ModelConfig, *, seed: int = 0) -> AnyModel:
     return model
 
 
+def preset(name: str, *, learner: str = "tail", **changes: Any) -> Any:  # noqa: ANN401
+    """Return the configuration of a learner that is called `name`, with some fields changed."""
+    return model_config({"learner": learner, "preset": name, **changes}, f"preset {name}")
+
+
 def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
     """Read a configuration: `learner` and `preset` to start from, and what changes.
 

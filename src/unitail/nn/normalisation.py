@@ -17,7 +17,7 @@ class Normalisation(StrEnum):
     """Features are taken as they are."""
 
 
-FARTHEST = 1e6
+MAX_SCALED = 1e6
 """A feature this many times the support's scale is as far as it gets; squares stay finite."""
 
 
@@ -39,7 +39,7 @@ class FeatureScale:
         features = at_least_float32(support_features)
         centre = features.mean(dim=1, keepdim=True)
         centred = features - centre
-        # Squares of very large or small features leave the range of the number type: divide by
+        # Squares of very large or small features leave the range of the dtype: divide by
         # the peak first. Equal rows have no scale, though their mean may be off by rounding.
         peak = centred.abs().amax(dim=(1, 2), keepdim=True)
         rounding = 8 * torch.finfo(features.dtype).eps * features.abs().amax((1, 2), keepdim=True)
@@ -58,7 +58,7 @@ class FeatureScale:
     def __call__(self, features: Tensor) -> Tensor:
         """Centre and scale (B, rows, d_T), in at least single precision."""
         scaled = (at_least_float32(features) - self.centre) / self.scale
-        return scaled.clamp(-FARTHEST, FARTHEST)
+        return scaled.clamp(-MAX_SCALED, MAX_SCALED)
 
 
 def at_least_float32(features: Tensor) -> Tensor:

@@ -1,13 +1,13 @@
-"""The number type that networks work in."""
+"""The dtype that networks work in."""
 
 import torch
 from torch import Tensor
 
 
 def in_working_precision(tokens: Tensor) -> Tensor:
-    """Take tokens into autocast's number type where autocast is on.
+    """Take tokens into autocast's dtype where autocast is on.
 
-    The residual stream, or the states that grow by concatenation, then stay in the shorter type,
+    The residual stream, or the states that grow by concatenation, then stay in the shorter dtype,
     which halves the memory traffic between matrix products; features were normalised before.
     """
     # The meta device has no autocast to ask about. (`is_autocast_available` would know, but

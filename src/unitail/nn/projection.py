@@ -22,7 +22,7 @@ class ProjectionKind(StrEnum):
     """Zeros appended, nothing random: the paper's second ablation."""
 
 
-class Reduction(StrEnum):
+class WidthReduction(StrEnum):
     """What is done to features wider than `projected_dim`, where no injection exists."""
 
     ORTHONORMAL = "orthonormal"
@@ -233,7 +233,7 @@ class ProjectionLaw:
     """
 
     kind: ProjectionKind
-    reduction: Reduction
+    reduction: WidthReduction
     projected_dim: int
 
     def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
@@ -251,7 +251,7 @@ class ProjectionLaw:
         return ExtendedPermutation(places, width)
 
     def _reduce(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
-        if self.reduction is Reduction.SUBSET:
+        if self.reduction is WidthReduction.SUBSET:
             sources = random_injections(episodes, self.projected_dim, feature_dim, generator)
             return CoordinateSubset(sources, feature_dim)
         device = generator.device

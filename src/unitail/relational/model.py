@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
-from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Reduction
+from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
@@ -100,7 +100,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self.guess = nn.Parameter(torch.tensor([one.first_weight for one in OPERATORS]))
         self.law = ProjectionLaw(
             kind=ProjectionKind.PERMUTATION,
-            reduction=Reduction.ORTHONORMAL,
+            reduction=WidthReduction.ORTHONORMAL,
             projected_dim=config.projected_dim,
         )
         both = config.features_as is FeaturesAs.BOTH

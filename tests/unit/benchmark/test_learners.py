@@ -9,8 +9,7 @@ from unitail.benchmark.learners import SHIPPED, explicit_fingerprint, load_learn
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.registry import explicit_learners
-from unitail.tail.config import preset
+from unitail.learners.registry import explicit_learners, preset
 from unitail.tail.model import Tail
 
 

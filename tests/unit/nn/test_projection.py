@@ -7,7 +7,7 @@ from unitail.nn.projection import (
     Projection,
     ProjectionKind,
     ProjectionLaw,
-    Reduction,
+    WidthReduction,
 )
 from unitail.randomness import stream
 
@@ -17,7 +17,7 @@ WIDTH = 10
 def draw(
     feature_dim: int,
     kind: ProjectionKind = ProjectionKind.PERMUTATION,
-    reduction: Reduction = Reduction.ORTHONORMAL,
+    reduction: WidthReduction = WidthReduction.ORTHONORMAL,
     episodes: int = 3,
     seed: int = 0,
 ) -> Projection:
@@ -30,10 +30,10 @@ def features(feature_dim: int, rows: int = 4) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", ProjectionKind)
-@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("reduction", WidthReduction)
 @pytest.mark.parametrize("feature_dim", [1, 9, 10, 11, 40])
 def test_every_width_is_projected_to_the_same(
-    kind: ProjectionKind, reduction: Reduction, feature_dim: int
+    kind: ProjectionKind, reduction: WidthReduction, feature_dim: int
 ) -> None:
     projection = draw(feature_dim, kind, reduction)
     assert projection.feature_dim == feature_dim
@@ -77,13 +77,13 @@ def test_episodes_share_no_orientation_of_an_orthonormal_reduction() -> None:
 
 def test_a_subset_takes_each_coordinate_at_most_once() -> None:
     coordinates = torch.arange(40.0).expand(3, 1, 40)
-    taken = draw(40, reduction=Reduction.SUBSET)(coordinates)[:, 0]
+    taken = draw(40, reduction=WidthReduction.SUBSET)(coordinates)[:, 0]
     assert all(len(set(row.tolist())) == WIDTH for row in taken)
 
 
-@pytest.mark.parametrize("reduction", Reduction)
+@pytest.mark.parametrize("reduction", WidthReduction)
 @pytest.mark.parametrize("feature_dim", [WIDTH, 40])
-def test_the_scale_of_wide_features_is_kept(reduction: Reduction, feature_dim: int) -> None:
+def test_the_scale_of_wide_features_is_kept(reduction: WidthReduction, feature_dim: int) -> None:
     rows = features(feature_dim, rows=2000)
     projected = draw(feature_dim, reduction=reduction)(rows)
     assert projected.pow(2).mean().item() == pytest.approx(1, rel=0.1)
@@ -107,7 +107,9 @@ def test_seeds_decide_the_draw(kind: ProjectionKind, feature_dim: int) -> None:
 
 def test_subsets_depend_on_the_seed_and_the_episode() -> None:
     coordinates = torch.arange(40.0).expand(3, 1, 40)
-    one, other = (draw(40, reduction=Reduction.SUBSET, seed=seed)(coordinates) for seed in (0, 1))
+    one, other = (
+        draw(40, reduction=WidthReduction.SUBSET, seed=seed)(coordinates) for seed in (0, 1)
+    )
     subsets = {frozenset(row.tolist()) for row in torch.cat([one, other])[:, 0]}
     assert len(subsets) == 6
 

@@ -2,8 +2,9 @@ import pytest
 
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig
+from unitail.learners.registry import preset
 from unitail.nn.visibility import Visibility
-from unitail.tail.config import PRESETS, TailConfig, preset
+from unitail.tail.config import PRESETS, TailConfig
 from unitail.tail.model import Tail
 
 
@@ -13,7 +14,13 @@ def test_the_papers_preset_is_the_papers_table() -> None:
     assert (config.layers, config.heads, config.mlp_dim) == (16, 16, 3072)
     assert config.dictionary_size == 100
     assert config.token_dim == config.hidden_dim, "the paper has no input layer"
-    assert preset("paper-large").dictionary_size == 256
+    assert config.visibility is Visibility.JOINT, "all queries stand in one sequence"
+    assert preset("paper-large") == TailConfig(dictionary_size=256)
+
+
+@pytest.mark.parametrize("name", ["small", "tiny"])
+def test_our_presets_isolate_queries(name: str) -> None:
+    assert preset(name).visibility is Visibility.ISOLATED
 
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 0.23), ("small", 17.5)])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from unitail.nn.sequences import (
+from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
     start_label_columns,

@@ -17,7 +17,6 @@ from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import explicit_learners
 from unitail.nn.visibility import Visibility
-from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.training.run_folder import RunRecord

@@ -7,12 +7,11 @@ BIN := .venv/bin
 demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 	$(BIN)/unitail demo
 
-test: .venv/ok  ## all tests
-	$(BIN)/pytest
+test: .venv/ok  ## all tests, on all cores
+	$(BIN)/pytest -n auto --dist loadfile
 
 quick: .venv/ok  ## a minute's tests, for work in progress
-	$(BIN)/pytest -m "not slow" -x tests/golden tests/theorems tests/unit/relational tests/unit/tail \
-		tests/unit/nn tests/unit/learners tests/unit/estimator tests/unit/inputs tests/unit/tasks
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 check: lint types layers docs  ## what continuous integration runs; the tests come last
 	$(MAKE) test

@@ -56,6 +56,7 @@ def _run(*arguments: str) -> Result:
     return CliRunner(env={"COLUMNS": "120"}).invoke(main.app, list(arguments))
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_and_reports(folders: Path) -> None:
     found = _run(*_options(folders, "--draws=2"))
     assert found.exit_code == 0, found.output
@@ -94,6 +95,7 @@ def test_options_reach_the_protocol(folders: Path) -> None:
     assert "--shares random --draws 1 --seed 7 --learner my_tail\n" in text
 
 
+@pytest.mark.slow
 def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     command = [sys.executable, "-m", "unitail", *_options(folders, "--learner=proto_head_paper")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -13,16 +13,12 @@ from safetensors.torch import load_file, save_file
 from helpers.blobs import blobs
 from helpers.known_learners import write_blobs
 from helpers.scripts import run_script
-from helpers.short_runs import write_recipe
+from helpers.short_runs import train_here, write_recipe
 from unitail.estimator.classifier import TailClassifier
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.learners.pretrained import fingerprint
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
-from unitail.training.data import build_sources
-from unitail.training.processes import Processes
-from unitail.training.recipe import read_recipe
-from unitail.training.trainer import Trainer
 
 BANKS = {"banks": ["efflite0/*"], "held_out_from": ["cifar10"], "held_out": 0.4}
 CHANGES = {
@@ -38,9 +34,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train for a moment: a folder with banks, recipe.toml and run."""
     folder = tmp_path_factory.mktemp("finished")
     write_blobs(folder / "banks", "cifar10", encoder="efflite0", classes=10)
-    recipe = read_recipe(write_recipe(folder / "recipe.toml", **CHANGES))
-    sources = build_sources(recipe, folder / "banks")
-    Trainer(recipe, folder / "run", sources, processes=Processes(cpu=True)).run()
+    recipe = write_recipe(folder / "recipe.toml", **CHANGES)
+    train_here(recipe, folder / "run", banks=folder / "banks")
     return folder
 
 
@@ -155,9 +150,7 @@ def test_a_damaged_or_wrong_run_is_refused_and_the_old_model_stays(
 
 def test_data_without_a_stated_source_are_not_shipped(made: Path, ship: Run) -> None:
     write_blobs(made / "banks", "secret", encoder="efflite0", classes=10)
-    recipe = read_recipe(made / "recipe.toml")
     shutil.rmtree(made / "run")
-    sources = build_sources(recipe, made / "banks")
-    Trainer(recipe, made / "run", sources, processes=Processes(cpu=True)).run()
+    train_here(made / "recipe.toml", made / "run", banks=made / "banks")
     with pytest.raises(SystemExit, match="a data set has no stated source: got secret"):
         ship(made)

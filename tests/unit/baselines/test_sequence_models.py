@@ -196,6 +196,7 @@ def test_configurations_survive_tables_and_refuse_unknown_ways(name: str) -> Non
         replace(config, classes=1)
 
 
+@pytest.mark.slow
 @every_model
 def test_a_few_steps_of_training_teach_it_to_classify(name: str) -> None:
     """Three classes: chance is one in three."""

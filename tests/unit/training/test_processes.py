@@ -1,20 +1,22 @@
 """Several processes give what one gives; judged from files, not from exit codes."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from helpers.short_runs import entries, start, weights, write_recipe
+from helpers.short_runs import entries, start, train_here, weights, write_recipe
 
+pytestmark = pytest.mark.slow
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
 
 
-def train(recipe: Path, out: Path, *options: str, processes: int) -> Path:
+def train_in_two(recipe: Path, out: Path, *options: str) -> Path:
     """Train; a group of gloo processes may abort after the work is done, so look at the files."""
-    output, _ = start(recipe, out, *options, processes=processes).communicate(timeout=180)
+    output, _ = start(recipe, out, *options, processes=2).communicate(timeout=180)
     assert (out / "model").exists(), output
     return out
 
@@ -22,13 +24,24 @@ def train(recipe: Path, out: Path, *options: str, processes: int) -> Path:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone")
-    return train(write_recipe(folder / "recipe.toml", **FINE), folder / "run", processes=1)
+    return train_here(write_recipe(folder / "recipe.toml", **FINE), folder / "run")
 
 
-@pytest.mark.parametrize("options", [(), ("--shard",)], ids=["copied", "sharded"])
-def test_two_processes_equal_one(tmp_path: Path, alone: Path, options: tuple[str, ...]) -> None:
-    recipe = write_recipe(tmp_path / "recipe.toml", **FINE)
-    pair = train(recipe, tmp_path / "run", *options, processes=2)
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copied")
+    return train_in_two(write_recipe(folder / "recipe.toml", **FINE), folder / "run")
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sharded")
+    return train_in_two(write_recipe(folder / "recipe.toml", **FINE), folder / "run", "--shard")
+
+
+@pytest.mark.parametrize("how", ["copied", "sharded"])
+def test_two_processes_equal_one(how: str, alone: Path, request: pytest.FixtureRequest) -> None:
+    pair: Path = request.getfixturevalue(how)
     losses = [[entry["loss"] for entry in entries(run) if "loss" in entry] for run in (pair, alone)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     scores = [
@@ -47,9 +60,9 @@ def test_weights_may_idle_in_some_steps(tmp_path: Path) -> None:
     both = {"visibilities": ["isolated", "joint"], "steps": 6, "checkpoint_every": 6}
     changes = {"model": {"learner": "relational", "preset": "tiny"}, "training": both}
     recipe = write_recipe(tmp_path / "recipe.toml", **changes)
-    alone = train(recipe, tmp_path / "alone", processes=1)
-    copied = train(recipe, tmp_path / "copied", processes=2)
-    sharded = train(recipe, tmp_path / "sharded", "--shard", processes=2)
+    alone = train_here(recipe, tmp_path / "alone")
+    copied = train_in_two(recipe, tmp_path / "copied")
+    sharded = train_in_two(recipe, tmp_path / "sharded", "--shard")
     expected, *others = (
         [entry["loss"] for entry in entries(run) if "loss" in entry]
         for run in (alone, copied, sharded)
@@ -97,13 +110,15 @@ def test_every_layer_is_sharded_by_itself(tmp_path: Path) -> None:
     assert json.loads(units.read_text()) == UNITS
 
 
-def test_a_run_of_two_processes_is_finished_by_one(tmp_path: Path, alone: Path) -> None:
+def test_a_run_of_two_processes_is_finished_by_one(
+    tmp_path: Path, alone: Path, copied: Path
+) -> None:
     """Train with two, take away the end, and let one process train it again."""
     recipe = write_recipe(tmp_path / "recipe.toml", **FINE)
-    run = train(recipe, tmp_path / "run", processes=2)
+    run = Path(shutil.copytree(copied, tmp_path / "run"))
     for last in ("model", "checkpoints/step-00000012"):
         (run / last).rename(tmp_path / Path(last).name)
-    train(recipe, run, processes=1)
+    train_here(recipe, run)
     losses = [
         [entry["loss"] for entry in entries(each) if "loss" in entry] for each in (run, alone)
     ]

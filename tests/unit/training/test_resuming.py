@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers.short_runs import entries, start, weights, write_recipe
+from helpers.short_runs import entries, start, train_here, weights, write_recipe
 
+pytestmark = pytest.mark.slow
 KILL_DURING_SAVE = """
 import os, signal, sys
 from unitail.training import run_folder
@@ -40,21 +41,12 @@ main()
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train without interruption."""
     folder = tmp_path_factory.mktemp("whole")
-    process = start(write_recipe(folder / "recipe.toml"), folder / "run")
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, output
-    return folder / "run"
-
-
-def resume(recipe: Path, out: Path) -> None:
-    process = start(recipe, out)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, output
+    return train_here(write_recipe(folder / "recipe.toml"), folder / "run")
 
 
 def same_result(one: Path, other: Path) -> bool:
     mine, its = weights(one / "model"), weights(other / "model")
-    return all(torch.equal(mine[name], its[name]) for name in mine)
+    return mine.keys() == its.keys() and all(torch.equal(mine[name], its[name]) for name in its)
 
 
 def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
@@ -68,7 +60,7 @@ def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "run" / "model").exists()
 
-    resume(recipe, tmp_path / "run")
+    train_here(recipe, tmp_path / "run")
     assert same_result(tmp_path / "run", whole)
     losses = [[entry.get("loss") for entry in entries(run)] for run in (tmp_path / "run", whole)]
     assert losses[0] == losses[1]
@@ -83,7 +75,7 @@ def test_killed_in_the_middle_of_a_save(tmp_path: Path, whole: Path) -> None:
         ".step-00000008.new",
         "step-00000004",
     ]
-    resume(recipe, out)
+    train_here(recipe, out)
     assert same_result(out, whole)
     assert not list((out / "checkpoints").glob(".*"))
 
@@ -92,7 +84,7 @@ def test_a_disk_that_takes_no_more_is_named_and_the_old_checkpoint_intact(tmp_pa
     """A real refusal by the operating system: files may not grow beyond 4 KiB."""
     recipe = write_recipe(tmp_path / "recipe.toml", training={"steps": 4})
     out = tmp_path / "run"
-    resume(recipe, out)
+    train_here(recipe, out)
     before = weights(out / "checkpoints" / "step-00000004")
     for path in (out / "checkpoints").glob("step-00000004"):
         path.rename(path.with_name("step-00000002"))  # so that there is something left to do

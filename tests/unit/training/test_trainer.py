@@ -75,6 +75,7 @@ def test_an_untrained_model_guesses() -> None:
     assert found.high < 1 / UNSEEN_WAYS + 0.1
 
 
+@pytest.mark.slow
 def test_a_trained_model_learns_tasks_it_has_never_seen() -> None:
     """Far above what no training can give, though neither width nor classes were trained on."""
     model = load_model(trained() / "model")
@@ -83,6 +84,7 @@ def test_a_trained_model_learns_tasks_it_has_never_seen() -> None:
     assert found.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
 
 
+@pytest.mark.slow
 def test_the_log_tells_how_it_went() -> None:
     log = entries(trained())
     shares = [entry["share_of_chance"] for entry in log if "loss" in entry]

@@ -165,6 +165,7 @@ def test_tables_are_refused(tmp_path: Path, cache: FeatureCache) -> None:
         make(tmp_path / "t.csv", tmp_path / "bank", cache)
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_bank_of_one(
     folder: Path, tmp_path: Path, cache: FeatureCache
 ) -> None:

@@ -9,7 +9,8 @@ from unitail.cli.console import bar, say_trouble, say_unreadable
 from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.encoders.registry import default_encoder, make_encoder
-from unitail.inputs.read import LabelledItems, read_labelled
+from unitail.inputs.items import LabelledItems
+from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import MadeBank, check_items, encode_bank
 

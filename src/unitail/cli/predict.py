@@ -10,7 +10,8 @@ from rich.text import Text
 
 from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
-from unitail.inputs.read import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, SUFFIXES, Answers, check_target, write_answers
 from unitail.workflows.html_report.page import MAX_CARDS, write_html_report

@@ -9,14 +9,15 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.suffixes import common_modality, modality_of
+from unitail.inputs.recognise import look_like_files
+from unitail.inputs.suffixes import common_modality
 from unitail.inputs.tables import list_columns
 from unitail.wording import numbered
 
-WORDS_OF_A_TEXT = 3
-"""A column of at least so many words a cell, on average, is text rather than names of classes."""
+MIN_WORDS = 3
+"""Words a cell, on average, from which on a column is text rather than names of classes."""
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Cells of a table that say that a value is missing, in small letters."""
+"""Cells of a table that say that a value is missing, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
 
     A column is numeric if all of its cells are. With `like`, only its columns are returned, as far
-    as they are there, and numeric if they are there; cells that are not numbers are then missing
+    as they are there, and numeric if they are there; cells without a number are then missing
     too, and told in the phrases returned.
     """
     pandas = optional("pandas", extra="encoders")
@@ -92,7 +93,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
             columns[name] = numbers
             if len(wrong):
                 cells = numbered(len(wrong), "cell")
-                notes.append(f"{cells} of {name!r} that are no numbers ({wrong.iloc[0]!r})")
+                notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
     return pandas.DataFrame(columns), notes
 
 
@@ -118,10 +119,7 @@ def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None
 
 
 def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series
-    """Say whether all cells are names of files of a kind that is read."""
-    texts = [cell for cell in texts_of(cells) if cell]
-    named = all("\n" not in cell and modality_of(Path(cell)) is not None for cell in texts)
-    return bool(texts) and named
+    return look_like_files([cell for cell in texts_of(cells) if cell])
 
 
 def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
@@ -129,7 +127,7 @@ def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
     if not cells or all(map(_is_number, cells)):
         return False
     return len(frame.columns) == 1 or (
-        sum(len(cell.split()) for cell in cells) >= WORDS_OF_A_TEXT * len(cells)
+        sum(len(cell.split()) for cell in cells) >= MIN_WORDS * len(cells)
     )
 
 

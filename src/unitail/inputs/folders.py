@@ -47,7 +47,7 @@ def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
             if path.is_file():
                 files.append(path)
             else:
-                broken.append(f"{shown(path)}: no file that can be opened")
+                broken.append(f"{shown(path)}: not a file that can be opened")
     return Listing(tuple(sorted(files, key=lambda path: path.parts)), hidden, tuple(broken))
 
 
@@ -98,8 +98,7 @@ def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    found = (path for path in _entries(folder) if path.is_dir())
-    return [path for path in found if not path.name.startswith(".")]
+    return [path for path in _entries(folder) if path.is_dir() and not path.name.startswith(".")]
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -131,7 +130,7 @@ def _empty_classes(names: list[str], modality: Modality) -> Iterator[str]:
 
 
 def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, ...]:
-    """Tell what was found but is not an item."""
+    """Tell what is there but is not an item."""
     listings = list(listings)
     others = Counter(
         shown(file.suffix.lower()) or "no suffix"
@@ -150,9 +149,8 @@ def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, 
 
 
 def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidInput:
-    found = numbered(len(list(files)), "file")
     return InvalidInput(
         f"{shown(folder)} holds no {modality} files",
-        got=f"{found} of other kinds",
+        got=f"{numbered(len(list(files)), 'file')} of other kinds",
         allowed="a table file, not a folder" if modality is Modality.TABLE else known_suffixes(),
     )

@@ -1,6 +1,6 @@
-"""Items that were found for an encoder, and what was passed over."""
+"""Items for an encoder, and what was passed over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from unitail.encoders.encoder import Modality
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Items:
-    """What a source holds, in an order that depends on names alone."""
+    """What a folder or table holds, in an order that depends on names alone."""
 
     items: Sequence[Any]
     """Paths or texts; for tables a DataFrame, whose rows are the items."""
@@ -23,6 +23,11 @@ class Items:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def with_labels(self, labels: Iterable[str], *, ignored: Sequence[str] = ()) -> "LabelledItems":
+        """Return the items as examples of classes; `ignored` is told first."""
+        facts = {**vars(self), "ignored": (*ignored, *self.ignored)}
+        return LabelledItems(labels=tuple(labels), **facts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

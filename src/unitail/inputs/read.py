@@ -1,4 +1,4 @@
-"""What users have: folders and tables, labelled or not, to items for an encoder.
+"""Folders, tables and files of users, labelled or not, to items for an encoder.
 
 Labelled examples are a folder with a subfolder for each class, or a table with a column of labels.
 What the items are is recognised from the files' suffixes or the table's columns; where that leaves
@@ -16,8 +16,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.folders import read_class_folders, read_folder
-from unitail.inputs.items import Items as Items
-from unitail.inputs.items import LabelledItems as LabelledItems
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.rows import read_labelled_rows, read_rows
 from unitail.inputs.suffixes import TABLES, is_table, known_suffixes, modality_of
 from unitail.inputs.tables import decode
@@ -28,7 +27,7 @@ STDIN = Path("-")
 
 
 def read_labelled(
-    source: Path,
+    path: Path,
     *,
     label_column: str = "label",
     content_column: str | None = None,
@@ -38,32 +37,32 @@ def read_labelled(
 
     A folder has a subfolder for each class; a table has a column of labels, and a column of paths
     (relative to the table), one of texts, or columns of features. Rows without a label and files
-    of other kinds are passed over and told. `modality` and `content_column` decide where the
-    source leaves a doubt.
+    of other kinds are passed over and told. `modality` and `content_column` decide where there is
+    a doubt.
     """
     kind = _chosen(modality)
-    if source.is_dir():
-        found = read_class_folders(source, kind)
-    elif is_table(source):
-        found = read_labelled_rows(source, label_column, content_column, kind)
+    if path.is_dir():
+        examples = read_class_folders(path, kind)
+    elif is_table(path):
+        examples = read_labelled_rows(path, label_column, content_column, kind)
     else:
         raise InvalidInput(
-            f"{shown(source)} does not hold labelled examples",
-            got="another file" if source.exists() else "no such file or folder",
+            f"{shown(path)} does not hold labelled examples",
+            got="another file" if path.exists() else "no such file or folder",
             allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
         )
-    if len(found.classes) < 2:
+    if len(examples.classes) < 2:
         raise InvalidInput(
-            f"{shown(source)} holds one class only",
-            got=repr(found.classes[0]),
+            f"{shown(path)} holds one class only",
+            got=repr(examples.classes[0]),
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
-    return found
+    return examples
 
 
 def read_unlabelled(
-    sources: Sequence[Path],
+    paths: Sequence[Path],
     *,
     label_column: str = "label",
     content_column: str | None = None,
@@ -77,18 +76,18 @@ def read_unlabelled(
     A column of labels is passed over.
     """
     kind = _chosen(modality) or (like.modality if like else None)
-    parts = []
-    for source in sources:
-        if source == STDIN:
-            parts.append(_read_lines(sys.stdin.buffer.read(), kind))
-        elif source.is_dir():
-            parts.append(read_folder(source, kind))
-        elif is_table(source):
+    pieces = []
+    for path in paths:
+        if path == STDIN:
+            pieces.append(_read_lines(sys.stdin.buffer.read(), kind))
+        elif path.is_dir():
+            pieces.append(read_folder(path, kind))
+        elif is_table(path):
             column = content_column or (like.content_column if like else None)
-            parts.append(read_rows(source, label_column, column, kind, like))
+            pieces.append(read_rows(path, label_column, column, kind, like))
         else:
-            parts.append(_read_file(source, kind))
-    return _joined(sources, parts)
+            pieces.append(_read_file(path, kind))
+    return _joined(paths, pieces)
 
 
 def _chosen(modality: str | None) -> Modality | None:
@@ -111,49 +110,49 @@ def _read_lines(content: bytes, modality: Modality | None) -> Items:
     return Items(items=texts, names=names, modality=Modality.TEXT, ignored=notes)
 
 
-def _read_file(source: Path, modality: Modality | None) -> Items:
+def _read_file(path: Path, modality: Modality | None) -> Items:
     """Take a file that was named as one item; with a modality given, whatever its suffix."""
-    kind = modality or modality_of(source)
-    if kind in (None, Modality.TABLE) or not source.is_file():
+    kind = modality or modality_of(path)
+    if kind in (None, Modality.TABLE) or not path.is_file():
         raise InvalidInput(
-            f"{shown(source)} cannot be an item",
-            got="another kind of file" if source.exists() else "no such file or folder",
+            f"{shown(path)} cannot be an item",
+            got="another kind of file" if path.exists() else "no such file or folder",
             allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
             remedy="Name another file, or choose the modality.",
         )
-    return Items(items=(source,), names=(shown(source),), modality=kind)
+    return Items(items=(path,), names=(shown(path),), modality=kind)
 
 
-def _joined(sources: Sequence[Path], parts: Sequence[Items]) -> Items:
-    """Put the items of several sources in a row, in the order of the sources."""
-    kinds = sorted({part.modality for part in parts})
+def _joined(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
+    """Put the items of several paths in a row, in the order of the paths."""
+    kinds = sorted({piece.modality for piece in pieces})
     if len(kinds) != 1:
         raise InvalidInput(
-            "the sources hold items of several kinds" if kinds else "there is no source",
+            "the inputs hold items of several kinds" if kinds else "there is no input",
             got=", ".join(kinds) or "none",
             allowed="items of one kind",
             remedy="Ask for each kind by itself.",
         )
-    if len(parts) == 1:
-        return parts[0]
+    if len(pieces) == 1:
+        return pieces[0]
     if kinds[0] is Modality.TABLE:
         pandas = optional("pandas", extra="encoders")
-        items: Any = pandas.concat([part.items for part in parts], ignore_index=True)
+        items: Any = pandas.concat([piece.items for piece in pieces], ignore_index=True)
     else:
-        items = tuple(chain.from_iterable(part.items for part in parts))
+        items = tuple(chain.from_iterable(piece.items for piece in pieces))
     return Items(
         items=items,
-        names=tuple(chain.from_iterable(map(_full_names, sources, parts))),
+        names=tuple(chain.from_iterable(map(_full_names, paths, pieces))),
         modality=kinds[0],
-        ignored=tuple(chain.from_iterable(part.ignored for part in parts)),
-        content_column=parts[0].content_column,
+        ignored=tuple(chain.from_iterable(piece.ignored for piece in pieces)),
+        content_column=pieces[0].content_column,
     )
 
 
-def _full_names(source: Path, part: Items) -> tuple[str, ...]:
-    """Put the source before names that are relative to it."""
-    if source.is_dir():
-        return tuple(f"{shown(source)}/{name}" for name in part.names)
-    if part.modality is Modality.TABLE:
-        return tuple(f"{shown(source)} {name}" for name in part.names)
-    return part.names
+def _full_names(path: Path, piece: Items) -> tuple[str, ...]:
+    """Put the path before names that are relative to it."""
+    if path.is_dir():
+        return tuple(f"{shown(path)}/{name}" for name in piece.names)
+    if piece.modality is Modality.TABLE:
+        return tuple(f"{shown(path)} {name}" for name in piece.names)
+    return piece.names

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +51,23 @@ def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
     )
 
 
-def are_files(items: Sequence[object]) -> bool:
+def look_like_files(texts: Collection[str]) -> bool:
+    """Tell whether all texts end like names of files that are read, and there are any."""
+    named = all("\n" not in text and modality_of(Path(text)) is not None for text in texts)
+    return named and len(texts) > 0
+
+
+def are_files(items: Iterable[object]) -> bool:
     """Tell whether the strings among items are names of files rather than texts.
 
-    They are if there are files of all these names with known suffixes. Names of images and sounds
-    need not exist: nobody's texts all end so, and a missing file is better told than read as text.
+    They are if all look so, and there are such files. Images and sounds need not exist: nobody's
+    texts all end so, and a missing file is better told than read as text.
     """
     names = [item for item in items if isinstance(item, str)]
-    kinds = {modality_of(Path(name)) for name in names}
-    if kinds <= {Modality.IMAGE, Modality.AUDIO}:
-        return len(names) > 0
-    return None not in kinds and all(os.path.isfile(name) for name in names)
+    if not look_like_files(names):
+        return False
+    texts = [name for name in names if modality_of(Path(name)) is Modality.TEXT]
+    return not texts or all(map(os.path.isfile, names))
 
 
 def _kind(item: object) -> Modality | None:

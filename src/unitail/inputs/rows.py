@@ -13,13 +13,13 @@ from unitail.wording import excerpt, numbered, shown, some
 
 
 def read_labelled_rows(
-    source: Path, label_column: str, content_column: str | None, modality: Modality | None
+    path: Path, label_column: str, content_column: str | None, modality: Modality | None
 ) -> LabelledItems:
     """Read a table with a column of labels; rows without one are passed over and told."""
-    frame = read_table(source)
+    frame = read_table(path)
     if label_column not in frame:
         raise InvalidInput(
-            f"{shown(source)} has no column of labels named {label_column!r}",
+            f"{shown(path)} has no column of labels named {label_column!r}",
             got=list_columns(frame),
             allowed="a table with such a column",
             remedy="Name the column that holds the labels.",
@@ -28,46 +28,39 @@ def read_labelled_rows(
     labelled = [place for place, label in enumerate(labels) if label]
     if not labelled:
         raise InvalidInput(
-            f"no row of {shown(source)} has a label", got="empty cells", allowed="labels"
+            f"no row of {shown(path)} has a label", got="empty cells", allowed="labels"
         )
     rows = frame.drop(columns=label_column).iloc[labelled]
-    found, kept = _items_of(rows, source, content_column, modality)
+    items, kept = _items_of(rows, path, content_column, modality)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
-    return LabelledItems(
-        items=found.items,
-        names=found.names,
-        labels=tuple(labels[labelled[place]] for place in kept),
-        modality=found.modality,
-        ignored=(*notes, *found.ignored),
-        content_column=found.content_column,
-    )
+    return items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
 
 
 def read_rows(
-    source: Path,
+    path: Path,
     label_column: str,
     column: str | None,
     modality: Modality | None,
     like: LabelledItems | None,
 ) -> Items:
     """Read a table, a column of labels apart; features become what they are in `like`."""
-    frame = read_table(source)
+    frame = read_table(path)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])
     # Another table may call its only column by another name.
     column = column if column in frame or len(frame.columns) > 1 else None
-    return _items_of(frame, source, column, modality, like)[0]
+    return _items_of(frame, path, column, modality, like)[0]
 
 
 def _items_of(
     frame: Any,  # noqa: ANN401 - a DataFrame
-    source: Path,
+    path: Path,
     column: str | None,
     modality: Modality | None,
     like: LabelledItems | None = None,
 ) -> tuple[Items, list[int]]:
     """Turn the rows of a table into items; return also the places of the rows that are items."""
-    content = choose_content(frame, source.parent, column=column, modality=modality)
+    content = choose_content(frame, path.parent, column=column, modality=modality)
     rows = [f"row {place + 1}" for place in frame.index]
     if content.column is None:
         features, notes = as_features(frame, like.items if like else None)
@@ -86,9 +79,7 @@ def _items_of(
     chosen = [cells[place] for place in kept]
     unused = [name for name in frame if name != content.column]
     items = Items(
-        items=tuple(source.parent / cell for cell in chosen)
-        if content.are_files
-        else tuple(chosen),
+        items=tuple(path.parent / cell for cell in chosen) if content.are_files else tuple(chosen),
         names=tuple(shown(cell) if content.are_files else excerpt(cell) for cell in chosen),
         modality=content.modality,
         ignored=(*notes, *_unused(unused)),

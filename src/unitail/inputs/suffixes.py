@@ -37,10 +37,9 @@ def common_modality(files: Iterable[Path], where: str) -> Modality:
     if len(counts) == 1:
         return next(iter(counts))
     if counts:
-        found = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))
         raise InvalidInput(
             f"{where} holds files of several kinds",
-            got=found,
+            got=", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())),
             allowed="files of one kind",
             remedy=f"Choose the modality: {' or '.join(sorted(counts))}.",
         )

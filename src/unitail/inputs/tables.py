@@ -26,7 +26,7 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     """Return a frame with named, distinct columns and at least one row.
 
     Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
-    `source_columns.as_features` finds numbers and missing values. Nameless columns, which are row
+    `columns.as_features` finds numbers and missing values. Nameless columns, which are row
     numbers that a program wrote, are left out.
     """
     suffix = path.suffix.lower()

@@ -22,7 +22,7 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.hashing import content_hash
 from unitail.errors import InvalidInput
-from unitail.inputs.read import LabelledItems
+from unitail.inputs.items import LabelledItems
 from unitail.processes import ProcessGroup
 from unitail.progress import OnProgress
 

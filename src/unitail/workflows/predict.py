@@ -14,7 +14,7 @@ from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import encode, fit_encoder, unread_items
 from unitail.inputs.input_encoder import AUTO
-from unitail.inputs.read import Items, LabelledItems
+from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 

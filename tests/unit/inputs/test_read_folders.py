@@ -73,7 +73,7 @@ def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
     found = read_labelled(support)
     assert found.names == ("a/1.png", "b/1.png", "b/more/1.png")
     assert [note.split("/")[-1] for note in found.ignored] == [
-        "self: no file that can be opened",
+        "self: not a file that can be opened",
         "loop: a link to a folder that is searched already",
     ]
     assert read_unlabelled([support]).names == (
@@ -152,9 +152,9 @@ def test_a_named_file_may_have_any_suffix_if_the_modality_is_known(tmp_path: Pat
         read_unlabelled([tmp_path / "none.png"], modality=Modality.IMAGE)
 
 
-def test_sources_of_several_kinds_are_refused(tmp_path: Path) -> None:
+def test_inputs_of_several_kinds_are_refused(tmp_path: Path) -> None:
     _touch(tmp_path, "1.png", "1.wav")
     with pytest.raises(InvalidInput, match="items of several kinds: got audio, image"):
         read_unlabelled([tmp_path / "1.png", tmp_path / "1.wav"])
-    with pytest.raises(InvalidInput, match="there is no source"):
+    with pytest.raises(InvalidInput, match="there is no input"):
         read_unlabelled([])

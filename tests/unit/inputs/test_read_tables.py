@@ -92,7 +92,7 @@ def test_features_of_queries_are_read_as_those_of_the_support(tmp_path: Path) ->
     found = read_unlabelled([_write(tmp_path / "q.csv", query)], like=support)
     assert found.items["code"].tolist() == ["1", "01"]
     np.testing.assert_array_equal(found.items["size"], [np.nan, 3])
-    assert found.ignored == ("1 cell of 'size' that are no numbers ('old')", "1 column (more)")
+    assert found.ignored == ("1 cell of 'size' without a number ('old')", "1 column (more)")
     part = read_unlabelled([_write(tmp_path / "q.csv", "code\n1\n")], like=support)
     assert list(part.items) == ["code"]  # whether that is enough is up to the encoder
 

@@ -9,7 +9,8 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 from unitail.inputs import encode as vectors
-from unitail.inputs.read import Items, LabelledItems, read_labelled, read_unlabelled
+from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import predict
 from unitail.workflows.predict import predict_files
 

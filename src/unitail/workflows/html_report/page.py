@@ -16,7 +16,7 @@ from pathlib import Path
 import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
-from unitail.inputs.read import Items
+from unitail.inputs.items import Items
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import NOVEL, Answer, Answers

@@ -11,7 +11,7 @@ from unitail.encoders.encoder import Modality
 from unitail.estimator.reduction import Rows
 from unitail.inputs.encode import Unread, encode, fit_encoder, unread_items
 from unitail.inputs.input_encoder import AUTO
-from unitail.inputs.read import LabelledItems
+from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned

@@ -13,7 +13,7 @@ from PIL import Image
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.inputs.encode import Unread
-from unitail.inputs.read import Items
+from unitail.inputs.items import Items
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import items as html_items
 from unitail.workflows.html_report import page as page_module

@@ -18,16 +18,15 @@ from unitail.banks.manifest import (
     LABELS_FILE,
     MANIFEST_FILE,
     BankManifest,
+    check_same,
+    describe,
     read_classes,
     read_manifest,
 )
 from unitail.banks.npy_file import map_array, read_header
-from unitail.banks.table import FeatureTable
+from unitail.banks.table import CHUNK_ROWS, FeatureTable
 from unitail.errors import InvalidBank
 from unitail.progress import OnProgress
-
-CHUNK_ROWS = 4096
-"""The rows that are in memory at once where a bank is read or written as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +54,21 @@ class FeatureBank(FeatureTable):
             class_indices=_read_labels(folder / LABELS_FILE, manifest, len(class_names)),
             class_names=class_names,
         )
+
+    @classmethod
+    def open_same(
+        cls, folder: Path, manifest: BankManifest, class_names: tuple[str, ...], remedy: str
+    ) -> Self | None:
+        """Open a bank that is there already, if it was made from the same rows in the same way.
+
+        None where the folder is not there, or empty.
+        """
+        if not folder.is_dir() or not any(folder.iterdir()):
+            return None
+        bank = cls.open(folder)
+        stored, wanted = describe(bank.manifest, bank.class_names), describe(manifest, class_names)
+        check_same(stored, wanted, f"the bank {folder}", remedy)
+        return bank
 
     @property
     def num_rows(self) -> int:

@@ -16,9 +16,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.banks.bank import CHUNK_ROWS, FeatureBank
-from unitail.banks.manifest import BankManifest, check_same, checked_names, describe
+from unitail.banks.bank import FeatureBank
+from unitail.banks.manifest import BankManifest, checked_names
 from unitail.banks.npy_file import NpyHeader
+from unitail.banks.table import CHUNK_ROWS
 from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidBank
 from unitail.files import sha256_of
@@ -39,7 +40,7 @@ class Coding(StrEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the codes."""
+        """The dtype of the codes."""
         return np.dtype(np.uint8 if self is Coding.SQRT else np.int8)
 
     def decode(self, codes: NDArray[Any], scale: float) -> NDArray[Any]:
@@ -133,8 +134,10 @@ def import_bank(
         rows=rows,
         feature_dim=width,
     )
-    if folder.is_dir() and any(folder.iterdir()):
-        return _open_same(folder, manifest, coded.class_names)
+    remedy = "Delete it to import again, or name another folder."
+    bank = FeatureBank.open_same(folder, manifest, coded.class_names, remedy)
+    if bank is not None:
+        return bank
     with BankWriter(folder, manifest, coded.class_names) as writer:
         for features, class_indices in coded.chunks(writer.rows_written):
             writer.append(features, class_indices)
@@ -146,15 +149,6 @@ def import_bank(
 def default_names(npz_path: Path) -> tuple[str, str]:
     """Tell encoder and data set from where a file is: ENCODER/DATASET.npz."""
     return npz_path.absolute().parent.name, npz_path.stem
-
-
-def _open_same(folder: Path, manifest: BankManifest, class_names: tuple[str, ...]) -> FeatureBank:
-    """Open a bank that is there already, if it was made from the same file in the same way."""
-    bank = FeatureBank.open(folder)
-    found, wanted = describe(bank.manifest, bank.class_names), describe(manifest, class_names)
-    remedy = "Delete it to import again, or name another folder."
-    check_same(found, wanted, f"the bank {folder}", remedy)
-    return bank
 
 
 def _read_archive(path: Path) -> tuple[dict[str, NDArray[Any]], NpyHeader]:
@@ -180,8 +174,8 @@ def _read_archive(path: Path) -> tuple[dict[str, NDArray[Any]], NpyHeader]:
 
 def _check_members(path: Path, members: dict[str, NDArray[Any]], header: NpyHeader) -> None:
     """Refuse an archive whose arrays are not those of 8-bit coded features."""
-    for fine, key, got, allowed in _demands(header, **members):
-        if not fine:
+    for valid, key, got, allowed in _demands(header, **members):
+        if not valid:
             raise InvalidBank(
                 f"{key} in {path} is not that of a coded bank",
                 got=got,
@@ -205,17 +199,17 @@ def _demands(
     yield str(code) in tuple(Coding), "code", repr(str(code)), ", ".join(Coding)
     dtype = Coding(str(code)).dtype
     yield q.dtype == dtype, "q", q.dtype, f"{dtype} with the coding {code}"
-    fine = len(q.shape) == 2 and 0 not in q.shape
-    yield fine, "q", f"shape {q.shape}", "(rows, width), of 1 or more each"
+    valid = len(q.shape) == 2 and 0 not in q.shape
+    yield valid, "q", f"shape {q.shape}", "(rows, width), of 1 or more each"
     yield _fits(scale), "scale", scale, f"one number above 0, up to {MAX_SCALE:g}"
-    fine = y.shape == q.shape[:1] and y.dtype.kind in "iu"
-    yield fine, "y", f"{y.dtype} of shape {y.shape}", f"whole numbers of shape {q.shape[:1]}"
-    fine = classes.ndim == 1 and classes.dtype.kind == "U"
-    yield fine, "classes", f"{classes.dtype} of shape {classes.shape}", "a list of names"
-    fine = y.min() >= 0 and y.max() < len(classes)
-    yield fine, "y", f"values from {y.min()} to {y.max()}", f"0 to {len(classes) - 1}"
+    valid = y.shape == q.shape[:1] and y.dtype.kind in "iu"
+    yield valid, "y", f"{y.dtype} of shape {y.shape}", f"integers of shape {q.shape[:1]}"
+    valid = classes.ndim == 1 and classes.dtype.kind == "U"
+    yield valid, "classes", f"{classes.dtype} of shape {classes.shape}", "a list of names"
+    valid = y.min() >= 0 and y.max() < len(classes)
+    yield valid, "y", f"values from {y.min()} to {y.max()}", f"0 to {len(classes) - 1}"
 
 
 def _fits(scale: NDArray[Any]) -> bool:
-    """Whether all features up to the scale are numbers of the type that they are stored as."""
+    """Whether all features up to the scale are numbers of the dtype that they are stored as."""
     return scale.shape == () and scale.dtype.kind in "fiu" and 0 < float(scale) <= MAX_SCALE

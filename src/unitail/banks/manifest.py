@@ -114,13 +114,15 @@ def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str, remedy: str) -> None:
+def check_same(
+    stored: Mapping[str, Any], wanted: Mapping[str, Any], what: str, remedy: str
+) -> None:
     """Refuse to go on with a bank that was made from something else."""
-    keys = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    keys = [key for key in {**wanted, **stored} if stored.get(key) != wanted.get(key)]
     if keys:
         raise InvalidBank(
             f"{what} is another one",
-            got=", ".join(f"{key} = {_short(found.get(key))}" for key in keys),
+            got=", ".join(f"{key} = {_short(stored.get(key))}" for key in keys),
             allowed=", ".join(f"{key} = {_short(wanted.get(key))}" for key in keys),
             remedy=remedy,
         )

@@ -47,7 +47,7 @@ def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArr
     header = read_header(path)
     size = path.stat().st_size
     for what, got, allowed in (
-        ("does not hold the type in the manifest", header.dtype, dtype),
+        ("does not hold the dtype in the manifest", header.dtype, dtype),
         ("does not hold the shape in the manifest", header.shape, shape),
         ("is truncated or was added to", f"{size} bytes", f"{header.file_bytes} bytes"),
     ):

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from unitail.banks.table import FeatureTable
+from unitail.banks.table import CHUNK_ROWS, FeatureTable
 from unitail.errors import Leakage, UserError
 from unitail.randomness import stream
 from unitail.wording import some
-
-ROWS_AT_ONCE = 4096
-"""The rows that are in memory at once where all are read."""
 
 
 def split_classes(
@@ -119,8 +116,8 @@ def _key(seed: int, data_set: str, class_name: str) -> float:
 def _digests(table: FeatureTable, dtype: np.dtype[Any]) -> Iterator[tuple[int, bytes]]:
     """Give each row of a table with a hash of its features as numbers of one dtype."""
     rows = np.flatnonzero(table.class_indices >= 0)
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        chosen = rows[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(rows), CHUNK_ROWS):
+        chosen = rows[start : start + CHUNK_ROWS]
         chunk = table.features[chosen].astype(dtype) + dtype.type(0)  # -0 becomes 0
         for row, features in zip(chosen, chunk, strict=True):
             yield int(row), hashlib.blake2b(features.tobytes(), digest_size=16).digest()

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from unitail.errors import UserError
 from unitail.wording import some
 
+CHUNK_ROWS = 4096
+"""The rows that are in memory at once where a table is read or written as a whole."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureTable:

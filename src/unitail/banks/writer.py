@@ -132,14 +132,14 @@ class BankWriter:
 
     def _open(self) -> None:
         """Open the files at the last row recorded, or at none."""
-        part, width = self.unfinished, self.manifest.feature_dim
-        part.mkdir(parents=True, exist_ok=True)
+        folder, width = self.unfinished, self.manifest.feature_dim
+        folder.mkdir(parents=True, exist_ok=True)
         features = GrowingArray(
-            part / FEATURES_FILE, np.dtype(self.manifest.dtype), (self.manifest.rows, width)
+            folder / FEATURES_FILE, np.dtype(self.manifest.dtype), (self.manifest.rows, width)
         )
-        labels = GrowingArray(part / LABELS_FILE, np.dtype(np.int64), (self.manifest.rows,))
+        labels = GrowingArray(folder / LABELS_FILE, np.dtype(np.int64), (self.manifest.rows,))
         self._files = (features, labels)
-        lock(part / FEATURES_FILE, features.fileno())
+        lock(folder / FEATURES_FILE, features.fileno())
         self.rows_written = self._recorded = self._read_progress()
         for file in self._files:
             file.keep(self.rows_written)
@@ -153,7 +153,7 @@ class BankWriter:
             return 0
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            found, rows = dict(table["bank"]), int(table["rows_written"])
+            stored, rows = dict(table["bank"]), int(table["rows_written"])
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidBank(
                 f"{path} cannot be read",
@@ -162,7 +162,7 @@ class BankWriter:
                 remedy=remedy,
             ) from error
         wanted = describe(self.manifest, self.class_names)
-        check_same(found, wanted, f"the unfinished bank {path.parent}", remedy)
+        check_same(stored, wanted, f"the unfinished bank {path.parent}", remedy)
         return rows
 
     def _record(self) -> None:
@@ -177,17 +177,17 @@ class BankWriter:
 
     def _complete(self) -> None:
         """Add what makes the folder a bank, and give it its name."""
-        part = self.unfinished
-        write_json(part / CLASSES_FILE, list(self.class_names))
+        folder = self.unfinished
+        write_json(folder / CLASSES_FILE, list(self.class_names))
         manifest = replace(
             self.manifest,
-            labels_sha256=sha256_of(part / LABELS_FILE),
-            features_sha256=sha256_of(part / FEATURES_FILE),
+            labels_sha256=sha256_of(folder / LABELS_FILE),
+            features_sha256=sha256_of(folder / FEATURES_FILE),
         )
-        write_json(part / MANIFEST_FILE, to_table(manifest))
-        flush(part)
+        write_json(folder / MANIFEST_FILE, to_table(manifest))
+        flush(folder)
         self._close()
-        os.rename(part, self.folder)
+        os.rename(folder, self.folder)
         # Only now: a stop before the renaming would else find no progress, and begin anew.
         (self.folder / PROGRESS_FILE).unlink()
         flush(self.folder.absolute().parent)
@@ -198,10 +198,9 @@ class BankWriter:
         self._files = None
 
     def _checked_features(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Refuse rows of another width or that the type of the bank cannot hold; convert others."""
+        """Refuse rows of another width or that the dtype of the bank cannot hold, else convert."""
         width = self.manifest.feature_dim
-        fine = features.ndim == 2 and features.shape[1] == width and features.dtype.kind == "f"
-        if not fine:
+        if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != width:
             raise InvalidBank(
                 f"features do not fit the bank {self.folder}",
                 got=f"{features.dtype} of shape {features.shape}",
@@ -233,7 +232,7 @@ class BankWriter:
             raise InvalidBank(
                 f"class indices do not fit the features for the bank {self.folder}",
                 got=f"{indices.dtype} of shape {indices.shape}",
-                allowed=f"whole numbers of shape ({rows},)",
+                allowed=f"integers of shape ({rows},)",
                 remedy="Correct the array.",
             )
         classes = len(self.class_names)
@@ -263,6 +262,6 @@ class BankWriter:
                 "the disk is full" if full else f"{self.unfinished} could not be written",
                 got=f"{error}; {self._recorded} of {self.manifest.rows} rows are safe",
                 allowed=f"about {size / 1e6:.1f} MB more" if full else "a folder to write to",
-                remedy=("Free some room" if full else "Mend the cause")
+                remedy=("Free some room" if full else "Fix the cause")
                 + " and write again with the same arguments; it goes on at the rows that are safe.",
             ) from error

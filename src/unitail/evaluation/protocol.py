@@ -33,8 +33,8 @@ class EvaluationProtocol:
         for name, least in (("ways", 2), ("shots", 1), ("queries", 1), ("episodes", 2)):
             value = getattr(self, name)
             require(value >= least, name, got=value, allowed=f"{least} or more")
-        fine = 0 < self.concentration < float("inf")
-        require(fine, "concentration", got=self.concentration, allowed="a number above 0")
+        positive = 0 < self.concentration < float("inf")
+        require(positive, "concentration", got=self.concentration, allowed="a number above 0")
 
     @property
     def shares(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank
-from unitail.banks.manifest import BankManifest, FeatureType, check_same, describe
+from unitail.banks.manifest import BankManifest, FeatureType
 from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
@@ -128,8 +128,10 @@ class _Content:
         return cls(items, indices.astype(np.int64), tuple(map(str, names)), manifest)
 
     def write(self, encoder: Encoder[Any], cache: FeatureCache, folder: Path) -> FeatureBank:
-        if folder.is_dir() and any(folder.iterdir()):
-            return self._open_same(folder)
+        remedy = "Delete it to encode again, or name another folder."
+        bank = FeatureBank.open_same(folder, self.manifest, self.class_names, remedy)
+        if bank is not None:
+            return bank
         with BankWriter(folder, self.manifest, self.class_names) as writer:
             begun = writer.rows_written
             for start, vectors in _encoded(encoder, self.items[begun:], cache):
@@ -137,13 +139,6 @@ class _Content:
                 rows = slice(begun + start, begun + start + len(vectors.kept))
                 writer.append(vectors.features, self.class_indices[rows])
         return FeatureBank.open(folder)
-
-    def _open_same(self, folder: Path) -> FeatureBank:
-        bank = FeatureBank.open(folder)
-        there = describe(bank.manifest, bank.class_names)
-        remedy = "Delete it to encode again, or name another folder."
-        check_same(there, describe(self.manifest, self.class_names), f"the bank {folder}", remedy)
-        return bank
 
 
 def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:

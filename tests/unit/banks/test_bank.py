@@ -125,7 +125,7 @@ def _relabel(folder: Path, value: int) -> None:
         ),
         (
             lambda folder: _change_manifest(folder, dtype="float32"),
-            "features.npy does not hold the type in the manifest: got float16; allowed: float32",
+            "features.npy does not hold the dtype in the manifest: got float16; allowed: float32",
         ),
         (
             lambda folder: _change_manifest(folder, feature_dim=7),
@@ -149,7 +149,7 @@ def _relabel(folder: Path, value: int) -> None:
         ),
         (
             lambda folder: np.save(folder / "labels.npy", np.zeros(12, np.int32)),
-            "labels.npy does not hold the type in the manifest: got int32; allowed: int64",
+            "labels.npy does not hold the dtype in the manifest: got int32; allowed: int64",
         ),
         (
             lambda folder: _relabel(folder, 3),

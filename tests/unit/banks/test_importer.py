@@ -113,7 +113,7 @@ def test_the_same_bank_is_only_opened_and_another_one_refused(tmp_path: Path) ->
         ({"scale": np.float32(np.nan)}, "scale in .*: got nan; allowed: one number above 0, up to"),
         ({"scale": 1e6}, "scale in .*: got 1000000.0; allowed: one number above 0, up to 65504"),
         ({"scale": np.ones(2)}, r"scale in .*: got \[1. 1.\]; allowed: one number"),
-        ({"y": np.zeros(49, int)}, r"y in .*: got int64 of shape \(49,\); allowed: whole numbers"),
+        ({"y": np.zeros(49, int)}, r"y in .*: got int64 of shape \(49,\); allowed: integers"),
         ({"y": np.array(["a"] * ROWS)}, "y in .*: got <U1 of shape"),
         ({"y": np.full(ROWS, 3)}, "y in .*: got values from 3 to 3; allowed: 0 to 2"),
         ({"y": np.full(ROWS, -1)}, "y in .*: got values from -1 to -1; allowed: 0 to 2"),

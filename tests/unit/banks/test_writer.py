@@ -136,7 +136,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
             [0],
             r"class indices do not fit .*: got int64 of shape \(1,\); allowed",
         ),
-        (np.zeros((2, 16)), [0.0, 1.0], r"got float64 of shape \(2,\); allowed: whole numbers"),
+        (np.zeros((2, 16)), [0.0, 1.0], r"got float64 of shape \(2,\); allowed: integers"),
         (np.zeros((2, 16)), [0, 3], "have no class name: got values from 0 to 3; allowed: 0 to 2"),
         (np.zeros((2, 16)), [-1, 0], "have no class name: got values from -1 to 0"),
     ],

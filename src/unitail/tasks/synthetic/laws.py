@@ -40,7 +40,7 @@ class SyntheticBatch(Batch):
 
 
 def noise_size(width: int) -> float:
-    """Return the size of the noise around the centres of classes in so many dimensions.
+    """Return the size of the noise around the centres of classes in this many dimensions.
 
     The squared distance of two centres grows as the width d, its error from few shots as noise² √d.
     Noise that grows as d^(1/4) balances them, or wide tasks would all be trivial.
@@ -57,6 +57,6 @@ def check_sizes(**sizes: Sequence[int]) -> None:
 
 
 def check_range(name: str, ends: tuple[float, float]) -> None:
-    """Refuse what is no range of positive numbers."""
+    """Refuse what is not a range of positive numbers."""
     valid = len(ends) == 2 and 0 < ends[0] <= ends[1] < math.inf
     require(valid, name, got=ends, allowed="two numbers, 0 < least <= greatest")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.tables import numbered_table
-from unitail.banks import catalogue as module
-from unitail.banks.catalogue import Catalogue
 from unitail.errors import InvalidEpisode, UserError
+from unitail.tasks import catalogue as module
+from unitail.tasks.catalogue import Catalogue
 
 
 @given(
@@ -48,9 +48,9 @@ def test_rows_are_read_in_the_order_asked_for() -> None:
 def test_all_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue = Catalogue.of([numbered_table([3, 4])], {})
     expected = catalogue.read(np.arange(7))
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(module, "CHUNK_ROWS", 2)
 
-    assert torch.equal(catalogue.read_all(torch.device("cpu")), expected)
+    assert torch.equal(catalogue.to(torch.device("cpu"), resident=True).features, expected)
 
 
 @pytest.mark.parametrize(

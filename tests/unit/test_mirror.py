@@ -1,0 +1,73 @@
+"""tests/unit mirrors src, tests/cli the commands: a module's tests are where one looks for them.
+
+`a/b.py` is tested by `a/test_b.py`, or by several files `a/test_b_ASPECT.py`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+SOURCE = TESTS.parent / "src" / "unitail"
+ELSEWHERE = {
+    "__main__.py": "unit/training/test_resuming.py",  # starts `python -m unitail`
+    "cli/commands/options.py": "cli/test_main.py",  # what commands share
+    "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
+    "inputs/columns.py": "unit/inputs/test_read_tables.py",
+    "inputs/folders.py": "unit/inputs/test_read_folders.py",
+    "inputs/items.py": "unit/inputs/test_read_folders.py",
+    "inputs/rows.py": "unit/inputs/test_read_tables.py",
+    "inputs/suffixes.py": "unit/inputs/test_read_folders.py",
+    "inputs/tables.py": "unit/inputs/test_read_tables.py",
+    "nn/sharding.py": "unit/training/test_processes.py",  # only processes use it
+    "progress.py": "cli/test_console.py",  # one type
+    "workflows/html_report/items.py": "unit/workflows/html_report/test_page.py",
+}
+"""Modules that are tested through others, and where."""
+ACROSS = {
+    "unit/test_mirror.py",
+    "unit/test_public_names.py",  # the package itself
+    "unit/baselines/test_sequence_models.py",  # what three of them have in common
+    "unit/estimator/test_class_shares.py",  # the classifier's, through `fit` and `predict`
+    "unit/estimator/test_dtypes.py",
+    "unit/estimator/test_scikit_learn.py",
+    "unit/training/test_resuming.py",  # trainer, state and run folder together
+}
+"""Tests of several modules together."""
+
+
+def modules() -> list[str]:
+    paths = (path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+    return sorted(path.as_posix() for path in paths if path.name != "__init__.py")
+
+
+def own_tests(module: str) -> list[str]:
+    """Find the tests of a module in the place that mirrors its own."""
+    path = Path(module)
+    folder = TESTS / "cli" if path.parts[0] == "cli" else TESTS / "unit" / path.parent
+    found = [*folder.glob(f"test_{path.stem}.py"), *folder.glob(f"test_{path.stem}_*.py")]
+    return [test.relative_to(TESTS).as_posix() for test in found]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_tests_of_its_own_or_is_said_to_be_tested_elsewhere(module: str) -> None:
+    if module in ELSEWHERE:
+        assert not own_tests(module), "it has tests now: take it off the list"
+        assert (TESTS / ELSEWHERE[module]).exists()
+    else:
+        assert own_tests(module)
+
+
+def test_no_test_is_left_of_a_module_that_is_gone() -> None:
+    mirrored = {test for module in modules() for test in own_tests(module)}
+    folders = (TESTS / "unit", TESTS / "cli")
+    tests = {
+        test.relative_to(TESTS).as_posix()
+        for folder in folders
+        for test in folder.rglob("test_*.py")
+    }
+    assert tests - mirrored == ACROSS
+
+
+def test_the_modules_tested_elsewhere_still_exist() -> None:
+    assert set(ELSEWHERE) <= set(modules())

@@ -11,11 +11,10 @@ from typer.testing import CliRunner, Result
 
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
-from unitail.benchmark.learners import SHIPPED
 from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
-from unitail.learners.registry import explicit_learners
+from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail

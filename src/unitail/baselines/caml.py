@@ -71,12 +71,12 @@ class CamlConfig:
         return self.feature_dim + self.label_dim
 
     @property
-    def most_ways(self) -> int:
+    def max_ways(self) -> int:
         """C."""
         return self.classes
 
     @property
-    def most_support(self) -> None:
+    def max_support(self) -> None:
         """There are no positions, so there is no limit."""
         return
 

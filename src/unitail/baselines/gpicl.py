@@ -75,12 +75,12 @@ class GpiclConfig:
         )
 
     @property
-    def most_ways(self) -> int:
+    def max_ways(self) -> int:
         """The width of the one-hot labels."""
         return self.classes
 
     @property
-    def most_support(self) -> int:
+    def max_support(self) -> int:
         """One position is the query's."""
         return self.positions - 1
 

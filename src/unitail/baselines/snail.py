@@ -43,7 +43,10 @@ class SnailConfig:
     classes: int = 5
     """The most classes a task can have: the width of the one-hot labels."""
     most_support: int = 25
-    """n, the most examples; with the query T = n + 1 tokens, which set the convolutions' number."""
+    """n, the most examples; with the query T = n + 1 tokens, which set the convolutions' number.
+
+    Not called `max_support`, as model folders and recipes have it by this name.
+    """
     key_dims: tuple[int, ...] = (64, 256, 512)
     """The width of queries and keys in each attention block."""
     value_dims: tuple[int, ...] = (32, 128, 256)
@@ -76,7 +79,12 @@ class SnailConfig:
         )
 
     @property
-    def most_ways(self) -> int:
+    def max_support(self) -> int:
+        """The most examples that the model can read."""
+        return self.most_support
+
+    @property
+    def max_ways(self) -> int:
         """The width of the one-hot labels."""
         return self.classes
 

@@ -13,21 +13,11 @@ from unitail.errors import UserError
 from unitail.files import readable_folder, sha256_of
 from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
+from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.known_shares import KnownShares
-from unitail.learners.pretrained import FOLDER, fingerprint, load_default
-from unitail.learners.registry import explicit_learners
-from unitail.nn.visibility import Visibility
+from unitail.learners.pretrained import FOLDER, fingerprint
+from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.training.run_folder import MODEL_FOLDER, RunRecord
-
-BALANCED = "unitail_joint_balanced"
-"""The one that is told that all classes occur equally often, be it true or not."""
-SHIPPED = {
-    "unitail": Visibility.ISOLATED,
-    "unitail_joint": Visibility.JOINT,
-    BALANCED: Visibility.JOINT,
-}
-"""The model that comes with the package, by the names that results use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +40,7 @@ class BenchLearner:
         """Whether an answer depends on what else is asked."""
         learner = self.learner
         if not isinstance(learner, InContextLearner):
-            return isinstance(learner, KnownShares)
+            return isinstance(learner, EqualShares)
         return not (learner.visibility or learner.model.visibility).isolates_queries
 
 
@@ -91,11 +81,8 @@ def _explicit(name: str, learner: Inference) -> BenchLearner:
 
 
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:
-    alone = InContextLearner(load_default(device), visibility=SHIPPED[name])
-    identity = f"{fingerprint()} {SHIPPED[name]}"
-    if name == BALANCED:
-        return BenchLearner(name, KnownShares(alone), f"{identity} balanced", FOLDER)
-    return BenchLearner(name, alone, identity, FOLDER)
+    chosen = SHIPPED[name]
+    return BenchLearner(name, chosen.build(device), f"{fingerprint()} {chosen.variant}", FOLDER)
 
 
 def _trained(folder: Path, draws: int, device: torch.device | str) -> BenchLearner:

@@ -7,19 +7,17 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
-from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.cli.console import progress_bar
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
 from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
-from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
-from unitail.nn.visibility import Visibility
+from unitail.learners.registry import LEARNERS
 from unitail.tasks.bundled import bundled_tasks
 
 SHOTS = (1, 5)
+COMPARED = ("unitail", "unitail_joint", "linear_probe_tuned", "proto_head_centred")
 
 
 def run(episodes: int, report: Path | None) -> None:
@@ -28,12 +26,7 @@ def run(episodes: int, report: Path | None) -> None:
     model = load_default()
     weights = sum(parameter.numel() for parameter in model.parameters())
     console.print(f"The default model, {weights:,} weights, on tables that it was never shown:\n")
-    learners: dict[str, Inference] = {
-        "unitail": InContextLearner(model),
-        "joint": InContextLearner(model, visibility=Visibility.JOINT),
-        "LR": LinearProbe(ProbeVariant.TUNED),
-        "prototypes": ProtoHead(PrototypeVariant.CENTRED),
-    }
+    learners = {LEARNERS[key].label: LEARNERS[key].build("cpu") for key in COMPARED}
     with progress_bar(console) as progress:
         table = _compare(learners, episodes, progress)
     console.print(table)
@@ -45,8 +38,8 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
     """Measure every learner on the same episodes of every bundled task."""
     table = Table("task", "shots", *learners, title="Accuracy in %, 95 % interval")
     table.caption = (
-        f"{episodes} episodes each, the same for all learners; 15 queries a class. joint: unitail,"
-        " queries answered together; LR: logistic regression"
+        f"{episodes} episodes each, the same for all learners;"
+        f" {EvaluationProtocol().queries} queries a class. joint: queries answered together"
     )
     tasks = bundled_tasks()
     bar = progress.add_task("testing", total=len(tasks) * len(SHOTS) * len(learners))

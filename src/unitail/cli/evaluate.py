@@ -7,16 +7,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
-from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
 from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
+from unitail.estimator.fitted import ClassifierLearner
 from unitail.framework.learner import Inference
 from unitail.inputs.read import read_labelled
-from unitail.learners.in_context import InContextLearner
-from unitail.learners.pretrained import load_default
-from unitail.nn.visibility import Visibility
+from unitail.learners.registry import LEARNERS
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData, encode_own
 from unitail.workflows.learning_curve.report import (
@@ -26,6 +23,7 @@ from unitail.workflows.learning_curve.report import (
     sentences,
     write_curve,
 )
+from unitail.workflows.predict import make_classifier
 
 
 def run(
@@ -86,12 +84,10 @@ def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str
 
 
 def _learners(joint: bool, device: str) -> dict[str, Inference]:
-    visibility = Visibility.JOINT if joint else Visibility.ISOLATED
-    return {
-        OURS: InContextLearner(load_default(device), visibility=visibility),
-        "logistic regression": LinearProbe(ProbeVariant.TUNED),
-        "prototypes": ProtoHead(PrototypeVariant.CENTRED),
-    }
+    """Return what `unitail predict` answers with, and simple methods."""
+    ours = ClassifierLearner.of(make_classifier(joint=joint, device=device))
+    others = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
+    return {OURS: ours, **{each.label: each.build(device) for each in others}}
 
 
 def _table(curve: OwnCurve) -> Table:

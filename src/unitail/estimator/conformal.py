@@ -10,65 +10,25 @@ readings, and put each row at a disadvantage: its class alone would be short of 
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unitail.configuration import require
-from unitail.estimator.fitted import FittedSupport
-from unitail.estimator.reduction import Rows
-from unitail.learners.budget import episodes_at_once
+from unitail.estimator.rows import Rows
 
-MOST_PARTS = 20
-"""The parts that a support is left out in; classes of more rows leave several out at a time."""
+MAX_FOLDS = 20
+"""The folds that a support is left out in; classes of more rows leave several out at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class Conformal:
-    """The prediction sets of a fitted support; scores are computed when first needed."""
-
-    fitted: FittedSupport
-
-    def __getstate__(self) -> dict[str, FittedSupport]:
-        return {"fitted": self.fitted}
-
-    def __call__(
-        self, log_probabilities: NDArray[np.float64], coverage: float
-    ) -> NDArray[np.bool_]:
-        """Choose the classes of each query: (m, K)."""
-        require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
-        return prediction_sets(np.exp(log_probabilities), self.scores, coverage)
-
-    @cached_property
-    def scores(self) -> NDArray[np.float64]:
-        """1 - p(true class) of the rows that can be left out."""
-        return held_out_scores(self.fitted)
-
-
-def held_out_scores(fitted: FittedSupport) -> NDArray[np.float64]:
-    """Return 1 - p(true class) of the rows that can be left out; none if no class has two."""
-    fitted = fitted.isolated
-    parts = left_out_parts(fitted.rows)
-    if fitted.kept is not fitted.rows:  # each part costs a reduction: one is enough
-        parts = parts[:1]
-        scores = [_scores_alone(fitted, part) for part in parts]
-    else:
-        scores = [_scores_together(fitted, group) for group in _groups(fitted, parts)]
-    return np.concatenate([np.empty(0), *scores])
-
-
-def left_out_parts(rows: Rows) -> list[NDArray[np.int64]]:
-    """Deal the rows of classes with two or more into parts that each leave every class a row."""
-    count = min(int(rows.shots.max()), MOST_PARTS)
-    order = np.argsort(rows.class_indices, kind="stable")
-    ranks = np.concatenate([np.arange(shots) for shots in rows.shots])  # within the class
-    several = rows.shots[rows.class_indices[order]] > 1
-    parts = (order[several & (ranks % count == place)] for place in range(count))
-    return [part for part in parts if len(part)]
+def folds(rows: Rows) -> list[NDArray[np.int64]]:
+    """Deal the rows of classes with two or more into folds that each leave every class a row."""
+    count = min(int(rows.shots.max()), MAX_FOLDS)
+    dealt: list[list[int]] = [[] for _ in range(count)]
+    for places in rows.members():
+        for rank, place in enumerate(places if len(places) > 1 else ()):
+            dealt[rank % count].append(int(place))
+    return [np.array(fold) for fold in dealt if fold]
 
 
 def threshold(scores: NDArray[np.float64], coverage: float) -> float:
@@ -85,6 +45,7 @@ def prediction_sets(
     Without scores it is the most probable classes until their probabilities reach the coverage. The
     most probable class is always in.
     """
+    require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     if len(scores):
         member = 1 - probabilities <= threshold(scores, coverage)
     else:
@@ -95,36 +56,3 @@ def prediction_sets(
         np.put_along_axis(member, order, before < coverage, axis=1)
     member[np.arange(len(member)), probabilities.argmax(axis=1)] = True
     return member
-
-
-def _groups(fitted: FittedSupport, parts: list[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-    """Put parts of the same size together, as many as fit into bounded memory: (B, size)."""
-    rows = fitted.rows
-    most = episodes_at_once(fitted.learner.model, len(rows.class_indices), 0, rows.ways)
-    for size in sorted({len(part) for part in parts}):
-        same = np.stack([part for part in parts if len(part) == size])
-        yield from np.split(same, range(most, len(same), most))
-
-
-def _scores_together(fitted: FittedSupport, group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Leave out parts (B, size), each in an episode of its own."""
-    everyone = np.arange(len(fitted.rows.class_indices))
-    rest = np.stack([np.delete(everyone, part) for part in group])  # (B, n - size)
-    features = fitted.rows.features
-    support = fitted.support(features[rest], fitted.rows.class_indices[rest])
-    asked = torch.from_numpy(features[group])
-    answers = fitted.learner.infer(support, asked).double().log_softmax(dim=-1)
-    truth = torch.from_numpy(fitted.rows.class_indices[group]).to(answers.device)
-    right = answers.exp().gather(2, truth.unsqueeze(-1)).flatten()
-    scores: NDArray[np.float64] = (1 - right).cpu().numpy()
-    return scores
-
-
-def _scores_alone(fitted: FittedSupport, part: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Leave out one part of a support that is reduced before it is read."""
-    rest = np.ones(len(fitted.rows.class_indices), dtype=bool)
-    rest[part] = False
-    left_out = fitted.rows.take(part)
-    answers = fitted.on(fitted.rows.take(rest)).log_probabilities(left_out.features)
-    scores: NDArray[np.float64] = 1 - np.exp(answers[np.arange(len(part)), left_out.class_indices])
-    return scores

@@ -1,153 +1,171 @@
-"""A support that is ready to answer: the rows, how they are read, and what was read."""
+"""A support that was read and is ready to answer."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.configuration import require
-from unitail.errors import UserError
-from unitail.estimator.choices import Precision, prepared
-from unitail.estimator.reduction import Rows, reduced, support_limit
+from unitail.errors import InvalidConfig, UserError
+from unitail.estimator.conformal import folds
+from unitail.estimator.novelty import Novelty
+from unitail.estimator.reduction import reduced, support_limit
+from unitail.estimator.rows import Rows
+from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
+from unitail.framework.learner import Paradigm
+from unitail.learners.budget import episodes_at_once
+from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import InContextHypothesis, InContextLearner
-from unitail.learners.known_shares import impose_shares
-from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
-
-BALANCED = "balanced"
-"""The class shares of rows of which equally many are of each class."""
-ROUNDING = 1e-6
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
-    """How a support is read: everything but its rows."""
-
-    model: AnyModel | None
-    """None is the shipped model."""
-    device: torch.device
-    precision: Precision
-    visibility: Visibility
-    class_shares: str | ArrayLike | None
-    """How often classes occur among rows that are answered together, if that is known."""
-    num_draws: int
-    seed: int
-    chunk_size: int | None
-    max_support: int | None
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSupport:
-    """The rows that were given, and the hypothesis that the model makes of them.
+class Fitted:
+    """The rows that were given, and what the model made of them.
 
-    What can be computed again is not pickled, but made anew when first needed.
+    Pickled are rows and settings alone: the support is read again where it is unpickled.
     """
 
     rows: Rows
-    reading: Reading
+    settings: Settings
+    kept: Rows
+    """The rows that the model read: all, or what stands for them."""
+    learner: InContextLearner
+    hypothesis: InContextHypothesis
+    class_shares: Tensor | None
+    """How often each class occurs among rows that are answered together, (K,), if known."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows, "reading": self.reading}
+    @classmethod
+    def of(cls, rows: Rows, settings: Settings) -> "Fitted":
+        """Read the rows."""
+        shares = settings.shares(rows.ways)
+        limit = support_limit(settings.max_support, rows.ways)
+        kept = reduced(rows, limit, settings.seed)
+        learner = settings.learner(len(kept))
+        return cls(rows, settings, kept, learner, learner.fit(kept.support()), shares)
 
-    @cached_property
-    def kept(self) -> Rows:
-        """The rows that the model reads."""
-        limit = support_limit(self.reading.max_support, self.rows.ways)
-        return reduced(self.rows, limit, self.reading.seed)
-
-    @cached_property
-    def dtype(self) -> torch.dtype:
-        """The number type of the computation."""
-        return self.reading.precision.dtype(len(self.kept.class_indices), self.reading.device)
-
-    @cached_property
-    def learner(self) -> InContextLearner:
-        """The learning algorithm."""
-        reading = self.reading
-        return InContextLearner(
-            prepared(reading.model, reading.device, self.dtype),
-            num_draws=reading.num_draws,
-            seed=reading.seed,
-            chunk_size=reading.chunk_size,
-            visibility=reading.visibility,
-        )
-
-    @cached_property
-    def hypothesis(self) -> InContextHypothesis:
-        """What the model made of the support."""
-        kept = self.kept
-        return self.learner.fit(self.support(kept.features, kept.class_indices))
-
-    @cached_property
-    def isolated(self) -> "FittedSupport":
-        """The same support, asked one query at a time."""
-        if self.reading.visibility.isolates_queries:
-            return self
-        return self.on(self.rows, visibility=Visibility.ISOLATED, class_shares=None)
-
-    def on(self, rows: Rows, **changes: Any) -> "FittedSupport":  # noqa: ANN401 - any field
-        """Read other rows in the same way, but for the changes."""
-        return FittedSupport(rows, replace(self.reading, **changes))
-
-    def support(self, features: NDArray[Any], class_indices: NDArray[np.int64]) -> Support:
-        """Build a support of one or more episodes from rows of this one."""
-        rows = torch.from_numpy(features)
-        return Support(
-            features=rows.view(-1, *rows.shape[-2:]),
-            class_indices=torch.from_numpy(class_indices).view(-1, rows.shape[-2]),
-            ways=self.rows.ways,
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Fitted.of, (self.rows, self.settings)
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Answer queries (m, d_T): (m, K)."""
-        if not self.reading.visibility.isolates_queries:
-            check_joint_call(len(queries), self.reading.max_support)
-        # In double precision, so that probabilities add up to one as callers expect.
-        answers = self.hypothesis(torch.from_numpy(queries).unsqueeze(0)).double()
-        answers = answers.log_softmax(dim=-1)
-        if self.class_shares is not None:
-            answers = impose_shares(answers, self.class_shares.to(answers.device))
-        result: NDArray[np.float64] = answers[0].cpu().numpy()
+        if not self.settings.visibility.isolates_queries:
+            check_joint_call(len(queries), self.settings.max_support)
+        answers = self.hypothesis(torch.from_numpy(queries).unsqueeze(0))
+        result: NDArray[np.float64] = _agreeing(answers, self.class_shares)[0].cpu().numpy()
         return result
 
+    # What follows costs much and is seldom asked for: it is computed when it is.
+
     @cached_property
-    def class_shares(self) -> Tensor | None:
-        """How often each class occurs among rows that are answered together, (K,), if known."""
-        return known_shares(self.reading.class_shares, self.rows.ways)
+    def isolated(self) -> "Fitted":
+        """The same support, asked one query at a time, as prediction sets need it."""
+        if self.settings.visibility.isolates_queries:
+            return self
+        trained_for = self.learner.model.trained_for
+        if Visibility.ISOLATED not in trained_for:
+            raise InvalidConfig(
+                "prediction sets need answers to one row at a time",
+                got=f"a model that was trained for {', '.join(trained_for)} answers alone",
+                allowed="a model that was trained for isolated answers",
+                remedy="Use predict_proba, or give another model.",
+            )
+        settings = replace(self.settings, visibility=Visibility.ISOLATED, class_shares=None)
+        return Fitted.of(self.rows, settings)
+
+    @cached_property
+    def held_out_scores(self) -> NDArray[np.float64]:
+        """1 - p(true class) of the rows that can be left out; none if no class has two."""
+        isolated = self.isolated
+        if isolated.kept is isolated.rows:
+            scores = [isolated._fold_scores(group) for group in isolated._fold_groups()]
+        else:  # each fold costs a reduction: one is enough
+            scores = [isolated._reduced_fold_scores(fold) for fold in folds(isolated.rows)[:1]]
+        return np.concatenate([np.empty(0), *scores])
+
+    @cached_property
+    def novelty(self) -> Novelty:
+        """How strange rows are to the support."""
+        return Novelty.of(self.rows, self.settings.seed)
+
+    def _fold_groups(self) -> Iterator[NDArray[np.int64]]:
+        """Put folds of the same size together, as many as fit into bounded memory: (B, size)."""
+        every = folds(self.rows)
+        count = episodes_at_once(self.learner.model, len(self.rows), 0, self.rows.ways)
+        for size in sorted({len(fold) for fold in every}):
+            alike = np.stack([fold for fold in every if len(fold) == size])
+            yield from np.split(alike, range(count, len(alike), count))
+
+    def _fold_scores(self, group: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Leave out folds (B, size), each in an episode of its own."""
+        everyone = np.arange(len(self.rows))
+        rest = np.stack([np.delete(everyone, fold) for fold in group])  # (B, n - size)
+        asked = torch.from_numpy(self.rows.features[group])
+        answers = _agreeing(self.learner.infer(self.rows.support(rest), asked), None)
+        truth = torch.from_numpy(self.rows.class_indices[group]).to(answers.device)
+        right = answers.exp().gather(2, truth.unsqueeze(-1)).flatten()
+        scores: NDArray[np.float64] = (1 - right).cpu().numpy()
+        return scores
+
+    def _reduced_fold_scores(self, fold: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Leave out one fold of a support that is reduced before it is read."""
+        rest = self.rows.take(np.delete(np.arange(len(self.rows)), fold))
+        left_out = self.rows.take(fold)
+        answers = Fitted.of(rest, self.settings).log_probabilities(left_out.features)
+        right: NDArray[np.float64] = np.exp(answers[np.arange(len(fold)), left_out.class_indices])
+        return 1 - right
 
 
-def known_shares(given: str | ArrayLike | None, ways: int) -> Tensor | None:
-    """Read the shares of K classes as users give them."""
-    if given is None:
-        return None
-    if isinstance(given, str) and given == BALANCED:
-        return torch.full((ways,), 1 / ways, dtype=torch.float64)
-    try:
-        shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        shares = torch.empty(0, dtype=torch.float64)
-    fine = shares.shape == (ways,) and bool((shares > 0).all()) and bool(shares.isfinite().all())
-    require(
-        fine and abs(float(shares.sum()) - 1) < ROUNDING,
-        "class_shares",
-        got=given,
-        allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
-    )
-    return shares
+@dataclass(frozen=True, eq=False)
+class ClassifierLearner:
+    """`TailClassifier` as a learner: what it answers after a fit, for many episodes at once.
+
+    Of models that are random, each episode has other draws, as each fit has.
+    """
+
+    settings: Settings
+    paradigm = Paradigm.IMPLICIT
+
+    @classmethod
+    def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":
+        """Take over a classifier's parameters."""
+        return cls(Settings.of(classifier, draw_seed(random_state)))
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Answer queries given the supports: log-probabilities (B, m, K)."""
+        features, queries = support.features.cpu().double(), query_features.cpu()
+        limit = support_limit(self.settings.max_support, support.ways)
+        if limit is None or support.num_support <= limit:
+            learner = self.settings.learner(support.num_support)
+            answers = learner.infer(replace(support, features=features), queries)
+            return _agreeing(answers, self.settings.shares(support.ways))
+        indices = support.class_indices.cpu().numpy()
+        alone = [  # each support is reduced by itself
+            Fitted.of(Rows(rows.numpy(), classes, support.ways), self.settings)
+            for rows, classes in zip(features, indices, strict=True)
+        ]
+        each = zip(alone, queries, strict=True)
+        return torch.stack([torch.from_numpy(one.log_probabilities(q.numpy())) for one, q in each])
 
 
-def check_joint_call(num_queries: int, most: int | None) -> int:
+def check_joint_call(num_queries: int, limit: int | None) -> None:
     """Refuse more queries than can see each other in bounded memory."""
-    if most is not None and num_queries > most:
+    if limit is not None and num_queries > limit:
         raise UserError(
             "so many rows that see each other do not fit into bounded memory",
             got=f"{num_queries} rows in one call",
-            allowed=f"at most {most} (max_support), or any number with visibility='isolated'",
+            allowed=f"at most {limit} (max_support), or any number with visibility='isolated'",
             remedy="Ask for fewer rows in a call, or raise max_support.",
         )
-    return num_queries
+
+
+def _agreeing(answers: Tensor, shares: Tensor | None) -> Tensor:
+    """Let answers agree with known shares of the classes."""
+    # In double precision, so that probabilities add up to one as callers expect.
+    answers = answers.double().log_softmax(dim=-1)
+    return answers if shares is None else impose_shares(answers, shares.to(answers.device))

@@ -15,53 +15,32 @@ one another.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
+from unitail.learners.budget import MAX_ROWS
 
-MOST_REFERENCES = 1000
-"""The rows that are left out in turn, at most."""
-LEAST_SPREAD = 0.05
+MAX_REFERENCES = 1000
+"""The rows that are left out in turn."""
+MIN_SPREAD = 0.05
 """Of log s: support rows that are all alike in this do not make all others novel."""
-LEAST_LENGTH = 1e-3
+MIN_LENGTH = 1e-3
 """Of s, in units of the support's own size: copies of a support row are not infinitely usual."""
-ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """The novelty of rows to a support, which is measured when first needed."""
-
-    rows: Rows
-    seed: int
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows, "seed": self.seed}
-
-    def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the novelty of each query, 0 to 1."""
-        return self.scale(queries)
-
-    @cached_property
-    def scale(self) -> "NoveltyScale":
-        """What strangeness is measured against."""
-        return NoveltyScale.of(self.rows, self.seed)
-
-
-@dataclass(frozen=True, eq=False)
-class NoveltyScale:
-    """What strangeness is measured against."""
+    """The novelty of rows to a support: what strangeness is measured against."""
 
     rows: Rows
     """Centred, in double precision."""
     centre: NDArray[np.float64]
     means: NDArray[np.float64]
     """Of the classes, (K, d_T)."""
-    least: float
+    min_length: float
     """The shortest s there is."""
     usual: tuple[float, float, int]
     """Mean and deviation of log s of the rows left out, and how many they are."""
@@ -75,18 +54,18 @@ class NoveltyScale:
         np.add.at(sums, rows.class_indices, centred.features)
         means = sums / rows.shots[:, None]
         size = float(np.sqrt(np.square(centred.features).sum(axis=1).mean()))
-        least = max(LEAST_LENGTH * size, np.finfo(np.float64).tiny)
-        logs = np.log(np.maximum(_left_out(centred, means, seed), least))
-        spread = max(float(logs.std(ddof=1)) if len(logs) > 1 else 0.0, LEAST_SPREAD)
-        return cls(centred, centre, means, least, (float(logs.mean()), spread, len(logs)))
+        min_length = max(MIN_LENGTH * size, np.finfo(np.float64).tiny)
+        logs = np.log(np.maximum(_left_out(centred, means, seed), min_length))
+        spread = max(float(logs.std(ddof=1)) if len(logs) > 1 else 0.0, MIN_SPREAD)
+        return cls(centred, centre, means, min_length, (float(logs.mean()), spread, len(logs)))
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
-        parts = [
-            self._novelty(queries[start : start + ROWS_AT_ONCE] - self.centre)
-            for start in range(0, len(queries), ROWS_AT_ONCE)
+        chunks = [
+            self._novelty(queries[start : start + MAX_ROWS] - self.centre)
+            for start in range(0, len(queries), MAX_ROWS)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(chunks)
 
     def _novelty(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.stats import t as t_distribution
@@ -94,7 +73,7 @@ class NoveltyScale:
         nearest = _nearest(self.rows.features, centred, 1)
         strange = _strangeness(nearest, _distances(centred, self.means))
         mean, spread, count = self.usual
-        deviations = (np.log(np.maximum(strange, self.least)) - mean) / spread
+        deviations = (np.log(np.maximum(strange, self.min_length)) - mean) / spread
         quantile: NDArray[np.float64] = t_distribution.cdf(
             deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
         )
@@ -106,8 +85,8 @@ def _left_out(rows: Rows, means: NDArray[np.float64], seed: int) -> NDArray[np.f
     shots = rows.shots[rows.class_indices]
     alone = not (shots > 1).any()
     places = np.flatnonzero(shots > 1) if not alone else np.arange(len(shots))
-    if len(places) > MOST_REFERENCES:
-        places = np.random.default_rng(seed).choice(places, MOST_REFERENCES, replace=False)
+    if len(places) > MAX_REFERENCES:
+        places = np.random.default_rng(seed).choice(places, MAX_REFERENCES, replace=False)
     features, own = rows.features[places], rows.class_indices[places]
     distances = _distances(features, means)
     if alone:
@@ -132,8 +111,8 @@ def _nearest(
     """Return the distance to the nearest row, or to the next one where that is the query itself."""
     from sklearn.neighbors import NearestNeighbors
 
-    found, _ = NearestNeighbors(n_neighbors=rank, algorithm="brute").fit(rows).kneighbors(queries)
-    distances: NDArray[np.float64] = found[:, -1]
+    search = NearestNeighbors(n_neighbors=rank, algorithm="brute").fit(rows)
+    distances: NDArray[np.float64] = search.kneighbors(queries)[0][:, -1]
     return distances
 
 

@@ -8,17 +8,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
+from unitail.estimator.settings import DEFAULT
 from unitail.files import fresh_folder, readable_folder
+from unitail.inputs.input_encoder import describe_encoder, restore_encoder
 from unitail.learners.checkpoint import load_model, write_model
 from unitail.learners.pretrained import fingerprint
 from unitail.nn.episode_model import AnyModel
@@ -44,6 +48,72 @@ class SavedClassifier:
     """None is the shipped model."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
+
+
+class SavableEstimator(BaseEstimator):  # type: ignore[misc]
+    """What lets `TailClassifier` be saved and loaded."""
+
+    def save(self, path: Path | str) -> Path:
+        """Write the fitted classifier to a folder, without pickle.
+
+        The folder holds all rows, and the model unless it is the shipped one, which is referred to
+        by hash, as is the encoder. Labels may be strings, numbers and booleans.
+
+        Parameters
+        ----------
+        path : Path or str
+            A new or empty folder, or one with a classifier to replace.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        saved = SavedClassifier(
+            rows=self._fitted.rows,
+            classes=self.classes_,
+            seed=self._fitted.settings.seed,
+            parameters=plain_parameters(self.get_params()),
+            feature_names=None if names is None else list(names),
+            model=self._fitted.settings.model,
+            inputs=describe_encoder(self._inputs),
+        )
+        return save_classifier(saved, Path(path))
+
+    @classmethod
+    def load(
+        cls, path: Path | str, *, device: str | None = None, encoder: Encoder[Any] | None = None
+    ) -> Self:
+        """Read a classifier that `save` wrote.
+
+        Parameters
+        ----------
+        path : Path or str
+            The folder.
+        device : str, default=None
+            In place of the one that it was fitted on.
+        encoder : Encoder, default=None
+            One of your own, which cannot be made again by its name.
+
+        Returns
+        -------
+        TailClassifier
+            It answers as the saved one did.
+
+        """
+        saved = load_classifier(Path(path))
+        params = saved.parameters
+        changes = {"device": device or params["device"], "encoder": encoder or params["encoder"]}
+        classifier = cls(DEFAULT if saved.model is None else saved.model, **{**params, **changes})
+        inputs = restore_encoder(saved.inputs, encoder, classifier.device)
+        classifier.n_features_in_ = saved.rows.features.shape[1]
+        if saved.feature_names is not None:
+            classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        loaded: Self = classifier._learn(saved.rows, saved.classes, saved.seed, inputs)
+        return loaded
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +213,7 @@ def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:
         raise CannotWrite(
             "labels of this type cannot be saved",
             got=f"{type(strange[0]).__name__} {strange[0]!r}",
-            allowed="strings, whole numbers, numbers and truth values",
+            allowed="strings, integers, floats and booleans",
             remedy="Name the classes by strings before fitting.",
         )
     return {"dtype": classes.dtype.str, "values": values}

@@ -1,8 +1,10 @@
 """All learners by name: the only file that knows TAIL and every baseline."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from unitail.baselines.caml import Caml, CamlConfig
 from unitail.baselines.gpicl import Gpicl, GpiclConfig
@@ -12,7 +14,10 @@ from unitail.baselines.snail import Snail, SnailConfig
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig
 from unitail.framework.learner import Inference
+from unitail.learners.class_shares import EqualShares
+from unitail.learners.in_context import InContextLearner
 from unitail.nn.episode_model import AnyModel, ModelConfig
+from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
 from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational
@@ -80,12 +85,57 @@ def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
     return config
 
 
+@dataclass(frozen=True)
+class NamedLearner:
+    """A learner that is there without meta-training."""
+
+    label: str
+    """What tables for people call it."""
+    build: Callable[[torch.device | str], Inference]
+    """Make it for a device."""
+    variant: str = ""
+    """How the shipped model is asked; a part of what results are stored for."""
+
+
+def _shipped(visibility: Visibility) -> Callable[[torch.device | str], InContextLearner]:
+    def build(device: torch.device | str) -> InContextLearner:
+        # Not above: the shipped weights are loaded as all models are, which needs this file.
+        from unitail.learners.pretrained import load_default
+
+        return InContextLearner(load_default(device), visibility=visibility)
+
+    return build
+
+
+def _balanced(device: torch.device | str) -> EqualShares:
+    return EqualShares(_shipped(Visibility.JOINT)(device))
+
+
+EXPLICIT = {
+    "linear_probe_paper": NamedLearner(
+        "logistic regression, as in the paper", lambda _: LinearProbe(ProbeVariant.PAPER)
+    ),
+    "linear_probe_tuned": NamedLearner(
+        "logistic regression", lambda _: LinearProbe(ProbeVariant.TUNED)
+    ),
+    "linear_probe_shrunk": NamedLearner(
+        "logistic regression, shrunk centre", lambda _: LinearProbe(ProbeVariant.SHRUNK)
+    ),
+    "proto_head_paper": NamedLearner(
+        "prototypes, as in the paper", lambda _: ProtoHead(PrototypeVariant.PAPER)
+    ),
+    "proto_head_centred": NamedLearner("prototypes", lambda _: ProtoHead(PrototypeVariant.CENTRED)),
+}
+"""Learners that are written down, by the keys that results use."""
+SHIPPED = {
+    "unitail": NamedLearner("unitail", _shipped(Visibility.ISOLATED), "isolated"),
+    "unitail_joint": NamedLearner("unitail, joint", _shipped(Visibility.JOINT), "joint"),
+    "unitail_joint_balanced": NamedLearner("unitail, joint, balanced", _balanced, "joint balanced"),
+}
+"""The model that comes with the package, by the keys that results use."""
+LEARNERS = {**EXPLICIT, **SHIPPED}
+
+
 def explicit_learners() -> dict[str, Inference]:
-    """Return the learners that need no meta-training."""
-    return {
-        "linear_probe_paper": LinearProbe(ProbeVariant.PAPER),
-        "linear_probe_tuned": LinearProbe(ProbeVariant.TUNED),
-        "linear_probe_shrunk": LinearProbe(ProbeVariant.SHRUNK),
-        "proto_head_paper": ProtoHead(PrototypeVariant.PAPER),
-        "proto_head_centred": ProtoHead(PrototypeVariant.CENTRED),
-    }
+    """Build the learners that need no meta-training."""
+    return {key: learner.build("cpu") for key, learner in EXPLICIT.items()}

@@ -18,12 +18,12 @@ class ModelConfig(Protocol):
     """Everything that decides which function a model computes, but for its weights."""
 
     @property
-    def most_ways(self) -> int | None:
+    def max_ways(self) -> int | None:
         """The most classes that the model can tell apart, if there is a limit."""
         ...
 
     @property
-    def most_support(self) -> int | None:
+    def max_support(self) -> int | None:
         """The most examples that the model can read, if there is a limit."""
         ...
 
@@ -73,12 +73,8 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         ways: int,
         feature_dim: int,
         generator: torch.Generator,
-        active_slots: int | None = None,
     ) -> Drawn:
-        """Draw for episodes of these sizes, on the generator's device.
-
-        `active_slots` restricts models with slots for classes to the first of them.
-        """
+        """Draw for episodes of these sizes, on the generator's device."""
 
     @abstractmethod
     def _read(self, support: Support, draw: Drawn, visibility: Visibility) -> Read:
@@ -144,12 +140,12 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
 
     def read(self, support: Support, draw: Drawn, visibility: Visibility | None = None) -> Read:
         """Read a support set once, as far as the visibility allows without the queries."""
-        most = self.config.most_support
-        if most is not None and support.num_support > most:
+        limit = self.config.max_support
+        if limit is not None and support.num_support > limit:
             raise TooManyExamples(
                 "the support has more examples than the model can read",
                 got=f"{support.num_support} examples",
-                allowed=f"at most {most}",
+                allowed=f"at most {limit}",
             )
         visibility = visibility or self.visibility
         if visibility not in self.visibilities:

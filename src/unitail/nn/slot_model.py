@@ -22,12 +22,12 @@ class SlotConfig(Protocol):
     """A configuration with slots for classes."""
 
     @property
-    def most_ways(self) -> int:
+    def max_ways(self) -> int:
         """M, the number of slots for classes."""
         ...
 
     @property
-    def most_support(self) -> int | None:
+    def max_support(self) -> int | None:
         """The most examples that the model can read, if there is a limit."""
         ...
 
@@ -92,8 +92,11 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
         generator: torch.Generator,
         active_slots: int | None = None,
     ) -> Draw:
-        """Draw (pi, rho) for episodes of these sizes; see `EpisodeModel.draw_for`."""
-        size = self.config.most_ways
+        """Draw (pi, rho) for episodes of these sizes.
+
+        `active_slots` restricts rho to the first slots, for a dictionary that grows in training.
+        """
+        size = self.config.max_ways
         slots = size if active_slots is None else active_slots
         require(slots <= size, "active_slots", got=slots, allowed=f"at most {size}")
         return Draw(

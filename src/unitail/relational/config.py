@@ -65,12 +65,12 @@ class RelationalConfig:
         return len(channels(origin=self.angles_from_origin))
 
     @property
-    def most_ways(self) -> None:
+    def max_ways(self) -> None:
         """Classes have no table, so there is no limit."""
         return
 
     @property
-    def most_support(self) -> None:
+    def max_support(self) -> None:
         """There are no positions, so there is no limit."""
         return
 

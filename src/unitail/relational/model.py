@@ -128,7 +128,6 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         ways: int,
         feature_dim: int,
         generator: torch.Generator,
-        active_slots: int | None = None,
     ) -> RelationalDraw:
         """Draw pi, or nothing."""
         if self.entry is None:

@@ -65,12 +65,12 @@ class TailConfig:
         )
 
     @property
-    def most_ways(self) -> int:
+    def max_ways(self) -> int:
         """M."""
         return self.dictionary_size
 
     @property
-    def most_support(self) -> None:
+    def max_support(self) -> None:
         """There are no positions, so there is no limit."""
         return
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
 from unitail.framework.episode import Episode
 from unitail.nn.episode_model import AnyModel, EpisodeDraw
+from unitail.nn.slot_model import SlotModel
 from unitail.nn.visibility import Visibility
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.disguise import Disguised
@@ -61,12 +63,14 @@ def draw_batch(
     The draw is made for the whole batch, so it is the same however many processes share it.
     """
     episode, shape = batch.sample(generator, shard), batch.shape
-    draw: EpisodeDraw = model.draw_for(
+    draw_for = model.draw_for
+    if isinstance(model, SlotModel):  # a dictionary that grows has fewer slots at first
+        draw_for = partial(model.draw_for, active_slots=active_slots)
+    draw: EpisodeDraw = draw_for(
         episodes=shape.episodes,
         ways=shape.ways,
         feature_dim=shape.feature_dim,
         generator=generator,
-        active_slots=active_slots,
     )
     return episode, draw.part(shard)
 

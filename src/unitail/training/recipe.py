@@ -95,14 +95,14 @@ class Recipe:
 
     def _check_sizes(self, name: str, ways: int, shots: int) -> None:
         """Refuse episodes that the model cannot read."""
-        slots = self.model.most_ways
+        slots = self.model.max_ways
         if slots is not None and ways > slots:
             raise InvalidConfig(
                 f"{name}.ways asks for more classes than the dictionary has slots",
                 got=ways,
                 allowed=f"at most {slots}",
             )
-        most = self.model.most_support
+        most = self.model.max_support
         if most is not None and ways * shots > most:
             raise InvalidConfig(
                 f"{name} have more examples than the model can read",

@@ -108,7 +108,7 @@ class Trainer:
         ranges = self.recipe.episodes
         batch = self.sources.training.choose_batch(ranges, stream(config.seed, "plan", step))
         generator = stream(config.seed, "batch", step, device=device)
-        ways, size = ranges.ways[1], self.model.config.most_ways
+        ways, size = ranges.ways[1], self.model.config.max_ways
         slots = active_slots(step, ways, size, config)
         shard = self.processes.shard_of(batch.shape)
         episode, draw = draw_batch(batch, self.model, generator, shard, slots)

@@ -52,12 +52,8 @@ def predict_files(
     )
     labels = [support.labels[place] for place in known.kept]
     _check_classes(support, labels)
-    classifier = TailClassifier(
-        visibility="joint" if joint else "isolated",
-        class_shares="balanced" if balanced else None,
-        device=device,
-        random_state=0,
-    ).fit(known.features, labels)
+    classifier = make_classifier(joint=joint, balanced=balanced, device=device)
+    classifier.fit(known.features, labels)
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
     return Answers(
         answers=tuple(
@@ -76,6 +72,16 @@ def predict_files(
         joint=joint,
         num_cached=known.num_cached + asked.num_cached,
         notes=by.notes,
+    )
+
+
+def make_classifier(*, joint: bool, balanced: bool = False, device: str) -> TailClassifier:
+    """Return the classifier that answers, and that `unitail evaluate` measures."""
+    return TailClassifier(
+        visibility="joint" if joint else "isolated",
+        class_shares="balanced" if balanced else None,
+        device=device,
+        random_state=0,
     )
 
 
@@ -103,10 +109,14 @@ def _ask(
     classifier: TailClassifier, rows: NDArray[np.float32], coverage: float, top: int
 ) -> list[dict[str, Any]]:
     """Answer each row."""
-    probabilities = classifier.predict_proba(rows)
-    sets = classifier.predict_set(rows, coverage)
-    # Sets follow from isolated answers; the joint answer may be another class, and belongs in.
-    sets[np.arange(len(rows)), probabilities.argmax(axis=1)] = True
+    log_proba = classifier.predict_log_proba(rows)
+    probabilities = np.exp(log_proba)
+    if classifier.visibility_ == "isolated":
+        sets = classifier.predict_set(coverage=coverage, log_proba=log_proba)
+    else:
+        # Sets follow from isolated answers; the joint answer may be another class, and belongs in.
+        sets = classifier.predict_set(rows, coverage)
+        sets[np.arange(len(rows)), probabilities.argmax(axis=1)] = True
     order = np.argsort(-probabilities, axis=1, kind="stable")
     novelty = classifier.novelty(rows)
     names = [str(name) for name in classifier.classes_]

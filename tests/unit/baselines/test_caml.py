@@ -88,7 +88,7 @@ def test_the_order_of_the_support_does_not_matter() -> None:
 
 def test_there_is_no_limit_to_the_support() -> None:
     model, episode = small(), random_episode((40, 40))
-    assert model.config.most_support is None
+    assert model.config.max_support is None
     assert model(episode, model.draw(episode.support, stream(0))).shape == (2, 4, 2)
 
 

@@ -93,7 +93,7 @@ def test_the_order_of_the_support_matters() -> None:
 
 def test_a_longer_table_of_positions_changes_nothing() -> None:
     short, long, episode = small(positions=6), small(positions=50), random_episode((2, 2, 1))
-    assert (short.config.most_support, long.config.most_support) == (5, 49)
+    assert (short.config.max_support, long.config.max_support) == (5, 49)
     weights = long.state_dict()
     short.load_state_dict(weights | {"positions": weights["positions"][:6]})
     draw = long.draw(episode.support, stream(0))

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from helpers.known_learners import SureOfFirst
-from unitail.benchmark.learners import SHIPPED, explicit_fingerprint, load_learners
+from unitail.benchmark.learners import explicit_fingerprint, load_learners
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.registry import explicit_learners, preset
+from unitail.learners.registry import SHIPPED, explicit_learners, preset
 from unitail.tail.model import Tail
 
 

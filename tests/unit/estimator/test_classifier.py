@@ -48,7 +48,7 @@ def test_labels_may_be_of_any_type(labels: NDArray[Any]) -> None:
     assert (classifier.predict(Q) == labels[TRUTH]).mean() > 0.8
 
 
-def test_truth_values_are_labels() -> None:
+def test_booleans_are_labels() -> None:
     classifier = TailClassifier().fit(X, Y > 0)
     assert classifier.predict(Q).dtype == bool
 
@@ -84,11 +84,15 @@ def test_precisions_agree() -> None:
     np.testing.assert_allclose(single, double, atol=1e-5)
 
 
+def dtype_of(classifier: TailClassifier) -> torch.dtype:
+    return next(classifier._fitted.learner.model.parameters()).dtype
+
+
 def test_small_supports_are_worked_on_in_double_precision() -> None:
     support, y, *_ = blobs(ways=2, shots=128)
-    assert TailClassifier().fit(support, y)._fitted.dtype == torch.float64
+    assert dtype_of(TailClassifier().fit(support, y)) == torch.float64
     more = np.concatenate([support, support[:1]])
-    assert TailClassifier().fit(more, [*y, y[0]])._fitted.dtype == torch.float32
+    assert dtype_of(TailClassifier().fit(more, [*y, y[0]])) == torch.float32
 
 
 @pytest.mark.parametrize("angles_from_origin", [False, True])
@@ -182,7 +186,7 @@ def test_the_callers_arrays_are_not_kept() -> None:
     np.testing.assert_array_equal(classifier._fitted.rows.features, X)
 
 
-# Adding
+# Sets
 
 
 def test_sets_are_of_labels() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from helpers.blobs import blobs
@@ -12,7 +11,6 @@ from helpers.builders import small_model
 from unitail.errors import InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
 from unitail.learners.checkpoint import save_model
-from unitail.nn.visibility import Visibility
 
 X, Y, Q, _ = blobs()
 
@@ -63,14 +61,6 @@ def test_models_come_by_name_folder_or_object(tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_object, by_path)
 
 
-def test_a_checkpoint_brings_its_visibility(tmp_path: Path) -> None:
-    folder = save_model(small_model(visibility=Visibility.JOINT).float(), tmp_path / "model")
-    classifier = TailClassifier.from_checkpoint(folder, n_draws=2)
-    assert (classifier.visibility, classifier.n_draws) == ("joint", 2)
-    assert TailClassifier.from_checkpoint(folder, visibility="isolated").visibility == "isolated"
-    assert clone(classifier).fit(X, Y).predict(Q).shape == (len(Q),)
-
-
 def test_the_callers_model_is_not_changed() -> None:
     model = small_model().float()
     TailClassifier(model, random_state=0).fit(X, Y).predict(Q)
@@ -90,6 +80,3 @@ def test_a_pickled_classifier_carries_its_own_model(tmp_path: Path) -> None:
 
 def test_the_shipped_model_is_not_pickled() -> None:
     assert len(pickle.dumps(TailClassifier().fit(X, Y))) < 5000
-
-
-# Sets and novelty

@@ -1,19 +1,12 @@
 import math
-import pickle
 
 import numpy as np
 import pytest
 
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.conformal import (
-    MOST_PARTS,
-    held_out_scores,
-    left_out_parts,
-    prediction_sets,
-    threshold,
-)
-from unitail.estimator.reduction import Rows
+from unitail.estimator.conformal import MAX_FOLDS, folds, prediction_sets, threshold
+from unitail.estimator.rows import Rows
 
 
 def rows(shots: list[int], width: int = 4, seed: int = 0, task: int = 0) -> Rows:
@@ -57,19 +50,19 @@ def test_the_most_probable_class_is_always_in() -> None:
 
 def test_every_row_that_can_is_left_out_once_with_one_of_every_class() -> None:
     support = rows([1, 2, 5])
-    parts = left_out_parts(support)
-    assert sorted(np.concatenate(parts)) == sorted(np.flatnonzero(support.class_indices != 0))
-    classes = [sorted(support.class_indices[part]) for part in parts]
+    every = folds(support)
+    assert sorted(np.concatenate(every)) == sorted(np.flatnonzero(support.class_indices != 0))
+    classes = [sorted(support.class_indices[fold]) for fold in every]
     assert classes == [[1, 2], [1, 2], [2], [2], [2]]
 
 
 def test_of_many_rows_several_are_left_out_at_a_time() -> None:
-    support = rows([1, 2, 3, 10 * MOST_PARTS])
-    parts = left_out_parts(support)
-    assert len(parts) == MOST_PARTS
-    assert len(np.unique(np.concatenate(parts))) == 10 * MOST_PARTS + 5
-    for part in parts:
-        left = np.delete(support.class_indices, part)
+    support = rows([1, 2, 3, 10 * MAX_FOLDS])
+    every = folds(support)
+    assert len(every) == MAX_FOLDS
+    assert len(np.unique(np.concatenate(every))) == 10 * MAX_FOLDS + 5
+    for fold in every:
+        left = np.delete(support.class_indices, fold)
         assert set(left) == {0, 1, 2, 3}
 
 
@@ -77,25 +70,25 @@ def test_scores_are_those_of_fits_without_the_rows() -> None:
     classifier = fitted([1, 3, 4])
     support = classifier._fitted.rows
     expected: list[float] = []
-    for part in sorted(left_out_parts(support), key=len):
-        rest = support.take(np.delete(np.arange(len(support.class_indices)), part))
+    for fold in sorted(folds(support), key=len):
+        rest = support.take(np.delete(np.arange(len(support)), fold))
         without = TailClassifier().fit(rest.features, rest.class_indices)
-        probabilities = without.predict_proba(support.features[part])
-        right = probabilities[np.arange(len(part)), support.class_indices[part]]
+        probabilities = without.predict_proba(support.features[fold])
+        right = probabilities[np.arange(len(fold)), support.class_indices[fold]]
         expected.extend(1 - right)
-    np.testing.assert_allclose(held_out_scores(classifier._fitted), expected, atol=1e-9)
+    np.testing.assert_allclose(classifier._fitted.held_out_scores, expected, atol=1e-9)
 
 
 def test_scores_of_a_reduced_support_come_from_rows_that_were_not_read() -> None:
     classifier = fitted([200, 200], max_support=40)
-    scores = held_out_scores(classifier._fitted)
-    assert len(scores) == 400 // MOST_PARTS
+    scores = classifier._fitted.held_out_scores
+    assert len(scores) == 400 // MAX_FOLDS
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
 def test_no_class_with_two_rows_gives_no_scores() -> None:
     classifier = fitted([1, 1, 1])
-    assert len(held_out_scores(classifier._fitted)) == 0
+    assert len(classifier._fitted.held_out_scores) == 0
     sets = classifier.predict_set(rows([5, 5, 5]).features)
     assert sets.any(axis=1).all()
 
@@ -109,14 +102,6 @@ def test_the_coverage_is_kept(coverage: float) -> None:
         sets = classifier.predict_set(asked.features, coverage)
         hits.append(sets[np.arange(200), asked.class_indices].mean())
     assert coverage - 0.02 < np.mean(hits) < coverage + 0.07
-
-
-def test_scores_are_computed_once_and_not_pickled() -> None:
-    classifier = fitted([3, 3])
-    assert classifier._conformal.scores is classifier._conformal.scores
-    again = pickle.loads(pickle.dumps(classifier))
-    assert "scores" not in vars(again._conformal)
-    np.testing.assert_array_equal(again._conformal.scores, classifier._conformal.scores)
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 90])

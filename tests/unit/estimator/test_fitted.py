@@ -4,56 +4,103 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
-from unitail.estimator.choices import Precision
-from unitail.estimator.fitted import FittedSupport, Reading
-from unitail.estimator.reduction import Rows
-from unitail.nn.visibility import Visibility
+from helpers.blobs import blobs
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import ClassifierLearner, Fitted
+from unitail.estimator.rows import Rows
+from unitail.estimator.settings import Settings
+from unitail.framework.episode import Support
+from unitail.learners.in_context import InContextHypothesis
 
 ROWS = Rows(
     np.random.default_rng(0).normal(size=(12, 4)), np.arange(12, dtype=np.int64) % 3, ways=3
 )
 
 
-def reading(**changes: object) -> Reading:
-    options: dict[str, object] = {
-        "model": None,
-        "device": torch.device("cpu"),
-        "precision": Precision.AUTO,
-        "visibility": Visibility.ISOLATED,
-        "class_shares": None,
-        "num_draws": 1,
-        "seed": 0,
-        "chunk_size": None,
-        "max_support": 4000,
-    }
-    return Reading(**{**options, **changes})  # type: ignore[arg-type]
+def fitted(rows: Rows = ROWS, **parameters: object) -> Fitted:
+    return Fitted.of(rows, Settings.of(TailClassifier(**parameters), seed=0))
 
 
-def test_what_was_read_is_kept_but_not_pickled() -> None:
-    fitted = FittedSupport(ROWS, reading())
-    answers = fitted.log_probabilities(ROWS.features)
-    assert fitted.hypothesis is fitted.hypothesis
-    again = pickle.loads(pickle.dumps(fitted))
-    assert set(vars(again)) == {"rows", "reading"}
-    np.testing.assert_array_equal(again.log_probabilities(ROWS.features), answers)
+def test_a_support_is_read_at_once_and_read_again_when_unpickled() -> None:
+    before = fitted()
+    pickled = pickle.dumps(before)
+    assert len(pickled) < 2000  # rows and settings, not what was made of them
+    answers = before.log_probabilities(ROWS.features)
+    np.testing.assert_array_equal(pickle.loads(pickled).log_probabilities(ROWS.features), answers)
 
 
 def test_isolated_supports_are_their_own_isolated_version() -> None:
-    fitted = FittedSupport(ROWS, reading())
-    assert fitted.isolated is fitted
-    joint = FittedSupport(ROWS, reading(visibility=Visibility.JOINT))
+    alone, joint = fitted(), fitted(visibility="joint")
+    assert alone.isolated is alone
     np.testing.assert_array_equal(
-        joint.isolated.log_probabilities(ROWS.features), fitted.log_probabilities(ROWS.features)
+        joint.isolated.log_probabilities(ROWS.features), alone.log_probabilities(ROWS.features)
     )
 
 
 def test_only_so_many_rows_are_read() -> None:
-    assert FittedSupport(ROWS, reading()).kept is ROWS
-    few = FittedSupport(ROWS, reading(max_support=6)).kept
-    assert list(few.shots) == [2, 2, 2]
-    assert FittedSupport(ROWS, reading(max_support=None)).kept is ROWS
+    assert fitted().kept is ROWS
+    assert list(fitted(max_support=6).kept.shots) == [2, 2, 2]
+    assert fitted(max_support=None).kept is ROWS
+
+
+def test_what_is_seldom_asked_for_is_computed_once() -> None:
+    one = fitted()
+    assert one.held_out_scores is one.held_out_scores
+    assert one.novelty is one.novelty
+    assert "held_out_scores" not in vars(pickle.loads(pickle.dumps(one)))
+
+
+# The classifier as a learner
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"precision": "single"},
+        {"visibility": "joint"},
+        {"visibility": "joint", "class_shares": [0.2, 0.3, 0.5]},
+        {"max_support": 6},
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_batch_of_episodes_is_answered_as_by_fits(
+    parameters: dict[str, object], dtype: torch.dtype
+) -> None:
+    tasks = [blobs(seed=seed) for seed in range(3)]
+    support = Support(
+        features=torch.stack([torch.from_numpy(X) for X, *_ in tasks]).to(dtype),
+        class_indices=torch.stack([torch.from_numpy(y) for _, y, *_ in tasks]),
+        ways=3,
+    )
+    queries = torch.stack([torch.from_numpy(Q) for *_, Q, _ in tasks]).to(dtype)
+    classifier = TailClassifier(random_state=0, **parameters)
+    answers = ClassifierLearner.of(classifier).infer(support, queries)
+    for place in range(3):
+        alone = classifier.fit(support.features[place].numpy(), support.class_indices[place])
+        expected = alone.predict_log_proba(queries[place].numpy())
+        np.testing.assert_allclose(answers[place].exp(), np.exp(expected), atol=1e-6)
+
+
+def test_known_log_probabilities_make_sets_without_answering_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    support, y, queries, _ = blobs()
+    classifier = TailClassifier().fit(support, y)
+    expected = classifier.predict_set(queries, 0.8)
+    answers = classifier.predict_log_proba(queries)
+    monkeypatch.setattr(InContextHypothesis, "__call__", None)
+    assert (classifier.predict_set(coverage=0.8, log_proba=answers) == expected).all()
+
+
+def test_sets_are_not_made_of_answers_that_saw_each_other() -> None:
+    support, y, queries, _ = blobs()
+    classifier = TailClassifier(visibility="joint").fit(support, y)
+    with pytest.raises(ValueError, match="log_proba with visibility='joint'; allowed: X, or"):
+        classifier.predict_set(log_proba=classifier.predict_log_proba(queries))
 
 
 def test_threads_do_not_change_answers(stand_in: Path) -> None:

@@ -4,9 +4,8 @@ from numpy.typing import NDArray
 from scipy.stats import ortho_group
 from sklearn.metrics import roc_auc_score
 
-from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.novelty import MOST_REFERENCES, Novelty, NoveltyScale
-from unitail.estimator.reduction import Rows
+from unitail.estimator.novelty import MAX_REFERENCES, Novelty
+from unitail.estimator.rows import Rows
 
 WIDTH = 6
 MEANS = 3 * np.random.default_rng(0).normal(size=(8, WIDTH))
@@ -20,7 +19,7 @@ def sample(classes: range, shots: int, seed: int) -> tuple[NDArray[np.float64], 
 
 def novelty_of(shots: int, queries: NDArray[np.float64]) -> NDArray[np.float64]:
     features, indices = sample(range(4), shots, seed=1)
-    return Novelty(Rows(features, indices, 4), seed=0)(queries)
+    return Novelty.of(Rows(features, indices, 4), seed=0)(queries)
 
 
 KNOWN, NOVEL = sample(range(4), 50, seed=2)[0], sample(range(4, 8), 50, seed=3)[0]
@@ -42,8 +41,8 @@ def test_it_is_a_quantile_among_rows_of_the_known_classes() -> None:
 def test_rotations_shifts_and_scales_change_nothing() -> None:
     features, indices = sample(range(4), 5, seed=1)
     rotation = ortho_group.rvs(WIDTH, random_state=0)
-    plain = Novelty(Rows(features, indices, 4), seed=0)(NOVEL)
-    moved = Novelty(Rows(50 * features @ rotation + 9, indices, 4), seed=0)(
+    plain = Novelty.of(Rows(features, indices, 4), seed=0)(NOVEL)
+    moved = Novelty.of(Rows(50 * features @ rotation + 9, indices, 4), seed=0)(
         50 * NOVEL @ rotation + 9
     )
     np.testing.assert_allclose(moved, plain, atol=1e-8)
@@ -51,13 +50,13 @@ def test_rotations_shifts_and_scales_change_nothing() -> None:
 
 def test_far_away_is_novel_and_a_copy_is_not() -> None:
     features, indices = sample(range(4), 5, seed=1)
-    novelty = Novelty(Rows(features, indices, 4), seed=0)
+    novelty = Novelty.of(Rows(features, indices, 4), seed=0)
     assert novelty(np.full((1, WIDTH), 1e3))[0] > 0.99
     assert novelty(features[:1])[0] < 0.1
 
 
 def test_equal_rows_have_a_defined_novelty() -> None:
-    novelty = Novelty(Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2), seed=0)
+    novelty = Novelty.of(Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2), seed=0)
     same, other = novelty(np.array([[1.0, 1.0], [1.0, 2.0]]))
     assert (same, other) == (pytest.approx(0.5), pytest.approx(1.0))
 
@@ -65,17 +64,10 @@ def test_equal_rows_have_a_defined_novelty() -> None:
 def test_rows_are_left_out_only_where_their_class_goes_on() -> None:
     features, indices = sample(range(4), 3, seed=1)
     keep = np.array([0, 3, 4, 6, 9])  # one of class 0, two of class 1, one each of 2 and 3
-    scale = NoveltyScale.of(Rows(features[keep], indices[keep], 4), seed=0)
+    scale = Novelty.of(Rows(features[keep], indices[keep], 4), seed=0)
     assert scale.usual[2] == 2
 
 
 def test_many_rows_are_represented_by_some() -> None:
-    features, indices = sample(range(4), MOST_REFERENCES, seed=1)
-    assert NoveltyScale.of(Rows(features, indices, 4), seed=0).usual[2] == MOST_REFERENCES
-
-
-def test_the_reference_is_made_once() -> None:
-    features, indices = sample(range(4), 3, seed=1)
-    classifier = TailClassifier().fit(features, indices)
-    classifier.novelty(KNOWN)
-    assert classifier._novelty.scale is classifier._novelty.scale
+    features, indices = sample(range(4), MAX_REFERENCES, seed=1)
+    assert Novelty.of(Rows(features, indices, 4), seed=0).usual[2] == MAX_REFERENCES

@@ -4,14 +4,9 @@ from sklearn.linear_model import LogisticRegression
 
 from unitail.errors import TooManyClasses
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.reduction import (
-    MOST_STATES,
-    Rows,
-    centres,
-    class_quota,
-    reduced,
-    support_limit,
-)
+from unitail.estimator.reduction import centres, class_quota, reduced, support_limit
+from unitail.estimator.rows import Rows
+from unitail.learners.budget import MAX_STATES
 
 
 def rows(shots: list[int], width: int = 3, seed: int = 0) -> Rows:
@@ -78,7 +73,7 @@ def test_equal_rows_have_one_centre() -> None:
 
 def test_the_limit_follows_the_memory_for_many_classes() -> None:
     assert support_limit(4000, 10) == 4000
-    assert support_limit(4000, 1000) == MOST_STATES // 1000
+    assert support_limit(4000, 1000) == MAX_STATES // 1000
     assert support_limit(2, 10) == 10
     assert support_limit(None, 10**6) is None
 

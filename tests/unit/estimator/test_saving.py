@@ -82,7 +82,7 @@ def test_another_device_may_be_asked_for(tmp_path: Path) -> None:
 def test_labels_that_json_cannot_carry_are_refused(tmp_path: Path) -> None:
     days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="datetime64[D]")
     classifier = TailClassifier().fit(X, days[Y])
-    with pytest.raises(CannotWrite, match=r"got date .*; allowed: strings, whole numbers"):
+    with pytest.raises(CannotWrite, match=r"got date .*; allowed: strings, integers"):
         classifier.save(tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 

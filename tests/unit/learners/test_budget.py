@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from helpers.builders import small_model
-from unitail.estimator.rehearsal import rehearse
+from unitail.estimator.cost import rehearse
 from unitail.learners.budget import MAX_NUMBERS, MAX_ROWS, episodes_at_once, queries_at_once
 from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS

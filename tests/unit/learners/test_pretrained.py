@@ -69,6 +69,6 @@ def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(not has_default(), reason="no weights in src/unitail/weights/default yet")
 def test_the_shipped_weights_are_whole_and_small() -> None:
-    assert load_default().config.most_ways is None
+    assert load_default().config.max_ways is None
     size = sum(path.stat().st_size for path in pretrained.FOLDER.iterdir())
     assert size < 20 * 2**20

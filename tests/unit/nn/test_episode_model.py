@@ -30,7 +30,7 @@ def test_a_law_of_fixed_width_changes_nothing_and_refuses_other_widths() -> None
 def test_a_support_beyond_the_models_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model, episode = small_model(), random_episode((2, 1, 3))
     draw = model.draw(episode.support, stream(0))
-    monkeypatch.setattr(type(model.config), "most_support", 5)
+    monkeypatch.setattr(type(model.config), "max_support", 5)
     message = "more examples than the model can read: got 6 examples; allowed: at most 5"
     with pytest.raises(TooManyExamples, match=message):
         model.read(episode.support, draw)

@@ -1,6 +1,6 @@
 """The learning curve on a user's own labelled rows: what more examples would bring."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -8,10 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.learner import Inference
+from unitail.learners.budget import episodes_at_once
+from unitail.learners.pretrained import load_default
+from unitail.progress import OnProgress
 from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast
 from unitail.workflows.learning_curve.splits import (
     Splits,
@@ -23,14 +26,8 @@ from unitail.workflows.learning_curve.splits import (
 
 SPLITS = 200
 """The splits of each size."""
-PAIRS_AT_ONCE = 2**20
-"""Pairs of rows of all episodes that a learner relates at once."""
-STATES_AT_ONCE = 2**17
-"""The same for rows times classes."""
 
 Answers = NDArray[np.int64]
-OnProgress = Callable[[int, int], None]
-"""Told how many of how many splits all learners have answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +44,7 @@ class Level:
     @property
     def count(self) -> int:
         """How many splits there are."""
-        return sum(part.count for part in self.splits)
+        return sum(group.count for group in self.splits)
 
     @property
     def shots_on_average(self) -> float:
@@ -63,12 +60,12 @@ class Level:
     @cached_property
     def asked(self) -> NDArray[np.int64]:
         """The row of each question, (T,)."""
-        return np.concatenate([part.query.ravel() for part in self.splits])
+        return np.concatenate([group.query.ravel() for group in self.splits])
 
     def right(self, name: str) -> Marks:
         """Mark a learner's answers."""
         value = self.answers[name] == self.rows.class_indices[self.asked]
-        sizes = [part.query.shape[1] for part in self.splits for _ in range(part.count)]
+        sizes = [group.query.shape[1] for group in self.splits for _ in range(group.count)]
         split = np.repeat(np.arange(self.count), sizes)
         return Marks(split, self.asked, value.astype(np.float64), self.rows.class_indices)
 
@@ -89,32 +86,30 @@ class OwnCurve:
 
     def spread(self, name: str) -> dict[int, float]:
         """Give the standard deviation of accuracy from one support to another."""
-        found = self._moments(name).items()
-        return {place: each.support_variance**0.5 for place, each in found}
+        return {place: each.support_variance**0.5 for place, each in self._moments(name).items()}
 
     def lead(self, name: str, over: str) -> dict[int, Estimate]:
         """Give how much more accurate a learner is than another on the same questions."""
-        found = self._moments(name, over).items()
-        return {place: each.difference() for place, each in found}
+        return {place: each.difference() for place, each in self._moments(name, over).items()}
 
     def forecast(self, name: str) -> Estimate:
         """Guess the accuracy with twice the examples."""
-        found = self.accuracy(name)
-        shots = [self.levels[place].shots_on_average for place in found]
-        return forecast(shots, list(found.values()), 2 * shots[-1])
+        accuracies = self.accuracy(name)
+        shots = [self.levels[place].shots_on_average for place in accuracies]
+        return forecast(shots, list(accuracies.values()), 2 * shots[-1])
 
     def _moments(self, name: str, over: str | None = None) -> dict[int, Moments]:
-        """Sum up the marks, or their differences; see `own_interval` for what is carried over."""
-        found: dict[int, Moments] = {}
+        """Sum up the marks, or their differences; see `interval` for what is carried over."""
+        moments: dict[int, Moments] = {}
         carried = None
         for place, level in enumerate(self.levels):
             if name in level.answers and (over is None or over in level.answers):
                 marks = level.right(name)
                 if over is not None:
                     marks = replace(marks, value=marks.value - level.right(over).value)
-                found[place] = Moments.of(marks, level.share, carried)
-                carried = found[place].support_variance
-        return found
+                moments[place] = Moments.of(marks, level.share, carried)
+                carried = moments[place].support_variance
+        return moments
 
     def confusions(self, name: str) -> list[tuple[int, int, int]]:
         """Count wrong answers of leave-one-out: (true class, answer, count), most often first."""
@@ -140,7 +135,8 @@ def own_curve(
 ) -> OwnCurve:
     """Let all learners answer the same random splits of the rows, and leave-one-out.
 
-    A learner that says it cannot solve such tasks does not keep the others from it.
+    A learner that says it cannot solve such tasks does not keep the others from it. `on_progress`
+    counts splits that all learners have answered.
     """
     check_rows(rows)
     levels = [
@@ -168,26 +164,25 @@ class _Panel:
 
     def ask(self, level: Level) -> Iterator[int]:
         """Let all answer a level, batch by batch; give the number of splits of each batch."""
-        found: dict[str, list[Answers]] = {name: [] for name in self.learners}
-        for turn, part in enumerate(_batches(level.splits, level.rows.ways)):
-            episode = _episode(self.features, level.rows, part)
-            for name in [name for name in found if name not in self.failures]:
-                answers = ask(self.learners[name], episode, turn, name=name)
-                if isinstance(answers, Cannot):
-                    self.failures[name] = str(answers)
+        answers: dict[str, list[Answers]] = {name: [] for name in self.learners}
+        for turn, batch in enumerate(_batches(level)):
+            episode = _episode(self.features, level.rows, batch)
+            for name in [name for name in answers if name not in self.failures]:
+                said = ask(self.learners[name], episode, turn, name=name)
+                if isinstance(said, Cannot):
+                    self.failures[name] = str(said)
                 else:
-                    found[name].append(answers.argmax(dim=-1).flatten().numpy())
-            yield part.count
-        whole = {name: parts for name, parts in found.items() if name not in self.failures}
-        level.answers.update({name: np.concatenate(parts) for name, parts in whole.items()})
+                    answers[name].append(said.argmax(dim=-1).flatten().numpy())
+            yield batch.count
+        complete = {name: said for name, said in answers.items() if name not in self.failures}
+        level.answers.update({name: np.concatenate(said) for name, said in complete.items()})
 
 
-def _batches(groups: Iterable[Splits], ways: int) -> Iterator[Splits]:
-    """Put as many splits together as fit into bounded memory."""
-    for splits in groups:
-        tokens = splits.support.shape[1] + splits.query.shape[1]
-        most = min(PAIRS_AT_ONCE // tokens**2, STATES_AT_ONCE // (tokens * ways))
-        yield from splits.parts(max(1, most))
+def _batches(level: Level) -> Iterator[Splits]:
+    """Put as many splits together as the shipped model answers at once."""
+    for splits in level.splits:
+        sizes = splits.support.shape[1], splits.query.shape[1]
+        yield from splits.chunks(episodes_at_once(load_default(), *sizes, level.rows.ways))
 
 
 def _episode(features: torch.Tensor, rows: Rows, splits: Splits) -> Episode:

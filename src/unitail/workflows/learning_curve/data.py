@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.inputs.encode import Unread, encode, fit_encoder, unread_items
 from unitail.inputs.input_encoder import AUTO
 from unitail.inputs.items import LabelledItems

@@ -29,8 +29,8 @@ from scipy import stats
 
 from unitail.framework.statistics import LEVEL
 
-MOST_PER_ROW = 4
-"""Independent answers that a row may stand for at most, in an interval."""
+MAX_PER_ROW = 4
+"""Independent answers that a row may stand for in an interval."""
 HALF = 0.5
 EXACT = 12
 """Digits of a mean: beyond them is rounding, and all right should be exactly 1."""
@@ -92,7 +92,7 @@ class Moments:
         """Give the mean of marks 0 and 1 with Wilson's interval."""
         p, size = self.mean, float(self.rows)
         if 0 < p < 1 and self.variance > 0:
-            size = min(p * (1 - p) / self.variance, MOST_PER_ROW * size)
+            size = min(p * (1 - p) / self.variance, MAX_PER_ROW * size)
         square = self._quantile() ** 2
         middle = (p + square / (2 * size)) / (1 + square / size)
         reach = np.sqrt(square * (p * (1 - p) / size + square / (4 * size**2))) / (

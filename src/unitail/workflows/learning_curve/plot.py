@@ -17,11 +17,11 @@ STYLES = ("o", "s", "D", "^")
 CLOSE = 1.12
 """Of sizes that are closer than this only the larger is named."""
 APART = 1.03
-"""Learners are drawn a little apart, so that no interval hides another."""
+"""Learners are plotted a little apart, so that no interval hides another."""
 
 
-def draw_curve(numbers: "Sequence[Line]", title: str) -> bytes:
-    """Draw accuracy against examples of a class, as a PNG; forecasts are hollow and dashed."""
+def plot_curve(numbers: "Sequence[Line]", title: str) -> bytes:
+    """Plot accuracy against examples of a class, as a PNG; forecasts are hollow and dashed."""
     figures = optional("matplotlib.figure", extra="report")
     canvas = optional("matplotlib.backends.backend_agg", extra="report")
     figure = figures.Figure(figsize=SIZE, layout="constrained")
@@ -30,7 +30,7 @@ def draw_curve(numbers: "Sequence[Line]", title: str) -> bytes:
     learners = list(dict.fromkeys(line.learner for line in numbers))
     for place, name in enumerate(learners):
         own = [line for line in numbers if line.learner == name]
-        _draw(axes, own, place, len(learners))
+        _plot_learner(axes, own, place, len(learners))
     _label(axes, numbers)
     axes.set_title(f"{title}: accuracy on examples left out, 95 % intervals", fontsize=10)
     buffer = io.BytesIO()
@@ -38,8 +38,8 @@ def draw_curve(numbers: "Sequence[Line]", title: str) -> bytes:
     return buffer.getvalue()
 
 
-def _draw(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None:  # noqa: ANN401
-    """Draw what was measured of one learner, then its forecast."""
+def _plot_learner(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None:  # noqa: ANN401
+    """Plot what was measured of one learner, then its forecast."""
     shift = APART ** (place - (learners - 1) / 2)
     color, marker = f"C{place}", STYLES[place % len(STYLES)]
     measured = [line for line in own if line.how != "forecast"]
@@ -54,13 +54,13 @@ def _draw(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None: 
 
 
 def _points(own: "Sequence[Line]", shift: float) -> dict[str, Any]:
-    found = [line.accuracy for line in own]
+    accuracies = [line.accuracy for line in own]
     return {
         "x": [line.examples * shift for line in own],
-        "y": [100 * each.mean for each in found],
+        "y": [100 * each.mean for each in accuracies],
         "yerr": [
-            [100 * (each.mean - each.low) for each in found],
-            [100 * (each.high - each.mean) for each in found],
+            [100 * (each.mean - each.low) for each in accuracies],
+            [100 * (each.high - each.mean) for each in accuracies],
         ],
     }
 

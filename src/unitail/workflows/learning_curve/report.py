@@ -10,19 +10,20 @@ from typing import Any
 
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
+from unitail.learners.registry import LEARNERS
 from unitail.wording import numbered
 from unitail.workflows.learning_curve.curve import Level, OwnCurve
 from unitail.workflows.learning_curve.data import OwnData
 from unitail.workflows.learning_curve.interval import Estimate
-from unitail.workflows.learning_curve.plot import draw_curve
+from unitail.workflows.learning_curve.plot import plot_curve
 
-OURS = "unitail"
+OURS = LEARNERS["unitail"].label
 """The name of the learner that sentences are about."""
 USUAL_SHOTS = 5
 """Sentences tell of the largest number of examples up to this."""
-MOST_CONFUSIONS = 5
+MAX_CONFUSIONS = 5
 DIGITS = 4
-LOPSIDED = 0.5
+MAX_LOPSIDED = 0.5
 """The shorter side of an interval over the longer one, below which ± would mislead."""
 
 
@@ -45,8 +46,8 @@ def lines(curve: OwnCurve) -> Iterator[Line]:
     for place, level in enumerate(curve.levels):
         how = "leave-one-out" if level.shots is None else "random splits"
         for name in [name for name in curve.learners if name in level.answers]:
-            found, spread = curve.accuracy(name)[place], curve.spread(name)[place]
-            yield Line(how, level.shots_on_average, level.count, name, found, spread)
+            accuracy, spread = curve.accuracy(name)[place], curve.spread(name)[place]
+            yield Line(how, level.shots_on_average, level.count, name, accuracy, spread)
     for name in [name for name in curve.learners if name in curve.levels[-1].answers]:
         twice = 2 * curve.levels[-1].shots_on_average
         yield Line("forecast", twice, 0, name, curve.forecast(name), None)
@@ -60,25 +61,26 @@ def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
         (place for place, level in enumerate(curve.levels) if (level.shots or 0) <= USUAL_SHOTS),
         key=lambda place: curve.levels[place].shots or 0,
     )
-    found, last, forecast = curve.accuracy(OURS), curve.levels[-1], curve.forecast(OURS)
+    accuracy, last, forecast = curve.accuracy(OURS), curve.levels[-1], curve.forecast(OURS)
     everything = last.shots_on_average
     return [
-        f"With {_examples(curve.levels[few])} a class you get about {percent(found[few])}.",
+        f"With {_examples(curve.levels[few])} a class you get about {percent(accuracy[few])}.",
         *_others(curve, few),
         f"With all but one of each class ({everything:.3g} a class) it is about"
-        f" {percent(found[len(curve.levels) - 1])}.",
+        f" {percent(accuracy[len(curve.levels) - 1])}.",
         f"Twice as many ({2 * everything:.3g} a class) would give about {100 * forecast.mean:.0f} %"
         f" ({100 * forecast.low:.0f} to {100 * forecast.high:.0f}).",
         *_confusions(curve, data),
     ]
 
 
-def percent(found: Estimate) -> str:
+def percent(accuracy: Estimate) -> str:
     """Write an accuracy with its uncertainty, or its bounds if one is much farther away."""
-    sides = sorted((found.mean - found.low, found.high - found.mean))
-    if sides[0] < LOPSIDED * sides[1]:
-        return f"{100 * found.mean:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"
-    return f"{100 * found.mean:.0f} % ± {max(1, round(100 * found.half_width))}"
+    low, mean, high = (100 * each for each in (accuracy.low, accuracy.mean, accuracy.high))
+    shorter, longer = sorted((mean - low, high - mean))
+    if shorter < MAX_LOPSIDED * longer:
+        return f"{mean:.0f} % ({low:.0f} to {high:.0f})"
+    return f"{mean:.0f} % ± {max(1, round(longer))}"
 
 
 def as_csv(curve: OwnCurve) -> str:
@@ -91,7 +93,7 @@ def as_csv(curve: OwnCurve) -> str:
 
 
 def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
-    """Return all that was found, for `json`."""
+    """Return all numbers and sentences, for `json`."""
     counts = dict(zip(data.classes, data.rows.shots.tolist(), strict=True))
     return {
         "modality": str(data.modality),
@@ -110,7 +112,7 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make sure, before any work is done, that the files can be drawn and written."""
+    """Make sure, before any work is done, that the files can be plotted and written."""
     optional("matplotlib", extra="report")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +122,7 @@ def check_folder(folder: Path) -> None:
 
 def write_curve(curve: OwnCurve, data: OwnData, folder: Path) -> None:
     """Write curve.csv, curve.json and curve.png; each is whole or not there."""
-    picture = draw_curve(list(lines(curve)), f"{len(data.classes)} classes, {data.encoder}")
+    picture = plot_curve(list(lines(curve)), f"{len(data.classes)} classes, {data.encoder}")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "curve.csv", as_csv(curve))
@@ -133,8 +135,8 @@ _HEADER = ("how", "examples", "splits", "learner", "accuracy", "low", "high", "s
 
 def _cells(line: Line) -> dict[str, Any]:
     spread = None if line.spread is None else round(line.spread, DIGITS)
-    found = line.accuracy
-    numbers = [round(number, DIGITS) for number in (found.mean, found.low, found.high)]
+    accuracy = line.accuracy
+    numbers = [round(each, DIGITS) for each in (accuracy.mean, accuracy.low, accuracy.high)]
     cells = (line.how, round(line.examples, 2), line.splits, line.learner, *numbers, spread)
     return dict(zip(_HEADER, cells, strict=True))
 
@@ -152,12 +154,12 @@ def _others(curve: OwnCurve, place: int) -> Iterator[str]:
 
 
 def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
-    found = curve.confusions(OURS)[:MOST_CONFUSIONS]
+    confusions = curve.confusions(OURS)[:MAX_CONFUSIONS]
     sizes = data.rows.shots
-    if found:
+    if confusions:
         pairs = (
             f"{data.classes[true]} taken for {data.classes[said]} ({count} of {sizes[true]})"
-            for true, said, count in found
+            for true, said, count in confusions
         )
         yield f"Confused most: {', '.join(pairs)}."
 

@@ -1,8 +1,8 @@
 """Supports and questions drawn from labelled rows, again and again.
 
 In a split of N shots every class gives N rows, drawn at random, to the support, and up to
-`QUESTIONS` of its other rows are asked, fewer if there are many classes. A class of N rows or fewer
-gives all but one; a class of a single row gives that row and is never asked.
+`MAX_CLASS_QUESTIONS` of its other rows are asked, fewer if there are many classes. A class of N
+rows or fewer gives all but one; a class of a single row gives that row and is never asked.
 """
 
 from collections.abc import Iterator
@@ -13,20 +13,21 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidInput
-from unitail.estimator.conformal import left_out_parts
-from unitail.estimator.reduction import Rows, class_quota
+from unitail.estimator.conformal import folds
+from unitail.estimator.reduction import class_quota
+from unitail.estimator.rows import Rows
 from unitail.randomness import stream
 
 STEPS = (1, 2, 3, 5)
 """The shots of a curve: these times 1, 10, 100, ..., but for 30, 300, ..."""
-QUESTIONS = 15
-"""The most rows of a class that are asked in one split."""
-MOST_QUESTIONS = 150
-"""About the most rows of all classes that are asked in one split."""
-LEAST_SPLITS = 20
-MOST_PAIRS = 2**25
+MAX_CLASS_QUESTIONS = 15
+"""Rows of a class that are asked in one split."""
+MAX_QUESTIONS = 150
+"""Rows of all classes that are asked in one split, about."""
+MIN_SPLITS = 20
+MAX_PAIRS = 2**25
 """Pairs of support rows in all splits of one size: large supports are drawn less often."""
-MOST_ROWS = 2000
+MAX_ROWS = 2000
 """More rows than these are thinned out, so that an estimate takes minutes and not hours."""
 
 Places = NDArray[np.int64]
@@ -46,10 +47,10 @@ class Splits:
         """R."""
         return len(self.support)
 
-    def parts(self, most: int) -> Iterator["Splits"]:
-        """Give the splits in parts of at most so many."""
-        for start in range(0, self.count, most):
-            stop = start + most
+    def chunks(self, size: int) -> Iterator["Splits"]:
+        """Give the splits in chunks of at most `size`."""
+        for start in range(0, self.count, size):
+            stop = start + size
             yield Splits(self.support[start:stop], self.query[start:stop])
 
 
@@ -58,38 +59,38 @@ def check_rows(rows: Rows) -> None:
     if rows.ways < 2 or np.median(rows.shots) < 2:
         raise InvalidInput(
             "there are too few labelled examples to estimate accuracy from",
-            got=f"{len(rows.class_indices)} examples of {rows.ways} classes",
+            got=f"{len(rows)} examples of {rows.ways} classes",
             allowed="two or more classes, most of them with two or more examples",
             remedy="Label some more examples.",
         )
 
 
 def thinned(rows: Rows, seed: int) -> Places:
-    """Return the places of at most `MOST_ROWS` rows, of the largest classes fewest."""
-    if len(rows.class_indices) <= MOST_ROWS:
-        return np.arange(len(rows.class_indices))
-    quota = class_quota(rows.shots, MOST_ROWS)
+    """Return the places of at most `MAX_ROWS` rows, of the largest classes fewest."""
+    if len(rows) <= MAX_ROWS:
+        return np.arange(len(rows))
+    quota = class_quota(rows.shots, MAX_ROWS)
     generator = stream(seed, "thinning")
-    chosen = [_permuted(places, 1, generator)[0, :quota] for places in members(rows)]
+    chosen = [_permuted(places, 1, generator)[0, :quota] for places in rows.members()]
     return np.sort(np.concatenate(chosen))
 
 
 def shot_series(rows: Rows) -> tuple[int, ...]:
     """Return the shots of a curve: as far as half the classes can give and keep one row back."""
-    most = int(np.median(rows.shots)) - 1
-    tens = [10**power for power in range(len(str(most)))]
+    max_shots = int(np.median(rows.shots)) - 1
+    tens = [10**power for power in range(len(str(max_shots)))]
     series = [step * ten for ten in tens for step in STEPS if ten == 1 or step != 3]
-    return tuple(shots for shots in series if shots <= most)
+    return tuple(shots for shots in series if shots <= max_shots)
 
 
 def random_splits(rows: Rows, shots: int, count: int, seed: int) -> Splits:
     """Draw up to `count` splits, fewer if supports are large; they depend on seed and shots."""
     given = np.maximum(np.minimum(shots, rows.shots - 1), 1)  # (K,)
-    count = min(count, max(LEAST_SPLITS, MOST_PAIRS // int(given.sum()) ** 2))
-    asked = max(1, min(QUESTIONS, MOST_QUESTIONS // rows.ways))
+    count = min(count, max(MIN_SPLITS, MAX_PAIRS // int(given.sum()) ** 2))
+    asked = max(1, min(MAX_CLASS_QUESTIONS, MAX_QUESTIONS // rows.ways))
     generator = stream(seed, "own splits", shots)
     support, query = [], []
-    for own, number in zip(members(rows), given, strict=True):
+    for own, number in zip(rows.members(), given, strict=True):
         order = _permuted(own, count, generator)
         support.append(order[:, :number])
         query.append(order[:, number : number + asked])
@@ -101,19 +102,14 @@ def leave_out_splits(rows: Rows) -> list[Splits]:
 
     Where a class has more than twenty rows a twentieth is left out at a time.
     """
-    everyone = np.arange(len(rows.class_indices))
-    parts = left_out_parts(rows)
-    same = {len(part): [each for each in parts if len(each) == len(part)] for part in parts}
+    everyone = np.arange(len(rows))
+    alike: dict[int, list[Places]] = {}
+    for fold in folds(rows):
+        alike.setdefault(len(fold), []).append(fold)
     return [
-        Splits(np.stack([np.delete(everyone, part) for part in group]), np.stack(group))
-        for group in same.values()
+        Splits(np.stack([np.delete(everyone, fold) for fold in group]), np.stack(group))
+        for group in alike.values()
     ]
-
-
-def members(rows: Rows) -> list[Places]:
-    """List the places of each class."""
-    order = np.argsort(rows.class_indices, kind="stable")
-    return np.split(order, np.cumsum(rows.shots)[:-1])
 
 
 def _permuted(places: Places, count: int, generator: torch.Generator) -> Places:

@@ -7,10 +7,10 @@ from helpers.blobs import blobs
 from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import TooManyClasses
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.workflows.learning_curve import curve as module
+from unitail.learners import budget
 from unitail.workflows.learning_curve.curve import own_curve
 
 
@@ -66,7 +66,7 @@ def test_accuracy_counts_each_row_once_whatever_its_class() -> None:
 
 def test_batches_change_nothing(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = own_curve(rows, {"p": ProtoHead()}, splits=10, seed=3)
-    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 1)
+    monkeypatch.setattr(budget, "MAX_NUMBERS", 1)
     single = own_curve(rows, {"p": ProtoHead()}, splits=10, seed=3)
     for one, other in zip(whole.levels, single.levels, strict=True):
         assert (one.answers["p"] == other.answers["p"]).all()

@@ -61,7 +61,7 @@ def test_classes_that_cannot_be_asked_about_are_told(tmp_path: Path) -> None:
 
 
 def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_splits, "MOST_ROWS", 20)
+    monkeypatch.setattr(own_splits, "MAX_ROWS", 20)
     table = pd.DataFrame({"size": np.arange(60), "label": ["a"] * 10 + ["b"] * 50})
     table.to_csv(tmp_path / "table.csv", index=False)
     data = encode_own(read_labelled(tmp_path / "table.csv"))

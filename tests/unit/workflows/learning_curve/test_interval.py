@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from unitail.baselines.proto_head import ProtoHead, PrototypeVariant
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.framework.statistics import MeanInterval
 from unitail.randomness import stream
 from unitail.tasks.bundled import bundled_tasks

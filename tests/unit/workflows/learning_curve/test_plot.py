@@ -5,7 +5,7 @@ import pytest
 from helpers.pictures import coloured, pixels
 from unitail.errors import MissingExtra
 from unitail.workflows.learning_curve.interval import Estimate
-from unitail.workflows.learning_curve.plot import draw_curve
+from unitail.workflows.learning_curve.plot import plot_curve
 from unitail.workflows.learning_curve.report import Line
 
 
@@ -18,7 +18,7 @@ def _lines(name: str, *accuracies: float) -> list[Line]:
 
 
 def test_each_learner_has_its_line_and_the_better_one_is_above() -> None:
-    picture = draw_curve([*_lines("weak", 0.3, 0.4), *_lines("strong", 0.7, 0.8)], "toy")
+    picture = plot_curve([*_lines("weak", 0.3, 0.4), *_lines("strong", 0.7, 0.8)], "toy")
     assert pixels(picture).shape == (572, 910, 3)
     weak, strong = coloured(picture, "C0"), coloured(picture, "C1")
     wide = 400  # the line crosses the plot; the legend's is shorter
@@ -29,7 +29,7 @@ def test_each_learner_has_its_line_and_the_better_one_is_above() -> None:
 
 
 def test_accuracy_rises_to_the_top() -> None:
-    line = coloured(draw_curve(_lines("a", 0.1, 0.5, 0.9), "toy"), "C0")
+    line = coloured(plot_curve(_lines("a", 0.1, 0.5, 0.9), "toy"), "C0")
     upper = line[line[:, 0] < 400]  # above the legend
     assert upper[upper[:, 1].argmax(), 0] < upper[upper[:, 1].argmin(), 0]
 
@@ -37,15 +37,15 @@ def test_accuracy_rises_to_the_top() -> None:
 def test_a_forecast_is_hollow_and_a_curve_without_points_is_empty() -> None:
     measured = _lines("a", 0.5, 0.6)
     forecast = Line("forecast", 100, 0, "a", Estimate(0.7, 0.6, 0.75), None)
-    filled = draw_curve([*measured, *_lines("a", 0.5, 0.6, 0.7)[2:]], "toy")
-    hollow = draw_curve([*measured, forecast], "toy")
+    filled = plot_curve([*measured, *_lines("a", 0.5, 0.6, 0.7)[2:]], "toy")
+    hollow = plot_curve([*measured, forecast], "toy")
     more, fewer = len(coloured(filled, "C0")), len(coloured(hollow, "C0"))
-    assert len(coloured(draw_curve(measured, "toy"), "C0")) > 0
+    assert len(coloured(plot_curve(measured, "toy"), "C0")) > 0
     assert 0 < fewer < more
-    assert len(coloured(draw_curve([], "toy"), "C0")) == 0
+    assert len(coloured(plot_curve([], "toy"), "C0")) == 0
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unitail\[report\]'"):
-        draw_curve([], "toy")
+        plot_curve([], "toy")

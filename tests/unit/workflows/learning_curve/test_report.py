@@ -10,7 +10,7 @@ from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.baselines.proto_head import ProtoHead
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.inputs.encode import Unread
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from unitail.errors import InvalidInput
-from unitail.estimator.reduction import Rows
+from unitail.estimator.rows import Rows
 from unitail.workflows.learning_curve import splits as own_splits
 from unitail.workflows.learning_curve.splits import (
-    QUESTIONS,
+    MAX_CLASS_QUESTIONS,
     check_rows,
     leave_out_splits,
     random_splits,
@@ -40,7 +40,7 @@ def test_a_split_shows_so_many_of_each_class_and_asks_others() -> None:
     splits = random_splits(rows, 3, 30, seed=0)
     for support, query in zip(splits.support, splits.query, strict=True):
         assert np.bincount(rows.class_indices[support]).tolist() == [3, 3]
-        assert np.bincount(rows.class_indices[query]).tolist() == [3, QUESTIONS]
+        assert np.bincount(rows.class_indices[query]).tolist() == [3, MAX_CLASS_QUESTIONS]
         assert len({*support, *query}) == len(support) + len(query)
     assert len(np.unique(splits.support, axis=0)) == 30
 
@@ -84,7 +84,7 @@ def test_each_row_is_left_out_once_with_one_of_every_class() -> None:
 def test_very_many_rows_are_thinned_out_of_the_largest_classes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(own_splits, "MOST_ROWS", 25)
+    monkeypatch.setattr(own_splits, "MAX_ROWS", 25)
     rows = rows_of(5, 40)
     kept = thinned(rows, seed=0)
     assert np.bincount(rows.class_indices[kept]).tolist() == [5, 20]

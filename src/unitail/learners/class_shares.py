@@ -17,26 +17,26 @@ from torch import Tensor
 from unitail.framework.episode import Support
 from unitail.framework.learner import Inference, Paradigm, reseeded
 
-MOST_ITERATIONS = 200
-ENOUGH = 1e-6
-"""Offsets that move by less than this have been found."""
+MAX_ITERATIONS = 200
+TOLERANCE = 1e-6
+"""Offsets that move by less than this stay."""
 
 
 def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:
     """Let log-probabilities (B, m, K) agree with shares (K,) above zero that add up to one."""
     wanted = (shares * log_probabilities.shape[1]).log()
     offsets = torch.zeros_like(log_probabilities[:, :1])
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         expected = (log_probabilities + offsets).log_softmax(dim=-1).logsumexp(1, keepdim=True)
         change = wanted - expected
         offsets = offsets + change
-        if float(change.abs().max()) < ENOUGH:
+        if float(change.abs().max()) < TOLERANCE:
             break
     return (log_probabilities + offsets).log_softmax(dim=-1)
 
 
 @dataclass(frozen=True)
-class KnownShares:
+class EqualShares:
     """A learner that is told that all classes occur equally often among the queries of a call."""
 
     learner: Inference
@@ -46,9 +46,9 @@ class KnownShares:
         """As the learner's own."""
         return self.learner.paradigm
 
-    def with_seed(self, seed: int) -> "KnownShares":
+    def with_seed(self, seed: int) -> "EqualShares":
         """Return the same with other draws, if the learner has any."""
-        return KnownShares(reseeded(self.learner, seed))
+        return EqualShares(reseeded(self.learner, seed))
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Answer queries given the support: log-probabilities (B, m, K)."""

@@ -2,11 +2,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from helpers.builders import flops, random_support
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.cost import Cost, Speed, rehearse, speed_of
 from unitail.learners.budget import MAX_ROWS
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 
 
 def test_a_plan_says_what_will_happen() -> None:
@@ -46,10 +54,15 @@ def test_joint_calls_are_planned_as_a_whole() -> None:
 
 
 def test_the_width_is_that_of_the_last_fit() -> None:
-    classifier = TailClassifier().fit([[0.0], [1.0]], [0, 1])
-    assert classifier.plan(100, 2, 10) == classifier.plan(100, 2, 10)
-    narrow, wide = classifier.plan(100, 2, 10), classifier.plan(100, 2, 10, n_features=5000)
-    assert narrow.memory_bytes < wide.memory_bytes
+    classifier = TailClassifier()
+    sizes = (100, 2, 10)
+    memory = {width: classifier.plan(*sizes, width).memory_bytes for width in (1, 300, 1024)}
+    assert len(set(memory.values())) == 3
+    assert classifier.plan(*sizes).memory_bytes == memory[1024]
+    for width in (1, 300):
+        classifier.fit(np.eye(2, width), [0, 1])
+        assert classifier.plan(*sizes).memory_bytes == memory[width]
+    assert classifier.plan(*sizes, n_features=1024).memory_bytes == memory[1024]
 
 
 @pytest.mark.parametrize(
@@ -90,3 +103,59 @@ print((peak() - before) / plan.memory_bytes)
         [sys.executable, "-c", script, str(stand_in)], capture_output=True, text=True, check=True
     )
     assert 0.5 < float(found.stdout) < 1.5
+
+
+# Rehearsals
+
+
+def test_operations_are_those_of_the_real_run() -> None:
+    model = Relational(PRESETS["tiny"]).requires_grad_(False)
+    support = random_support((4, 4, 4), episodes=1, dtype=torch.float32)
+    draw = model.draw(support, stream(0))
+    read = model.read(support, draw)
+    reading, answering = rehearse(
+        model,
+        num_support=12,
+        ways=3,
+        feature_dim=5,
+        num_queries=7,
+        visibility=Visibility.ISOLATED,
+    )
+    inverses = 3 * len(model.guess) * 12**3  # which torch's own count leaves out
+    assert reading.operations == flops(lambda: model.read(support, draw)) + inverses
+    assert answering.operations == flops(lambda: model.answer(read, torch.randn(1, 7, 5))) > 0
+
+
+def reading_cost(num_support: int, ways: int) -> Cost:
+    """Rehearse reading a support with a small relational model."""
+    reading, _ = rehearse(
+        Relational(PRESETS["tiny"]).requires_grad_(False),
+        num_support=num_support,
+        ways=ways,
+        feature_dim=3,
+        num_queries=1,
+        visibility=Visibility.ISOLATED,
+    )
+    return reading
+
+
+def test_inverses_are_counted() -> None:
+    costs = [reading_cost(rows, ways=2) for rows in (1000, 2000)]
+    assert costs[1].operations > 5 * costs[0].operations  # between squares and cubes
+    assert costs[0].peak_bytes > costs[0].kept_bytes > 1000**2 * 4
+
+
+def test_a_rehearsal_takes_few_calls_however_large_the_task() -> None:
+    assert reading_cost(2000, ways=500).calls < 3000
+
+
+def test_time_adds_up() -> None:
+    cost = Cost(peak_bytes=0, kept_bytes=0, operations=20, moved_bytes=30, calls=4)
+    assert Speed(operations=10.0, bytes=15.0, calls=2.0).seconds(cost) == 6.0
+
+
+def test_the_speed_of_a_device_is_measured_once() -> None:
+    speed = speed_of(torch.device("cpu"), torch.float32)
+    assert speed is speed_of(torch.device("cpu"), torch.float32)
+    assert speed.operations > 1e8
+    assert min(speed.bytes, speed.calls) > 1e3

@@ -1,4 +1,8 @@
-"""What a model would cost, found by running it on tensors that have shapes but no values."""
+"""What fitting and predicting will take, before anything is run.
+
+A model is rehearsed on tensors that have shapes but no values; what it does then is counted, and
+taken for time by what this machine does in a second.
+"""
 
 import time
 import weakref
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -14,10 +19,110 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
+from unitail.configuration import require
+from unitail.estimator.fitted import check_joint_call
+from unitail.estimator.reduction import MAX_ROUNDS, class_quota, support_limit
+from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
+from unitail.learners.budget import queries_at_once
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """The sizes of a task."""
+
+    support: int
+    classes: int
+    queries: int
+    width: int
+
+    def __post_init__(self) -> None:
+        require(self.classes >= 2, "n_classes", got=self.classes, allowed="2 or more")
+        allowed = f"at least one for each of {self.classes} classes"
+        require(self.support >= self.classes, "n_support", got=self.support, allowed=allowed)
+        require(self.queries >= 1, "n_queries", got=self.queries, allowed="1 or more")
+        require(self.width >= 1, "n_features", got=self.width, allowed="1 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a fit and a prediction will take."""
+
+    memory_bytes: int
+    """The most memory at once: the rows, and all that the model makes of them."""
+    seconds: float
+    """Time of both on this machine as it is now; rough, within a factor of three or so."""
+    chunk_size: int | None
+    """The queries that are answered together; None where all of them see each other."""
+    reduced: bool
+    """Whether the support is reduced before it is read."""
+    support_read: int
+    """The rows that the model reads."""
+    precision: str
+    """The dtype of the computation."""
+
+    def __str__(self) -> str:
+        reduced = ", after a reduction" if self.reduced else ""
+        together = "all queries" if self.chunk_size is None else f"{self.chunk_size} queries"
+        return (
+            f"{self.support_read} rows read{reduced}, {together} at a time, in {self.precision}: "
+            f"about {self.memory_bytes / 1e9:.2g} GB and {self.seconds:.2g} s"
+        )
+
+
+def make_plan(settings: Settings, sizes: Sizes) -> Plan:
+    """Plan for classes of equal size."""
+    kept = _rows_read(settings, sizes)
+    model = settings.learner(kept).model
+    if settings.visibility.isolates_queries:
+        chunk = settings.chunk_size or queries_at_once(model, kept, sizes.classes)
+        at_once = min(chunk, sizes.queries)
+    else:
+        check_joint_call(sizes.queries, settings.max_support)
+        chunk, at_once = None, sizes.queries
+    read, answer = rehearse(
+        model,
+        num_support=kept,
+        ways=sizes.classes,
+        feature_dim=sizes.width,
+        num_queries=at_once,
+        visibility=settings.visibility,
+    )
+    dtype = next(model.parameters()).dtype
+    speed = speed_of(settings.device, dtype)
+    answering = sizes.queries / at_once * speed.seconds(answer)
+    seconds = settings.num_draws * (speed.seconds(read) + answering)
+    if kept < sizes.support:
+        centres = kept / sizes.classes
+        seconds += 2 * MAX_ROUNDS * sizes.support * centres * sizes.width / speed.operations
+    return Plan(
+        memory_bytes=_memory(settings.num_draws, sizes, model, read, answer),
+        seconds=seconds,
+        chunk_size=chunk,
+        reduced=kept < sizes.support,
+        support_read=kept,
+        precision=str(dtype).removeprefix("torch."),
+    )
+
+
+def _rows_read(settings: Settings, sizes: Sizes) -> int:
+    limit = support_limit(settings.max_support, sizes.classes)
+    if limit is None or sizes.support <= limit:
+        return sizes.support
+    shots = np.full(sizes.classes, sizes.support // sizes.classes)
+    shots[: sizes.support % sizes.classes] += 1
+    return int(np.minimum(shots, class_quota(shots, limit)).sum())
+
+
+def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Cost") -> int:
+    """Add up what there is at the worst moment; each draw keeps its own reading."""
+    others = (draws - 1) * read.kept_bytes
+    weights = sum(weight.nbytes for weight in model.parameters())
+    rows = (sizes.support + sizes.queries) * sizes.width * torch.float64.itemsize
+    return weights + rows + others + max(read.peak_bytes, answer.peak_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +225,8 @@ def _two_cubes(*shapes: Any, **__: Any) -> int:  # noqa: ANN401
 
 
 INVERSES = {
-    torch.ops.aten.linalg_inv_ex: _two_cubes,
     torch.ops.aten.linalg_cholesky_ex: _cubes,
     torch.ops.aten.cholesky_inverse: _two_cubes,
-    torch.ops.aten.cholesky_solve: _two_cubes,
-    torch.ops.aten.linalg_solve_triangular: _cubes,
 }
 """Torch's own count leaves them out; about, a third more or less."""
 

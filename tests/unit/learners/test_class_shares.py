@@ -4,8 +4,8 @@ from torch import Tensor
 from helpers.builders import random_episode, small_model
 from unitail.baselines.proto_head import ProtoHead
 from unitail.framework.learner import Paradigm
+from unitail.learners.class_shares import EqualShares, impose_shares
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.known_shares import KnownShares, impose_shares
 from unitail.randomness import stream
 
 
@@ -39,7 +39,7 @@ def test_answers_that_agree_stay() -> None:
 
 def test_a_learner_that_is_told_answers_equally_often() -> None:
     episode = random_episode()
-    told = KnownShares(ProtoHead())
+    told = EqualShares(ProtoHead())
     found = told.infer(episode.support, episode.query.features).exp().mean(dim=1)
     expected = torch.full_like(found, 1 / episode.support.ways)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
@@ -47,7 +47,7 @@ def test_a_learner_that_is_told_answers_equally_often() -> None:
 
 
 def test_draws_are_the_learners_own() -> None:
-    random = KnownShares(InContextLearner(small_model(), seed=0))
+    random = EqualShares(InContextLearner(small_model(), seed=0))
     again = random.with_seed(7).learner
     assert isinstance(again, InContextLearner)
     assert again.seed == 7

@@ -1,0 +1,209 @@
+"""What the classifier's parameters mean, checked once."""
+
+import copy
+import operator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from unitail.configuration import choice, require
+from unitail.devices import choose_device
+from unitail.errors import InvalidConfig
+from unitail.learners.checkpoint import load_model
+from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import load_default
+from unitail.nn.episode_model import AnyModel, EpisodeModel
+from unitail.nn.visibility import Visibility
+
+AUTO = "auto"
+"""What lets the model decide who sees whom."""
+BALANCED = "balanced"
+"""The class shares of rows of which equally many are of each class."""
+DEFAULT = "default"
+"""The name of the model that comes with the package."""
+MAX_DOUBLE = 256
+"""Supports of up to so many rows are worked on in double precision by default."""
+TOLERANCE = 1e-6
+"""By how much the sum of class shares may miss one."""
+
+
+class Precision(StrEnum):
+    """The dtype of the computation."""
+
+    AUTO = "auto"
+    """Double for small supports, where it costs little, single for larger ones."""
+    SINGLE = "single"
+    DOUBLE = "double"
+
+    def dtype(self, num_support: int, device: torch.device) -> torch.dtype:
+        """Decide for a support; queries have no say, so an answer never depends on their number."""
+        small = num_support <= MAX_DOUBLE and device.type != "mps"  # mps has no doubles
+        double = self is Precision.DOUBLE or (self is Precision.AUTO and small)
+        return torch.float64 if double else torch.float32
+
+
+class Parameters(Protocol):
+    """What the classifier's constructor stores."""
+
+    model: Any
+    visibility: Any
+    class_shares: Any
+    n_draws: Any
+    device: Any
+    chunk_size: Any
+    max_support: Any
+    precision: Any
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """How supports are read and queries answered."""
+
+    model: AnyModel | None
+    """None is the shipped model."""
+    device: torch.device
+    precision: Precision
+    visibility: Visibility
+    class_shares: str | ArrayLike | None
+    """How often classes occur among rows that are answered together, if that is known."""
+    num_draws: int
+    seed: int
+    chunk_size: int | None
+    max_support: int | None
+
+    @classmethod
+    def of(cls, parameters: Parameters, seed: int) -> "Settings":
+        """Check the parameters, and load the model if it is named by its folder."""
+        model = _choose_model(parameters.model)
+        visibility = _choose_visibility(parameters.visibility, model or load_default())
+        chunk_size = _count(parameters.chunk_size, "chunk_size", optional=True)
+        if chunk_size is not None and not visibility.isolates_queries:
+            raise InvalidConfig(
+                "rows that see each other cannot be answered in chunks",
+                got=f"chunk_size={chunk_size} with visibility='{visibility}'",
+                allowed="chunk_size=None, or visibility='isolated'",
+            )
+        if parameters.class_shares is not None and visibility.isolates_queries:
+            raise InvalidConfig(
+                "known class shares tie the answers to rows together",
+                got=f"class_shares with visibility='{visibility}'",
+                allowed="class_shares=None, or visibility='joint'",
+            )
+        num_draws = _count(parameters.n_draws, "n_draws", optional=False)
+        assert num_draws is not None
+        return cls(
+            model=model,
+            device=choose_device(parameters.device),
+            precision=choice(Precision, parameters.precision, "precision"),
+            visibility=visibility,
+            class_shares=parameters.class_shares,
+            num_draws=num_draws,
+            seed=seed,
+            chunk_size=chunk_size,
+            max_support=_count(parameters.max_support, "max_support", optional=True),
+        )
+
+    def learner(self, num_support: int) -> InContextLearner:
+        """Return the learner for supports of so many rows."""
+        dtype = self.precision.dtype(num_support, self.device)
+        if self.model is None:
+            model = load_default(self.device, dtype)
+        else:  # a copy: the caller may go on to train it
+            model = copy.deepcopy(self.model).to(self.device, dtype).eval().requires_grad_(False)
+        return InContextLearner(
+            model,
+            num_draws=self.num_draws,
+            seed=self.seed,
+            chunk_size=self.chunk_size,
+            visibility=self.visibility,
+        )
+
+    def shares(self, ways: int) -> Tensor | None:
+        """Read the shares of K classes as users give them, (K,)."""
+        given = self.class_shares
+        if given is None:
+            return None
+        if isinstance(given, str) and given == BALANCED:
+            return torch.full((ways,), 1 / ways, dtype=torch.float64)
+        try:
+            shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
+        except (TypeError, ValueError):
+            shares = torch.empty(0, dtype=torch.float64)
+        require(
+            shares.shape == (ways,)
+            and bool((shares > 0).all())
+            and abs(float(shares.sum()) - 1) < TOLERANCE,
+            "class_shares",
+            got=given,
+            allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
+        )
+        return shares
+
+
+def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes it
+    """Return the seed of one fit."""
+    # randint, since a RandomState may be shared with others and must move on
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_isolated(visibility: Visibility) -> None:
+    """Refuse to make prediction sets of answers that depend on what else was asked."""
+    if not visibility.isolates_queries:
+        raise InvalidConfig(
+            "prediction sets need answers to one row at a time",
+            got=f"log_proba with visibility='{visibility}'",
+            allowed="X, or log_proba with visibility='isolated'",
+        )
+
+
+def _choose_model(model: object) -> AnyModel | None:
+    """Return the model that an argument means; None is the shipped one."""
+    if isinstance(model, EpisodeModel):
+        return model
+    if isinstance(model, str) and model == DEFAULT:
+        return None
+    if isinstance(model, str | Path):
+        return load_model(model)
+    raise InvalidConfig(
+        "model is unknown",
+        got=type(model).__name__,
+        allowed=f"'{DEFAULT}', the folder of a model, or a model",
+    )
+
+
+def _choose_visibility(name: object, model: AnyModel) -> Visibility:
+    """Return who sees whom: the model's own way, or another that it was trained for."""
+    if isinstance(name, str) and name == AUTO:
+        return model.visibility
+    if name not in list(Visibility):
+        allowed = ", ".join([AUTO, *Visibility])
+        raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
+    visibility = Visibility(str(name))
+    if visibility not in model.trained_for:  # the network might compute answers that mean little
+        raise InvalidConfig(
+            "the model was not trained for this visibility",
+            got=visibility,
+            allowed=", ".join([AUTO, *model.trained_for]),
+            remedy="Leave the visibility to the model, or give another model.",
+        )
+    return visibility
+
+
+def _count(value: object, name: str, *, optional: bool) -> int | None:
+    """Check an integer of 1 or more, or None where that is allowed."""
+    if value is None and optional:
+        return None
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    allowed = "1 or more, or None" if optional else "1 or more"
+    require(number >= 1, name, got=repr(value), allowed=allowed)
+    return number

@@ -1,0 +1,35 @@
+"""What the docstring of the classifier shows and promises."""
+
+import doctest
+import inspect
+import re
+
+import pytest
+
+from unitail.estimator import classifier as module
+from unitail.estimator.classifier import TailClassifier
+
+METHODS = ("fit", "add", "predict", "predict_proba", "predict_set", "novelty", "save", "load")
+
+
+@pytest.mark.usefixtures("real_weights")
+def test_the_examples_print_what_they_show() -> None:
+    result = doctest.testmod(module)
+    assert result.attempted >= 5
+    assert result.failed == 0
+
+
+def test_every_parameter_is_described_with_its_default() -> None:
+    described = inspect.getdoc(TailClassifier) or ""
+    for name, parameter in inspect.signature(TailClassifier).parameters.items():
+        default = repr(parameter.default).replace("'", '"')
+        assert re.search(rf"^{name} : .+, default={default}$", described, re.M), name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_describe_their_parameters_and_result(method: str) -> None:
+    function = getattr(TailClassifier, method)
+    described = inspect.getdoc(function) or ""
+    for name in inspect.signature(function).parameters:
+        assert name == "self" or re.search(rf"^{name} : ", described, re.M), name
+    assert "Returns\n-------\n" in described

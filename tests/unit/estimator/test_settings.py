@@ -1,0 +1,135 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.blobs import blobs
+from helpers.builders import small_model
+from unitail.errors import InvalidCheckpoint, InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.settings import MAX_DOUBLE, Precision, Settings
+from unitail.learners import pretrained
+from unitail.learners.checkpoint import save_model
+from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+CPU = torch.device("cpu")
+X, Y, Q, _ = blobs()
+
+
+def test_precision_follows_the_support() -> None:
+    assert Precision.AUTO.dtype(MAX_DOUBLE, CPU) == torch.float64
+    assert Precision.AUTO.dtype(MAX_DOUBLE + 1, CPU) == torch.float32
+    assert Precision.AUTO.dtype(1, torch.device("mps")) == torch.float32
+    assert Precision.DOUBLE.dtype(10**6, CPU) == torch.float64
+    assert Precision.SINGLE.dtype(1, CPU) == torch.float32
+
+
+def test_the_shipped_model_is_shared() -> None:
+    settings = Settings.of(TailClassifier(device="cpu"), seed=0)
+    assert settings.model is None
+    assert settings.learner(MAX_DOUBLE + 1).model is pretrained.load_default()
+
+
+def test_other_models_are_copied() -> None:
+    model = small_model()
+    ready = Settings.of(TailClassifier(model, device="cpu", precision="single"), 0).learner(5).model
+    assert ready is not model
+    assert next(ready.parameters()).dtype == torch.float32
+    assert not ready.training
+    assert next(model.parameters()).dtype == torch.float64
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidCheckpoint, match="is not a model folder"):
+        Settings.of(TailClassifier(tmp_path), seed=0)
+
+
+def test_parameters_are_taken_over() -> None:
+    classifier = TailClassifier(
+        visibility="joint", n_draws=2, device="cpu", max_support=None, precision="single"
+    )
+    settings = Settings.of(classifier, seed=7)
+    assert (settings.visibility, settings.num_draws, settings.seed) == (Visibility.JOINT, 2, 7)
+    assert (settings.model, settings.max_support, settings.chunk_size) == (None, None, None)
+    assert (settings.device.type, settings.precision) == ("cpu", Precision.SINGLE)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("visibility", "none", "visibility is unknown: got none; allowed: auto, isolated, joint"),
+        ("n_draws", 0, "n_draws is out of range: got 0; allowed: 1 or more"),
+        ("n_draws", None, "n_draws is out of range: got None"),
+        ("chunk_size", 0, "chunk_size is out of range: got 0; allowed: 1 or more, or None"),
+        ("max_support", 2.5, "max_support is out of range: got 2.5; allowed: 1 or more, or None"),
+        ("precision", "half", "precision is unknown: got half; allowed: auto, single, double"),
+        ("device", "nowhere", "device is unknown: got 'nowhere'; allowed: auto, cpu"),
+        ("device", 1.5, "device is unknown: got 1.5"),
+        ("model", 3, "model is unknown: got int; allowed: 'default', the folder of a model"),
+    ],
+)
+def test_options_are_checked_in_fit(option: str, value: object, message: str) -> None:
+    classifier = TailClassifier(**{option: value})
+    with pytest.raises(InvalidConfig, match=message):
+        classifier.fit([[0.0], [1.0]], [0, 1])
+
+
+# Who sees whom
+
+
+def relational(**changes: object) -> AnyModel:
+    return Relational(replace(PRESETS["tiny"], **changes))  # type: ignore[arg-type]
+
+
+MODELS = {
+    "tail isolated": (small_model().float(), ["isolated"]),
+    "tail joint": (small_model(visibility=Visibility.JOINT).float(), ["joint"]),
+    "tail causal": (small_model(visibility=Visibility.CAUSAL).float(), ["causal"]),
+    "relational": (relational(), ["isolated", "joint"]),
+    "relational joint": (relational(visibility=Visibility.JOINT), ["joint", "isolated"]),
+    "relational, no joint layers": (relational(joint_layers=0), ["isolated"]),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_asked_as_it_was_trained(name: str, tmp_path: Path) -> None:
+    model, known = MODELS[name]
+    folder = save_model(model, tmp_path / "model")
+    for given in (model, folder, str(folder)):
+        classifier = TailClassifier(given, random_state=0).fit(X, Y)
+        assert (classifier.visibility, classifier.visibility_) == ("auto", known[0])
+    own = TailClassifier(model, random_state=0, visibility=known[0]).fit(X, Y)
+    np.testing.assert_array_equal(classifier.predict_proba(Q), own.predict_proba(Q))
+    together = np.allclose(classifier.predict_proba(Q[:1]), classifier.predict_proba(Q)[:1])
+    assert together == (known[0] != "joint")  # the first row of a causal call sees none, either
+
+
+@pytest.mark.parametrize("visibility", Visibility)
+@pytest.mark.parametrize("name", MODELS)
+def test_another_visibility_is_refused_by_name(name: str, visibility: str) -> None:
+    model, known = MODELS[name]
+    classifier = TailClassifier(model, visibility=str(visibility))
+    if visibility in known:
+        assert classifier.fit(X, Y).visibility_ == visibility
+    else:
+        message = f"not trained for this visibility: got {visibility}; allowed: auto, {known[0]}"
+        with pytest.raises(InvalidConfig, match=message):
+            classifier.fit(X, Y)
+
+
+def test_a_model_that_never_isolated_queries_gives_no_sets() -> None:
+    classifier = TailClassifier(MODELS["tail joint"][0], random_state=0).fit(X, Y)
+    with pytest.raises(InvalidConfig, match="trained for joint answers alone"):
+        classifier.predict_set(Q)
+
+
+def test_a_loaded_classifier_keeps_the_visibility_of_its_model(tmp_path: Path) -> None:
+    classifier = TailClassifier(MODELS["tail joint"][0], random_state=0).fit(X, Y)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    assert (loaded.visibility, loaded.visibility_) == ("auto", "joint")
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))

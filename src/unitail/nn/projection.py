@@ -1,8 +1,8 @@
 """pi: features of any width d_T into R^d_data, drawn anew for each episode (paper, 4.1 and A.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -58,7 +58,27 @@ class Projection(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ExtendedPermutation:
+class DrawnMap:
+    """What all maps have in common, for a batch of episodes."""
+
+    shared: ClassVar[tuple[str, ...]] = ()
+    """The tensors that are the same for all episodes; others have a row for each."""
+
+    def part(self, episodes: slice) -> Self:
+        """Keep some episodes of the batch."""
+        own = {name: tensor for name, tensor in self._tensors().items() if name not in self.shared}
+        return replace(self, **{name: tensor[episodes] for name, tensor in own.items()})
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move to a device."""
+        return replace(self, **{name: value.to(device) for name, value in self._tensors().items()})
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+
+
+@dataclass(frozen=True, eq=False)
+class ExtendedPermutation(DrawnMap):
     """Coordinate i goes to place `places[i]`; the other places are zero (appendix A.4)."""
 
     places: Tensor
@@ -75,17 +95,9 @@ class ExtendedPermutation:
         projected = features.new_zeros(*features.shape[:2], self.projected_dim)
         return projected.scatter(2, self.places.unsqueeze(1).expand_as(features), features)
 
-    def part(self, episodes: slice) -> "ExtendedPermutation":
-        """Keep some episodes of the batch."""
-        return ExtendedPermutation(self.places[episodes], self.projected_dim)
-
-    def to(self, device: torch.device | str) -> "ExtendedPermutation":
-        """Move to a device."""
-        return ExtendedPermutation(self.places.to(device), self.projected_dim)
-
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
+class LinearMap(DrawnMap):
     """x -> x W, with a matrix W (d_T, d_data) for each episode: (B, d_T, d_data)."""
 
     matrix: Tensor
@@ -104,22 +116,16 @@ class LinearMap:
         """Multiply."""
         return features @ self.matrix.to(features.dtype)
 
-    def part(self, episodes: slice) -> "LinearMap":
-        """Keep some episodes of the batch."""
-        return LinearMap(self.matrix[episodes])
-
-    def to(self, device: torch.device | str) -> "LinearMap":
-        """Move to a device."""
-        return LinearMap(self.matrix.to(device))
-
 
 @dataclass(frozen=True, eq=False)
-class OrthonormalReduction:
+class OrthonormalReduction(DrawnMap):
     """x -> (signs * x[order]) Q: one uniform orthonormal Q, turned otherwise for each episode.
 
     Q's factorisation costs as much as thousands of projections, so a batch shares it; orders and
     signs keep the episodes from sharing its luck. The product is again uniform.
     """
+
+    shared = ("matrix",)
 
     order: Tensor
     """A permutation of [d_T] for each episode, (B, d_T)."""
@@ -141,23 +147,12 @@ class OrthonormalReduction:
     def __call__(self, features: Tensor) -> Tensor:
         """Turn and project."""
         turned = features.gather(2, self.order.unsqueeze(1).expand_as(features))
-        return (turned * self.signs.unsqueeze(1).to(features.dtype)) @ self.matrix.to(
-            features.dtype
-        )
-
-    def part(self, episodes: slice) -> "OrthonormalReduction":
-        """Keep some episodes of the batch."""
-        return OrthonormalReduction(self.order[episodes], self.signs[episodes], self.matrix)
-
-    def to(self, device: torch.device | str) -> "OrthonormalReduction":
-        """Move to a device."""
-        return OrthonormalReduction(
-            self.order.to(device), self.signs.to(device), self.matrix.to(device)
-        )
+        turned = turned * self.signs.unsqueeze(1).to(features.dtype)
+        return turned @ self.matrix.to(features.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateSubset:
+class CoordinateSubset(DrawnMap):
     """Place j takes coordinate `sources[j]`: an extended permutation read backwards."""
 
     sources: Tensor
@@ -174,17 +169,9 @@ class CoordinateSubset:
         sources = self.sources.unsqueeze(1).expand(-1, features.shape[1], -1)
         return features.gather(2, sources)
 
-    def part(self, episodes: slice) -> "CoordinateSubset":
-        """Keep some episodes of the batch."""
-        return CoordinateSubset(self.sources[episodes], self.feature_dim)
-
-    def to(self, device: torch.device | str) -> "CoordinateSubset":
-        """Move to a device."""
-        return CoordinateSubset(self.sources.to(device), self.feature_dim)
-
 
 @dataclass(frozen=True, eq=False)
-class Unchanged:
+class Unchanged(DrawnMap):
     """x -> x."""
 
     feature_dim: int
@@ -197,14 +184,6 @@ class Unchanged:
     def __call__(self, features: Tensor) -> Tensor:
         """Return the features."""
         return features
-
-    def part(self, episodes: slice) -> Self:
-        """Keep some episodes of the batch."""
-        return self
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move to a device."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -256,11 +235,10 @@ class ProjectionLaw:
             return CoordinateSubset(sources, feature_dim)
         device = generator.device
         shape = (feature_dim, self.projected_dim)
-        found = torch.linalg.qr(torch.randn(shape, generator=generator, device=device))
+        q, r = torch.linalg.qr(torch.randn(shape, generator=generator, device=device))
         signs = torch.randint(2, (episodes, feature_dim), generator=generator, device=device)
         return OrthonormalReduction(
             order=random_injections(episodes, feature_dim, feature_dim, generator),
             signs=2 * signs - 1,
-            matrix=found.Q
-            * found.R.diagonal().sign(),  # without it the factors' signs are not free
+            matrix=q * r.diagonal().sign(),  # without it the signs of the factors are not free
         )

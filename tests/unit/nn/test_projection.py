@@ -41,6 +41,17 @@ def test_every_width_is_projected_to_the_same(
     assert projection.to("cpu").feature_dim == feature_dim
 
 
+@pytest.mark.parametrize("kind", ProjectionKind)
+@pytest.mark.parametrize("reduction", WidthReduction)
+@pytest.mark.parametrize("feature_dim", [9, 10, 40])
+def test_some_episodes_keep_their_own_projections(
+    kind: ProjectionKind, reduction: WidthReduction, feature_dim: int
+) -> None:
+    projection, rows = draw(feature_dim, kind, reduction), features(feature_dim)
+    last = projection.part(slice(1, 3)).to("cpu")
+    assert torch.equal(last(rows[1:]), projection(rows)[1:])
+
+
 def test_a_permutation_keeps_all_relations() -> None:
     """Inner products of all pairs of rows, exactly what the learned algorithm may depend on."""
     rows = features(7)

@@ -73,6 +73,13 @@ def test_joint_layers_are_for_joint_answers_alone() -> None:
     assert not torch.allclose(before[1], after[1])
 
 
+def test_joint_layers_come_before_the_last() -> None:
+    network = model(replace(PRESETS["tiny"], joint_layers=2))
+    (first, last), joint = network.blocks, network.joint_blocks
+    assert network._stack(jointly=True) == [first, *joint, last]
+    assert network._stack() == [first, last]
+
+
 def test_a_causal_order_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="got causal; allowed: isolated, joint"):
         model().read(random_support((1, 1)), RelationalDraw(), Visibility.CAUSAL)

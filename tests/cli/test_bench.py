@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
+from unitail.benchmark.suites import SUITES
 from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
@@ -18,6 +19,7 @@ from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
+from unitail.tasks.shapes import QueryShares
 from unitail.training.run_folder import RunRecord
 
 SMALL = TailConfig(
@@ -140,6 +142,12 @@ def test_without_the_extra_nothing_begins(folders: Path, monkeypatch: pytest.Mon
     assert "matplotlib is not installed" in str(found.exception)
     assert "pip install 'unitail[report]'" in str(found.exception)
     assert not (folders / "out").exists()
+
+
+def test_help_names_what_can_be_chosen() -> None:
+    words = " ".join(_run("bench", "--help").output.replace("│", " ").split())
+    assert f"What to test on: {', '.join(SUITES)}." in words
+    assert f"Class shares of the queries: {' or '.join(QueryShares)} (" in words
 
 
 def test_the_command_needs_none_of_the_extra_to_load() -> None:

@@ -70,10 +70,10 @@ class FeatureCache:
             encoders=tuple(counts),
         )
 
-    def clear(self, fingerprint: str | None = None) -> int:
-        """Remove the vectors of one encoder, or all; return how many there were."""
+    def clear(self) -> int:
+        """Remove all vectors; return how many there were."""
         try:
-            return self._file.remove(fingerprint)
+            return self._file.clear()
         except (OSError, sqlite3.Error) as error:
             raise CannotWrite(
                 f"the feature cache in {self.folder} could not be cleared",

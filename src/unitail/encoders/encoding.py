@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hashing import content_hash
@@ -83,7 +82,6 @@ def encode_items(
     items: Sequence[object],
     *,
     cache: FeatureCache | None = None,
-    batch_size: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Vectors:
     """Return the vectors of all items that can be read, and say why the others cannot.
@@ -92,8 +90,6 @@ def encode_items(
     file for others. `on_progress` counts items that are finished, readable or not.
     What is wrong with the cache is in `cache.trouble`.
     """
-    size = encoder.batch_size if batch_size is None else batch_size
-    require(size >= 1, "batch_size", got=size, allowed="1 or more")
     known = _Known(encoder, cache)
     keys: list[str] = []
     with ThreadPoolExecutor(READERS) as pool:
@@ -104,7 +100,7 @@ def encode_items(
             each = pool.map if files else map
             new = list(each(known.key, range(start, start + len(window)), window))
             keys += new
-            for _ in _find(known, dict(zip(new, window, strict=True)), size, pool):
+            for _ in _find(known, dict(zip(new, window, strict=True)), encoder.batch_size, pool):
                 if on_progress is not None:
                     on_progress(start + sum(key in known for key in new), len(items))
     return known.assemble(keys)

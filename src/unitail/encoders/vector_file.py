@@ -94,16 +94,13 @@ class VectorFile:
                 counts = [EncoderCount(*row) for row in connection.execute(sql)]
         return counts
 
-    def remove(self, fingerprint: str | None) -> int:
-        """Remove the vectors of one encoder, or all; return how many there were."""
+    def clear(self) -> int:
+        """Remove all vectors; return how many there were."""
         removed = 0
-        chosen = "?1 IS NULL OR fingerprint = ?1"
-        which = f"encoder IN (SELECT id FROM encoders WHERE {chosen})"
         if self.bytes > 0:
             with self._sound(), self._writing() as connection:
-                deleted = connection.execute(f"DELETE FROM vectors WHERE {which}", (fingerprint,))
-                removed = deleted.rowcount
-                connection.execute(f"DELETE FROM encoders WHERE {chosen}", (fingerprint,))
+                removed = connection.execute("DELETE FROM vectors").rowcount
+                connection.execute("DELETE FROM encoders")
         self.broken.unlink(missing_ok=True)
         return removed
 

@@ -10,7 +10,7 @@ from unitail.encoders import encoding
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, encode_items
-from unitail.errors import InvalidConfig, MissingExtra, Unreadable, UserError
+from unitail.errors import MissingExtra, Unreadable, UserError
 
 
 class Letters(Encoder[str]):
@@ -53,14 +53,6 @@ def test_vectors_come_in_the_order_of_items() -> None:
     assert found.kept.tolist() == [0, 1, 2, 3, 4]
     assert (found.unreadable, found.num_cached) == ((), 0)
     assert encoder.batches == [["a", "bb"], ["ccc", "ab"], ["c"]]
-
-
-def test_the_batch_size_can_be_chosen() -> None:
-    encoder = Letters()
-    encode_items(encoder, ["a", "b", "c", "ab"], batch_size=3)
-    assert [len(batch) for batch in encoder.batches] == [3, 1]
-    with pytest.raises(InvalidConfig, match="batch_size is out of range: got 0; allowed: 1"):
-        encode_items(encoder, ["a"], batch_size=0)
 
 
 def test_a_second_run_encodes_nothing(cache: FeatureCache, tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def test_names_of_texts_are_files_if_all_exist(tmp_path: Path) -> None:
 
 
 def test_names_of_images_are_files_even_if_missing() -> None:
+    assert not are_files(["two lines\nof a.png"])
     assert are_files(["a.png", "b.wav"])
     assert not are_files(["a.png", "see b.pdf"])
     assert not are_files([])

@@ -20,7 +20,7 @@ def bench(
     ways: Annotated[int, typer.Option(min=2, help="Classes of an episode.")] = 5,
     queries: Annotated[int, typer.Option(min=1, help="Queries of a class, on average.")] = 15,
     shares: Annotated[
-        str, typer.Option(help="Class shares of the queries: balanced, or dirichlet.")
+        str, typer.Option(help="Class shares of the queries: balanced or random (Dirichlet).")
     ] = "balanced",
     concentration: Annotated[float, typer.Option(help="Of the Dirichlet distribution.")] = 1.0,
     learner: Annotated[

@@ -157,6 +157,12 @@ def test_wide_features(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPat
     assert accuracy(rows["prototypes, centred"][2]) > 50
 
 
+def test_what_to_expect(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [ROOT / "results" / name / "rows.parquet" for name in ("default_banks", "shrunk_centre")]
+    run_script("bench/what_to_expect.py", "--rows", *rows, "--out", page, monkeypatch=monkeypatch)
+    assert lines(page) == lines(ROOT / "results" / "what_to_expect.md") != []
+
+
 EASYFSL = """
 import torch
 

@@ -11,6 +11,7 @@ import pytest
 from unitail.configuration import to_table
 from unitail.learners.pretrained import FOLDER
 from unitail.training.recipe import Recipe, read_recipe
+from unitail.training.schedules import learning_rate
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").rglob("*.toml"))
@@ -82,6 +83,13 @@ def test_the_papers_recipe_weighs_data_sets_by_their_classes_and_grows_the_dicti
     [banks] = to_table(recipe)["sources"]
     assert (banks["data_set_weights"], banks["disguised"]) == ({}, 0.0)
     assert recipe.training.dictionary_growth > 0
+
+
+def test_the_papers_circle_turns_at_a_tenth_and_tops_at_the_papers_rate() -> None:
+    training = read_recipe(PAPER).training
+    rates = [learning_rate(step, training) for step in range(training.cycle_steps)]
+    assert min(rates) == rates[0] == pytest.approx(3e-6)
+    assert max(rates) == rates[training.cycle_steps // 2] == pytest.approx(3e-5)
 
 
 def test_what_is_not_the_papers_is_marked_as_ours() -> None:

@@ -123,12 +123,14 @@ def test_names_and_texts_are_never_code(tmp_path: Path) -> None:
 
 def test_titles_labels_and_names_of_files_with_schemes_are_escaped(tmp_path: Path) -> None:
     path = _image(tmp_path / "javascript:alert(1).png")
-    found = _answers([path.name], Modality.IMAGE)
+    found = replace(_answers([path.name], Modality.IMAGE), encoder=EVIL)
     items = _items([path], (path.name,), Modality.IMAGE)
     write_html_report(found, items, tmp_path / "r.html", title=EVIL)
     page = Page(tmp_path / "r.html")
     assert page.all("a")[0]["href"] == "javascript%3Aalert%281%29.png"
     assert page.all("article")[0]["data-label"] == LABEL
+    assert EVIL in page.text
+    assert LABEL in [each.get("value") for each in page.all("option")]
     assert len(page.all("script")) == 1
 
 

@@ -61,6 +61,10 @@ def test_whole_numbers_become_floats_where_floats_are_meant() -> None:
         ({"litres": 2.0}, r"paint\.litres has the wrong type: got 2\.0; allowed: int"),
         ({"litres": None}, r"paint\.litres has the wrong type: got None; allowed: int"),
         (
+            {"litres": 1, "price": True},
+            r"paint\.price has the wrong type: got True; allowed: float",
+        ),
+        (
             {"litres": 1, "colour": "green"},
             r"paint\.colour is unknown: got green; allowed: red, blue\. Correct the value",
         ),

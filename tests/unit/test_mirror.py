@@ -29,6 +29,7 @@ ACROSS = {
     "unit/test_public_names.py",  # the package itself
     "unit/baselines/test_sequence_models.py",  # what three of them have in common
     "unit/estimator/test_class_shares.py",  # the classifier's, through `fit` and `predict`
+    "unit/estimator/test_docstrings.py",
     "unit/estimator/test_dtypes.py",
     "unit/estimator/test_scikit_learn.py",
     "unit/training/test_resuming.py",  # trainer, state and run folder together

@@ -5,6 +5,7 @@ from helpers.builders import random_episode
 from unitail.baselines.gpicl import GpiclConfig
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import (
+    LEARNERS,
     MODELS,
     build_model,
     explicit_learners,
@@ -58,3 +59,11 @@ def test_explicit_learners_differ() -> None:
         for learner in explicit_learners().values()
     ]
     assert len(set(answers)) == len(answers) > 1
+
+
+def test_labels_are_for_people_and_tell_learners_apart() -> None:
+    labels = {key: learner.label for key, learner in LEARNERS.items()}
+    assert len(set(labels.values())) == len(labels)
+    assert not any("_" in label for label in labels.values())
+    assert labels["linear_probe_tuned"] == "logistic regression"
+    assert (labels["proto_head_centred"], labels["unitail"]) == ("prototypes", "unitail")

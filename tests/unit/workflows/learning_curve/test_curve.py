@@ -7,11 +7,13 @@ from helpers.blobs import blobs
 from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import TooManyClasses
+from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.learners import budget
 from unitail.workflows.learning_curve.curve import own_curve
+from unitail.workflows.predict import make_classifier
 
 
 class Nearest:
@@ -112,3 +114,19 @@ def test_progress_reaches_the_end(rows: Rows) -> None:
     )
     assert told[-1] == (26, 26)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_our_learner_is_the_classifier_that_predicts(rows: Rows, *, joint: bool) -> None:
+    """`unitail evaluate` measures what `unitail predict` answers with."""
+    classifier = make_classifier(joint=joint, device="cpu")
+    curve = own_curve(rows, {"ours": ClassifierLearner.of(classifier)}, splits=4)
+    for level in curve.levels:
+        expected = [
+            classifier.fit(rows.features[shown], rows.class_indices[shown]).predict(
+                rows.features[asked]
+            )
+            for group in level.splits
+            for shown, asked in zip(group.support, group.query, strict=True)
+        ]
+        assert (level.answers["ours"] == np.concatenate(expected)).all()

@@ -73,7 +73,16 @@ def _notes(run: BenchRun, tested: Suite) -> list[str]:
     """Say what a reader of the results should know."""
     unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
     transductive = [each.name for each in run.learners if each.transductive]
-    notes = []
+    paradigms = grouped(run.learners, lambda each: each.learner.paradigm)
+    notes = [
+        "Learning algorithms, "
+        + "; ".join(
+            f"{paradigm}: {', '.join(each.name for each in own)}"
+            for paradigm, own in sorted(paradigms.items())
+        )
+        + ". Explicit ones are written down, implicit ones emerge from weights; in mixed ones"
+        " weights correct one that is written down."
+    ]
     if transductive:
         notes.append(
             "Transductive: queries see each other, so an answer depends on the others:"

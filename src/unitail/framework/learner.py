@@ -21,7 +21,11 @@ class Paradigm(StrEnum):
     """Whether the learning algorithm is written down or emerges from trained weights (3.2)."""
 
     EXPLICIT = "explicit"
+    """Written down, as logistic regression is."""
     IMPLICIT = "implicit"
+    """Emerges from weights, as in TAIL."""
+    MIXED = "mixed"
+    """Not the paper's: weights correct the answer of an algorithm that is written down."""
 
 
 class Hypothesis(Protocol):
@@ -37,7 +41,7 @@ class LearningAlgorithm(Protocol):
 
     @property
     def paradigm(self) -> Paradigm:
-        """Explicit or implicit."""
+        """Explicit, implicit or mixed."""
         ...
 
     def fit(self, support: Support) -> Hypothesis:
@@ -50,7 +54,7 @@ class Inference(Protocol):
 
     @property
     def paradigm(self) -> Paradigm:
-        """Explicit or implicit."""
+        """Explicit, implicit or mixed."""
         ...
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:

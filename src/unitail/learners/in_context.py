@@ -95,8 +95,6 @@ class InContextLearner:
     depends on what else is asked in the same call.
     """
 
-    paradigm = Paradigm.IMPLICIT
-
     def __init__(
         self,
         model: AnyModel,
@@ -118,6 +116,11 @@ class InContextLearner:
         self.seed = seed
         self.chunk_size = chunk_size
         self.visibility = visibility
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """What the model says of itself."""
+        return self.model.paradigm
 
     @torch.no_grad()
     def fit(self, support: Support) -> InContextHypothesis:

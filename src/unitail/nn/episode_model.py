@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unitail.errors import InvalidConfig, TooManyExamples
 from unitail.framework.episode import Episode, Support, check_query_fits
+from unitail.framework.learner import Paradigm
 from unitail.nn.normalisation import FeatureScale
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.visibility import Visibility
@@ -62,6 +63,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     """g_theta(S, x), deterministic given a draw."""
 
     config: ModelConfig
+    paradigm: ClassVar[Paradigm] = Paradigm.IMPLICIT
     visibilities: ClassVar[tuple[Visibility, ...]] = (Visibility.ISOLATED,)
     """Who may see whom in this kind of network, trained so or not."""
 

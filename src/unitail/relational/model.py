@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.framework.episode import Support
+from unitail.framework.learner import Paradigm
 from unitail.nn.episode_model import EpisodeModel
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
@@ -84,6 +85,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     """
 
     config: RelationalConfig
+    paradigm = Paradigm.MIXED  # scores are added to those of ridge regression
     visibilities = VISIBILITIES
 
     def __init__(self, config: RelationalConfig, *, seed: int = 0) -> None:

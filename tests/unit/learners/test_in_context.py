@@ -8,6 +8,7 @@ from helpers.builders import flops, random_episode, small_model
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.learner import InducedInference, Paradigm
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import load_default
 from unitail.nn.transformer import SupportMemory
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -20,6 +21,11 @@ def test_answers_are_log_probabilities_of_each_class() -> None:
     assert answers.shape == (2, 5, 3)
     torch.testing.assert_close(answers.exp().sum(-1), torch.ones(2, 5, dtype=torch.float64))
     assert InContextLearner(small_model()).paradigm is Paradigm.IMPLICIT
+
+
+def test_the_shipped_model_is_not_purely_implicit() -> None:
+    """Its scores are added to those of ridge regression, an algorithm that is written down."""
+    assert InContextLearner(load_default()).paradigm is Paradigm.MIXED
 
 
 def test_draws_are_averaged_as_probabilities() -> None:

@@ -26,7 +26,7 @@ from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import build_model, explicit_learners, model_config
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 WAYS = (5, 10, 20, 50, 100)
 WIDTH = 1280

@@ -89,7 +89,7 @@ def recipe(args: argparse.Namespace, variant: Variant) -> Recipe:
 
 def operations(trainer: Trainer) -> int:
     """Count the floating-point operations of a training step on one batch."""
-    batch = trainer.sources.training.choose_batch(trainer.recipe.episodes, stream(0))
+    batch = trainer.step.source.choose_batch(trainer.recipe.episodes, stream(0))
     generator = stream(0, device=trainer.processes.device)
     episode, draw = draw_batch(batch, trainer.model, generator, slice(8))
     counter = FlopCounterMode(display=False)

@@ -26,7 +26,7 @@ from unitail.tasks.source import EpisodeSource, MixedSource
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 ORDERS = 6
 """The orders of two examples of each of two classes."""

@@ -22,7 +22,7 @@ from unitail.nn.episode_model import AnyModel, ModelConfig
 from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
 from unitail.relational.config import FeaturesAs
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 WIDTH = 5
 CLASSES = 7

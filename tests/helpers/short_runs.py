@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -87,6 +89,11 @@ def start(recipe: Path, out: Path, *options: str, processes: int = 1) -> "subpro
 def weights(folder: Path) -> dict[str, Tensor]:
     """Read the weights of a model folder."""
     return load_file(folder / "model.safetensors")
+
+
+def same_weights(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Tell whether two models have the same weights, all of them."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def entries(folder: Path) -> list[Entry]:

@@ -11,7 +11,7 @@ from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 SLOTS, WAYS = 4, 2
 INJECTIONS = torch.tensor(list(permutations(range(SLOTS), WAYS)))  # (12, K), all of Inj([K], [M])

@@ -21,7 +21,7 @@ from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import ExtendedPermutation
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 PLACES = 4
 SIGMA = torch.randperm(WIDTH, generator=stream(0, "features"))

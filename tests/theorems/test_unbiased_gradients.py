@@ -10,7 +10,7 @@ from unitail.framework.episode import Episode
 from unitail.nn.draw import Draw, draw_injections
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 SLOTS, WAYS, DRAWS = 5, 2, 20_000
 MODEL = small_model(dictionary_size=SLOTS)

@@ -29,8 +29,8 @@ class Schedule(StrEnum):
     """The paper's circular schedule: a triangle that repeats."""
 
 
-class Precision(StrEnum):
-    """What numbers the matrix products are made in; weights and optimiser keep float32."""
+class MatmulDtype(StrEnum):
+    """The dtype of the matrix products; weights and optimiser keep float32."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -60,8 +60,8 @@ class TrainingConfig:
     """Share of the run over which the dictionary grows from the most ways to all its slots."""
     clip_norm: float = 1.0
     """Gradients longer than this are shortened to it."""
-    precision: Precision = Precision.FLOAT32
-    """Numbers of the matrix products."""
+    precision: MatmulDtype = MatmulDtype.FLOAT32
+    """The dtype of the matrix products."""
     visibilities: tuple[Visibility, ...] = ()
     """Who sees whom: each step draws one of these; none means the model's own."""
     compile: bool = False
@@ -117,5 +117,9 @@ class ValidationConfig:
         require(self.episodes >= 8, "episodes", got=self.episodes, allowed="8 or more")
         require(self.ways >= 2, "ways", got=self.ways, allowed="2 or more")
         require(self.queries >= 1, "queries", got=self.queries, allowed="1 or more")
-        fine = bool(self.shots) and min(self.shots) >= 1
-        require(fine, "shots", got=self.shots, allowed="one or more numbers of 1 or more")
+        require(
+            bool(self.shots) and min(self.shots) >= 1,
+            "shots",
+            got=self.shots,
+            allowed="one or more numbers of 1 or more",
+        )

@@ -1,4 +1,4 @@
-"""Accuracy on episodes that training never sees, the same ones at every validation."""
+"""Accuracy and loss on episodes that training never sees, the same ones at every validation."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unitail.baselines.proto_head import ProtoHead
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
-from unitail.framework.task import accuracy
+from unitail.framework.task import accuracy, log_loss
 from unitail.nn.episode_model import AnyModel, EpisodeDraw
 from unitail.randomness import stream
 from unitail.tasks.shapes import EpisodeRanges
@@ -46,16 +46,17 @@ class Validator:
         """Answer all episodes: mean and interval for each kind, and the mean of them."""
         table: dict[str, Any] = {}
         for visibility, shots in product(self.visibilities or (None,), self.config.shots):
-            answers = (
-                accuracy(distributed(episode, draw, visibility), _truth(episode))
+            measured = self._gather(
+                _accuracy_and_loss(distributed(episode, draw, visibility), episode)
                 for episode, draw in self._batches(shots)
             )
-            found = self._mean(answers)
+            right, loss = (MeanInterval.of(column.numpy()) for column in measured.unbind(1))
             name = f"{shots}-shot" if visibility is None else f"{shots}-shot {visibility}"
             table[name] = {
-                "accuracy": found.mean,
-                "half_width": found.half_width,
-                "episodes": found.count,
+                "accuracy": right.mean,
+                "half_width": right.half_width,
+                "episodes": right.count,
+                "loss": loss.mean,
                 "prototypes": self.prototypes[shots],
             }
         score = sum(row["accuracy"] for row in table.values()) / len(table)
@@ -65,16 +66,17 @@ class Validator:
     def prototypes(self) -> dict[int, float]:
         """Accuracy of prototypes of raw features on the same episodes, by shots."""
         learner = ProtoHead()
-        return {
-            shots: self._mean(
-                accuracy(learner.infer(episode.support, episode.query.features), _truth(episode))
+        means = {}
+        for shots in self.config.shots:
+            measured = self._gather(
+                _accuracy_and_loss(learner.infer(episode.support, episode.query.features), episode)
                 for episode, _ in self._batches(shots)
-            ).mean
-            for shots in self.config.shots
-        }
+            )
+            means[shots] = float(measured[:, 0].double().mean())
+        return means
 
     def _batches(self, shots: int) -> Iterator[tuple[Episode, EpisodeDraw]]:
-        """Draw this process's part of the episodes."""
+        """Draw this process's shard of the episodes."""
         multiple = self.episodes.multiple
         tokens = self.config.ways * (shots + self.config.queries)
         size = max(1, self.episodes.tokens // tokens // multiple) * multiple
@@ -92,11 +94,14 @@ class Validator:
             episodes=episodes, ways=config.ways, shots=shots, queries=config.queries
         )
 
-    def _mean(self, parts: Iterator[Tensor]) -> MeanInterval:
-        values = self.processes.gather(torch.cat(list(parts)))
-        return MeanInterval.of(values.cpu().numpy())
+    def _gather(self, batches: Iterator[Tensor]) -> Tensor:
+        """Join what all processes measured, on the CPU."""
+        return self.processes.gather(torch.cat(list(batches))).cpu()
 
 
-def _truth(episode: Episode) -> Tensor:
-    assert episode.query.class_indices is not None, "sources sample labelled queries"
-    return episode.query.class_indices
+def _accuracy_and_loss(scores: Tensor, episode: Episode) -> Tensor:
+    """Measure each episode of a batch: (B, m, K) -> (B, 2)."""
+    truth = episode.query.class_indices
+    assert truth is not None, "sources sample labelled queries"
+    answers = scores.log_softmax(dim=-1)
+    return torch.stack([accuracy(answers, truth), log_loss(answers, truth).mean(dim=-1)], dim=1)

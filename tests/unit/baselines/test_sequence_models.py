@@ -19,7 +19,7 @@ from unitail.nn.episode_model import AnyModel
 from unitail.nn.normalisation import Normalisation
 from unitail.randomness import stream
 from unitail.tasks.synthetic.gaussian import GaussianTasks
-from unitail.training.objective import query_loss
+from unitail.training.step import query_loss
 
 WIDTH, CLASSES = 8, 4
 SNAIL = SnailConfig(

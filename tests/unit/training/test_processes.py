@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from helpers.short_runs import entries, start, train_here, weights, write_recipe
+from unitail.learners.registry import build_model
+from unitail.training.recipe import read_recipe
 
 pytestmark = pytest.mark.slow
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
@@ -48,11 +50,14 @@ def test_two_processes_equal_one(how: str, alone: Path, request: pytest.FixtureR
         [entry["score"] for entry in entries(run) if "score" in entry] for run in (pair, alone)
     ]
     assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+    begun = build_model(read_recipe(recipe).model).state_dict()
     mine, its = weights(pair / "model"), weights(alone / "model")
-    for name in its:
-        assert mine[name].shape == its[name].shape
-        # Adam turns a rounding error in a gradient near zero into a step of full length.
-        assert (mine[name] - its[name]).abs().max() < 12 * 1e-3
+    assert mine.keys() == its.keys() == begun.keys()
+    # Adam turns a rounding error in a gradient near zero into a step of full length, so single
+    # weights may differ; all of them together went the same way.
+    distance = sum((mine[name] - its[name]).square().sum() for name in its)
+    way = sum((its[name] - begun[name]).square().sum() for name in its)
+    assert distance < 0.05**2 * way
 
 
 def test_weights_may_idle_in_some_steps(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
-from helpers.short_runs import entries, start, train_here, weights, write_recipe
+from helpers.short_runs import entries, same_weights, start, train_here, weights, write_recipe
 
 pytestmark = pytest.mark.slow
 KILL_DURING_SAVE = """
@@ -44,11 +43,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_here(write_recipe(folder / "recipe.toml"), folder / "run")
 
 
-def same_result(one: Path, other: Path) -> bool:
-    mine, its = weights(one / "model"), weights(other / "model")
-    return mine.keys() == its.keys() and all(torch.equal(mine[name], its[name]) for name in its)
-
-
 def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
     process = start(recipe, tmp_path / "run")
@@ -61,7 +55,7 @@ def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     assert not (tmp_path / "run" / "model").exists()
 
     train_here(recipe, tmp_path / "run")
-    assert same_result(tmp_path / "run", whole)
+    assert same_weights(weights(tmp_path / "run" / "model"), weights(whole / "model"))
     losses = [[entry.get("loss") for entry in entries(run)] for run in (tmp_path / "run", whole)]
     assert losses[0] == losses[1]
 
@@ -76,7 +70,7 @@ def test_killed_in_the_middle_of_a_save(tmp_path: Path, whole: Path) -> None:
         "step-00000004",
     ]
     train_here(recipe, out)
-    assert same_result(out, whole)
+    assert same_weights(weights(out / "model"), weights(whole / "model"))
     assert not list((out / "checkpoints").glob(".*"))
 
 
@@ -94,7 +88,7 @@ def test_a_disk_that_takes_no_more_is_named_and_the_old_checkpoint_intact(tmp_pa
     assert "could not be written: got" in message
     assert "what was saved before is intact" in message
     after = weights(out / "checkpoints" / "step-00000002")
-    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert same_weights(before, after)
 
 
 def _train_with(script: str, recipe: Path, out: Path) -> "subprocess.CompletedProcess[str]":

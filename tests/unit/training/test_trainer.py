@@ -1,19 +1,18 @@
 """Learning for real: seconds of meta-training, then tasks that were never seen."""
 
 import copy
+import math
 import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 import torch
 
-from helpers.short_runs import entries, short_recipe, weights
+from helpers.short_runs import entries, same_weights, short_recipe, weights
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import NonFiniteLoss
 from unitail.framework.episode import Episode
@@ -63,9 +62,9 @@ def accuracy_on_unseen_tasks(learner: Inference) -> MeanInterval:
     return MeanInterval.of(right.numpy())
 
 
-@cache
-def trained() -> Path:
-    folder = Path(mkdtemp())
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
     train(LEARNING, folder)
     return folder
 
@@ -76,23 +75,24 @@ def test_an_untrained_model_guesses() -> None:
 
 
 @pytest.mark.slow
-def test_a_trained_model_learns_tasks_it_has_never_seen() -> None:
+def test_a_trained_model_learns_tasks_it_has_never_seen(trained: Path) -> None:
     """Far above what no training can give, though neither width nor classes were trained on."""
-    model = load_model(trained() / "model")
+    model = load_model(trained / "model")
     found = accuracy_on_unseen_tasks(InContextLearner(model, num_draws=4))
     assert found.low > 0.6
     assert found.mean > accuracy_on_unseen_tasks(ProtoHead()).mean - 0.15
 
 
 @pytest.mark.slow
-def test_the_log_tells_how_it_went() -> None:
-    log = entries(trained())
+def test_the_log_tells_how_it_went(trained: Path) -> None:
+    log = entries(trained)
     shares = [entry["share_of_chance"] for entry in log if "loss" in entry]
     assert shares[0] > 0.9
     assert shares[-1] < 0.6
     validation = log[-1]["validation"]["1-shot"]
     assert validation["episodes"] == 40
     assert validation["accuracy"] > 0.5
+    assert 0 < validation["loss"] < math.log(3), "of guessing"
     assert 0.5 < validation["prototypes"] <= 1
 
 
@@ -111,7 +111,7 @@ def test_the_best_model_is_the_one_with_the_best_validation(tmp_path: Path) -> N
     trainer.run()
     best = max(scores, key=lambda step: scores[step])
     assert trainer.best == scores[best]
-    assert _same(weights(tmp_path / "best"), snapshots[best])
+    assert same_weights(weights(tmp_path / "best"), snapshots[best])
 
 
 @pytest.mark.parametrize("visibility", ["isolated", "joint", "causal"])
@@ -121,8 +121,8 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path, visibility: str) -
         recipe = short_recipe(model=model, training={"steps": 3, "seed": seed})
         train(recipe, tmp_path / name)
     one, same, other = (weights(tmp_path / name / "model") for name in ("one", "same", "other"))
-    assert _same(one, same)
-    assert not _same(one, other)
+    assert same_weights(one, same)
+    assert not same_weights(one, other)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_options_of_training_change_the_result(tmp_path: Path, options: dict[str
     trainer = train(short_recipe(training=options), tmp_path / "other")
     assert trainer.done == 12
     changed = weights(tmp_path / "other" / "model")
-    assert not _same(changed, weights(tmp_path / "plain" / "model"))
+    assert not same_weights(changed, weights(tmp_path / "plain" / "model"))
     assert all(tensor.dtype == torch.float32 for tensor in changed.values())
 
 
@@ -156,7 +156,9 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_later(tmp_path: Path) -> 
     resumed = train(recipe, tmp_path / "stopped")
     assert (resumed.started, resumed.done, resumed.stopped_by) == (6, 12, None)
     train(recipe, tmp_path / "whole")
-    assert _same(weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model"))
+    assert same_weights(
+        weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model")
+    )
     steps = [entry["step"] for entry in entries(tmp_path / "stopped")]
     assert steps == [entry["step"] for entry in entries(tmp_path / "whole")]
 
@@ -179,14 +181,16 @@ def test_a_run_goes_on_whose_joint_layers_were_idle_so_far(
     assert train(recipe, tmp_path / "stopped", interrupt).done == 2
     train(recipe, tmp_path / "stopped")
     trainer = train(recipe, tmp_path / "whole")
-    assert _same(weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model"))
+    assert same_weights(
+        weights(tmp_path / "stopped" / "model"), weights(tmp_path / "whole" / "model")
+    )
     trained = any(name.startswith("joint_blocks") for name in _trained(trainer))
     assert trained == ("joint" in visibilities)
 
 
 def _trained(trainer: Trainer) -> list[str]:
     """Name the weights that some step has changed."""
-    state = trainer.optimiser.state
+    state = trainer.step.optimiser.state
     return [name for name, weight in trainer.model.named_parameters() if weight in state]
 
 
@@ -242,7 +246,7 @@ def test_a_gradient_that_is_not_finite_is_never_saved(
             weights[0].grad[0] = torch.inf
         return real(weights, most)
 
-    monkeypatch.setattr("unitail.training.trainer.nn.utils.clip_grad_norm_", infinite)
+    monkeypatch.setattr("unitail.training.step.nn.utils.clip_grad_norm_", infinite)
     with pytest.raises(NonFiniteLoss, match="the loss of step 3 is not finite"):
         train(short_recipe(), tmp_path)
     assert not list(tmp_path.glob("checkpoints/*"))
@@ -255,7 +259,3 @@ def test_a_resumed_run_remembers_the_best_score(tmp_path: Path) -> None:
         (tmp_path / last).rename(tmp_path / f"away-{Path(last).name}")
     resumed = train(recipe, tmp_path)
     assert (resumed.started, resumed.best) == (8, first.best)
-
-
-def _same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -5,6 +6,7 @@ import torch
 
 from helpers.short_runs import short_recipe
 from unitail.errors import UserError
+from unitail.framework.episode import Episode
 from unitail.learners.registry import build_model
 from unitail.tail.model import Tail
 from unitail.tasks.shapes import EpisodeRanges
@@ -26,6 +28,7 @@ def test_every_validation_asks_the_same_questions() -> None:
     rows = list(first["validation"].values())
     assert all(row["episodes"] == 40 for row in rows)
     assert first["score"] == pytest.approx(sum(row["accuracy"] for row in rows) / 2)
+    assert [row["loss"] for row in rows] == pytest.approx([math.log(3)] * 2, rel=0.5)
     assert rows[0]["prototypes"] > rows[0]["accuracy"] + 0.1, "the model is not trained"
 
 
@@ -64,3 +67,23 @@ def test_every_visibility_that_is_trained_is_validated() -> None:
     found = Validator(TASKS, recipe, model, Processes(cpu=True)).measure(model)["validation"]
     assert set(found) == {"1-shot isolated", "1-shot joint"}
     assert found["1-shot isolated"]["accuracy"] != found["1-shot joint"]["accuracy"]
+
+
+class Sure(torch.nn.Module):
+    """Gives the true classes a known score above the others, whatever it is shown."""
+
+    def __init__(self, score: float) -> None:
+        super().__init__()
+        self.score = score
+
+    def forward(self, episode: Episode, draw: object, visibility: object) -> torch.Tensor:
+        return self.score * torch.nn.functional.one_hot(episode.query.class_indices, episode.ways)
+
+
+def test_the_loss_is_the_mean_cross_entropy() -> None:
+    validator = Validator(TASKS, RECIPE, Tail(RECIPE.model), Processes(cpu=True))
+    for score in (0.0, 2.0):
+        for row in validator.measure(Sure(score))["validation"].values():
+            expected = math.log(math.exp(score) + 2) - score
+            assert row["loss"] == pytest.approx(expected, rel=1e-5)
+            assert row["accuracy"] == (1.0 if score else pytest.approx(1 / 3, abs=0.1))

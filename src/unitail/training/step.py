@@ -1,0 +1,87 @@
+"""A training step: sample, draw, forward, loss, backward, clip, update."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from unitail.framework.episode import Query
+from unitail.nn.episode_model import AnyModel
+from unitail.randomness import stream
+from unitail.tasks.shapes import BatchShape
+from unitail.tasks.source import EpisodeSource
+from unitail.training.config import MatmulDtype, OptimiserKind, TrainingConfig
+from unitail.training.data import draw_batch, draw_visibility
+from unitail.training.processes import Processes
+from unitail.training.recipe import Recipe
+from unitail.training.schedules import active_slots, learning_rate
+from unitail.training.state import whole
+
+BETA1 = 0.9
+"""Adam's decay of gradients."""
+
+
+class TrainingStep:
+    """Makes the steps of a run; what is random in one depends on the seed and its number alone."""
+
+    def __init__(
+        self, recipe: Recipe, source: EpisodeSource, model: AnyModel, processes: Processes
+    ) -> None:
+        self.recipe = recipe
+        self.source = source
+        self.model = model
+        self.processes = processes
+        self.distributed = processes.distribute(model)
+        if recipe.training.compile:
+            self.distributed.compile(dynamic=False)  # all episodes have one shape
+        self.optimiser = make_optimiser(self.distributed, recipe.training)
+
+    def __call__(self, step: int) -> tuple[BatchShape, Tensor]:
+        """Make one step; return what it trained on and its loss, still on the device.
+
+        The loss is returned as NaN where the gradient is not finite, for then the weights are not.
+        """
+        config, ranges, device = self.recipe.training, self.recipe.episodes, self.processes.device
+        batch = self.source.choose_batch(ranges, stream(config.seed, "plan", step))
+        generator = stream(config.seed, "batch", step, device=device)
+        slots = active_slots(step, ranges.ways[1], self.model.config.max_ways, config)
+        shard = self.processes.shard_of(batch.shape)
+        episode, draw = draw_batch(batch, self.model, generator, shard, slots)
+        visibility = draw_visibility(config.visibilities, stream(config.seed, "visibility", step))
+
+        half = config.precision is MatmulDtype.BFLOAT16
+        with torch.autocast(device.type, torch.bfloat16, enabled=half), self._kernels():
+            loss = query_loss(self.distributed(episode, draw, visibility), episode.query)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(step, config)
+        self.optimiser.step()
+        return batch.shape, torch.where(whole(norm).isfinite(), loss.detach(), torch.nan)
+
+    def _kernels(self) -> AbstractContextManager[None]:
+        """Choose among attention kernels: cuDNN's prepare for each shape anew, for a second."""
+        if self.recipe.episodes.one_shape:
+            return nullcontext()
+        kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        return sdpa_kernel(kernels)
+
+
+def query_loss(scores: Tensor, query: Query) -> Tensor:
+    """Return the empirical risk on the queries, as cross-entropy (paper, 4.3): (B, m, K) -> ()."""
+    assert query.class_indices is not None, "training queries have labels"
+    return F.cross_entropy(scores.flatten(0, 1), query.class_indices.flatten())
+
+
+def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Build the optimiser that the recipe names."""
+    kind = torch.optim.AdamW if config.optimiser is OptimiserKind.ADAMW else torch.optim.Adam
+    return kind(
+        model.parameters(),
+        betas=(BETA1, config.beta2),
+        weight_decay=config.weight_decay,
+        fused=all(parameter.is_cuda for parameter in model.parameters()),
+    )

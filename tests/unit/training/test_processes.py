@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.short_runs import entries, start, train_here, weights, write_recipe
+from helpers.short_runs import entries, short_recipe, start, train_here, weights, write_recipe
 from unitail.learners.registry import build_model
-from unitail.training.recipe import read_recipe
 
 pytestmark = pytest.mark.slow
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
@@ -50,7 +49,7 @@ def test_two_processes_equal_one(how: str, alone: Path, request: pytest.FixtureR
         [entry["score"] for entry in entries(run) if "score" in entry] for run in (pair, alone)
     ]
     assert scores[0] == pytest.approx(scores[1], abs=1e-6)
-    begun = build_model(read_recipe(recipe).model).state_dict()
+    begun = build_model(short_recipe(**FINE).model).state_dict()
     mine, its = weights(pair / "model"), weights(alone / "model")
     assert mine.keys() == its.keys() == begun.keys()
     # Adam turns a rounding error in a gradient near zero into a step of full length, so single

@@ -23,7 +23,7 @@ import pandas
 import unitail
 from unitail import TailClassifier
 from unitail.cli.main import app
-from unitail.training.trainer import Trainer
+from unitail.training.step import TrainingStep
 
 PACKAGE = Path(unitail.__file__).parent
 RECIPE = """\
@@ -96,14 +96,14 @@ def training_step(folder: Path) -> Walk:
     """Follow the last step of a short run."""
     (folder / "recipe.toml").write_text(RECIPE)
     steps: list[Walk] = []
-    plain = Trainer.step
+    plain = TrainingStep.__call__
 
-    def followed(trainer: Trainer, step: int) -> Any:  # noqa: ANN401
-        taken, result = follow(lambda: plain(trainer, step))
+    def followed(training: TrainingStep, step: int) -> Any:  # noqa: ANN401
+        taken, result = follow(lambda: plain(training, step))
         steps.append(taken)
         return result
 
-    with patch.object(Trainer, "step", followed):
+    with patch.object(TrainingStep, "__call__", followed):
         command("train", folder / "recipe.toml", "--out", folder / "run", "--cpu")
     return steps[-1]
 

@@ -27,6 +27,6 @@ def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     assert {"estimator/classifier.py", "relational/model.py"} <= set(fit.files)
     assert set(predict.files) < set(command.files)
     assert "estimator/conformal.py" in sets.files
-    assert {"training/trainer.py", "tail/model.py"} <= set(step.files)
+    assert {"training/step.py", "tail/model.py"} <= set(step.files)
     assert {"cli/main.py", "workflows/predict.py"} <= set(command.files)
     assert (tmp_path / "report.html").exists()

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -53,6 +54,15 @@ def test_every_link_leads_to_a_file() -> None:
     files = {(page, link) for page, link in links if not link.startswith("http")}
     assert len(files) > 50
     assert [link for page, link in files if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "SECURITY.md", "docs/notation.md"])
+def test_every_file_of_the_code_that_is_named_exists(page: str) -> None:
+    names = set(re.findall(r"`([a-z_/]+\.py)`", (ROOT / page).read_text()))
+    assert len(names) > 5
+    places = (ROOT / "src" / "unitail", ROOT)
+    missing = {name for name in names if not any((place / name).exists() for place in places)}
+    assert missing == set()
 
 
 def _cells(row: str) -> list[str]:

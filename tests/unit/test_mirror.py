@@ -21,6 +21,7 @@ ELSEWHERE = {
     "inputs/tables.py": "unit/inputs/test_read_tables.py",
     "nn/sharding.py": "unit/training/test_processes.py",  # only processes use it
     "progress.py": "cli/test_console.py",  # one type
+    "training/reporter.py": "unit/training/test_trainer.py",  # the log of a run
     "workflows/html_report/items.py": "unit/workflows/html_report/test_page.py",
 }
 """Modules that are tested through others, and where."""

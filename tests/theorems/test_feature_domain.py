@@ -9,6 +9,7 @@ from itertools import permutations
 from pathlib import Path
 from statistics import fmean
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -69,9 +70,12 @@ def test_the_expected_risk_is_that_of_any_order_of_coordinates() -> None:
     assert abs(single) > 1e-3
 
 
-def test_the_expected_risk_is_that_of_a_wider_domain_with_the_same_relations() -> None:
+@pytest.mark.parametrize("normalisation", [Normalisation.NONE, Normalisation.LENGTH])
+def test_the_expected_risk_is_that_of_a_wider_domain_with_the_same_relations(
+    normalisation: Normalisation,
+) -> None:
     """A coordinate that is always zero leaves all distances and angles as they were."""
-    model = small_model(projected_dim=PLACES, normalisation=Normalisation.NONE)
+    model = small_model(projected_dim=PLACES, normalisation=normalisation)
     narrow = random_episode(episodes=1, feature_dim=3)
     support, query = narrow.support, narrow.query
     wide = Episode(

@@ -13,6 +13,8 @@ class Normalisation(StrEnum):
 
     SUPPORT = "support"
     """Centre by the support mean, divide by the root mean square of the centred support."""
+    LENGTH = "length"
+    """The same, then stretch narrow features to the length of tokens that are filled."""
     NONE = "none"
     """Features are taken as they are."""
 
@@ -31,8 +33,18 @@ class FeatureScale:
     """(B, 1, 1)."""
 
     @classmethod
-    def of(cls, support_features: Tensor, normalisation: Normalisation) -> Self:
-        """Measure a support set (B, n, d_T)."""
+    def of(
+        cls,
+        support_features: Tensor,
+        normalisation: Normalisation,
+        projected_dim: int | None = None,
+    ) -> Self:
+        """Measure a support set (B, n, d_T) whose features will be `projected_dim` wide.
+
+        Coordinates of root mean square one make vectors of length sqrt(d_T). Spread over more
+        places, a narrow vector would be short beside the label; `LENGTH` makes it sqrt(d_data)
+        long, so that zeros appended to all features change nothing.
+        """
         if normalisation is Normalisation.NONE:
             zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
             return cls(zero, torch.ones_like(zero[..., :1]))
@@ -45,6 +57,8 @@ class FeatureScale:
         rounding = 8 * torch.finfo(features.dtype).eps * features.abs().amax((1, 2), keepdim=True)
         peak = torch.where(peak > rounding, peak, torch.inf)
         rms = (centred / peak).pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
+        if normalisation is Normalisation.LENGTH and projected_dim is not None:
+            rms = rms * min(1.0, features.shape[-1] / projected_dim) ** 0.5
         return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
 
     def keeping_origin(self, max_distance: float) -> Self:

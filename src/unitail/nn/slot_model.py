@@ -112,7 +112,8 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
 
     def _read(self, support: Support, draw: Draw, visibility: Visibility) -> ReadSlots[Memory]:
         draw.check_fits(support, self.projections.projected_dim)
-        scale = FeatureScale.of(support.features, self.config.normalisation)
+        width = self.projections.projected_dim
+        scale = FeatureScale.of(support.features, self.config.normalisation, width)
         features = self._project(support.features, scale, draw)  # (B, n, d_data)
         slots = draw.injection.gather(1, support.class_indices)  # rho(y), (B, n)
         memory = self.remember(features, slots, visibility)

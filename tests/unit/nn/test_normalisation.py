@@ -1,5 +1,6 @@
 import pytest
 import torch
+import torch.nn.functional as F
 
 from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.randomness import stream
@@ -30,6 +31,26 @@ def test_the_unit_of_the_features_does_not_matter(size: float) -> None:
 def test_a_constant_support_becomes_zero() -> None:
     support = torch.full((1, 3, 2), 7.0)
     assert (FeatureScale.of(support, Normalisation.SUPPORT)(support) == 0).all()
+
+
+@pytest.mark.parametrize(("width", "squared_length"), [(4, 16), (16, 16), (20, 20)])
+def test_vectors_that_leave_places_empty_are_as_long_as_tokens_that_are_filled(
+    width: int, squared_length: int
+) -> None:
+    """Wider ones are reduced to 16 places, which leaves coordinates of root mean square one."""
+    support = 3 + 5 * torch.randn(2, 6, width, generator=stream(0))
+    scaled = FeatureScale.of(support, Normalisation.LENGTH, 16)(support)
+    lengths = scaled.pow(2).sum(dim=2).mean(dim=1)
+    torch.testing.assert_close(lengths, torch.full((2,), float(squared_length)))
+
+
+def test_columns_of_zeros_change_no_length() -> None:
+    support = torch.randn(1, 6, 4, generator=stream(0))
+    padded = F.pad(support, (0, 5))
+    narrow, wide = (FeatureScale.of(x, Normalisation.LENGTH, 16)(x) for x in (support, padded))
+    torch.testing.assert_close(wide[..., :4], narrow)
+    short = FeatureScale.of(padded, Normalisation.SUPPORT, 16)(padded)[..., :4]
+    assert not torch.allclose(short, FeatureScale.of(support, Normalisation.SUPPORT, 16)(support))
 
 
 def test_none_takes_features_as_they_are() -> None:

@@ -5,6 +5,7 @@ from rich.filesize import decimal
 
 from unitail.cli.console import say_trouble
 from unitail.encoders.cache import default_cache
+from unitail.learners.pretrained import DRAWS
 from unitail.workflows import installation
 
 COLUMN = 20
@@ -18,12 +19,13 @@ def run() -> None:
     _tell("device", installation.devices())
     for extra in installation.extras():
         _tell(f"extra {extra.name}", _state(extra))
-    weights = installation.shipped_weights()
-    if isinstance(weights, str):
-        _tell("default model", weights)
-    else:
-        _tell("default model", f"{weights.number:,} weights, sha256 {weights.sha256}")
-        _tell("", f"card: {weights.card}")
+    for name in DRAWS:
+        weights = installation.shipped_weights(name)
+        if isinstance(weights, str):
+            _tell(f"{name} model", weights)
+        else:
+            _tell(f"{name} model", f"{weights.number:,} weights, sha256 {weights.sha256}")
+            _tell("", f"card: {weights.card}")
     for encoder in installation.encoders():
         ready = "ready" if encoder.ready else "-"
         _tell(encoder.name, f"{encoder.modality:<6} {ready:<6} {encoder.where}")

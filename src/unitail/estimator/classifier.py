@@ -14,9 +14,10 @@ from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import Rows, check_same_kind, encode_labels
 from unitail.estimator.saving import SavableEstimator
-from unitail.estimator.settings import DEFAULT, Settings, check_isolated, draw_seed
+from unitail.estimator.settings import Settings, check_isolated, draw_seed
 from unitail.inputs.encode import Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder
+from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
 
 Floats = NDArray[np.float64]
@@ -34,20 +35,23 @@ class TailClassifier(ClassifierMixin, SavableEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : str, Path or model, default="default"
-        "default" for the model that comes with the package, the folder of a model, or a model.
+        "default", "tail" or "tail-50w" for the models that come with the package, the folder of a
+        model, or a model. "tail" is the paper's, for few classes, "tail-50w" for up to 50 and more.
     visibility : {"auto", "isolated", "joint", "causal"}, default="auto"
         Who sees whom. "isolated": every row is answered by itself, so an answer depends on the
         support and that row alone. "joint": all rows of one call see each other (transduction).
         Answers then depend on which rows are asked together: use it when you have the whole batch
         at hand, in which every class occurs, and few labels; not for single rows or streams.
-        "causal": a row sees those before it. "auto": as the model has it, the default one isolated.
-        What a model was not trained for is refused; the default one was trained for joint, too.
+        "causal": a row sees those before it. "auto": as the model has it, "default" isolated,
+        "tail" and "tail-50w" joint. What a model was not trained for is refused; these three were
+        trained for both.
     class_shares : "balanced", array-like of shape (n_classes,) or None, default=None
         With "joint": how often the classes occur among the rows of a call, if that is known:
         "balanced", or a number for each class in the order of `classes_`, adding up to one.
         Answers then agree with it, which is worth some points; a wrong claim costs more.
-    n_draws : int, default=1
-        How many random draws are averaged, for models that are random; the default model is not.
+    n_draws : int or None, default=None
+        How many random draws are averaged, for models that are random. None: as the card of a
+        shipped model says (8 for "tail" and "tail-50w"; the default model is not random), else 1.
     device : str, default="auto"
         "auto" (a CUDA device if there is one), "cpu", "cuda", ...
     random_state : int, RandomState or None, default=None
@@ -100,7 +104,7 @@ class TailClassifier(ClassifierMixin, SavableEstimator):  # type: ignore[misc]
         *,
         visibility: str = "auto",
         class_shares: str | ArrayLike | None = None,
-        n_draws: int = 1,
+        n_draws: int | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         chunk_size: int | None = None,

@@ -20,11 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.rows import Rows
-from unitail.estimator.settings import DEFAULT
 from unitail.files import fresh_folder, readable_folder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
 from unitail.learners.checkpoint import load_model, write_model
-from unitail.learners.pretrained import fingerprint
+from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
 from unitail.nn.episode_model import AnyModel
 
 CLASSIFIER_FILE = "classifier.json"
@@ -44,8 +43,8 @@ class SavedClassifier:
     parameters: dict[str, Any]
     """The constructor's, but for the model."""
     feature_names: list[str] | None
-    model: AnyModel | None
-    """None is the shipped model."""
+    model: AnyModel | str
+    """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
 
@@ -107,7 +106,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         saved = load_classifier(Path(path))
         params = saved.parameters
         changes = {"device": device or params["device"], "encoder": encoder or params["encoder"]}
-        classifier = cls(DEFAULT if saved.model is None else saved.model, **{**params, **changes})
+        classifier = cls(saved.model, **{**params, **changes})
         inputs = restore_encoder(saved.inputs, encoder, classifier.device)
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
@@ -145,7 +144,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
         "inputs": saved.inputs,
-        "default_model": fingerprint() if saved.model is None else None,
+        "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
     with fresh_folder(folder) as fresh:
         rows = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
@@ -153,8 +152,9 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
             {name: np.ascontiguousarray(array) for name, array in rows.items()}, fresh / ROWS_FILE
         )
         (fresh / CLASSIFIER_FILE).write_text(json.dumps(table, indent=2) + "\n")
-        if saved.model is not None:
-            write_model(saved.model.config, saved.model.state_dict(), fresh)
+        if not isinstance(saved.model, str):
+            model = saved.model
+            write_model(model.config, model.state_dict(), fresh, model.trained_visibilities)
     return folder
 
 
@@ -165,6 +165,8 @@ def load_classifier(folder: Path) -> SavedClassifier:
         table = json.loads((folder / CLASSIFIER_FILE).read_text())
         classes = _labels_from_table(table["classes"])
         arrays = load_file(folder / ROWS_FILE)
+        shipped, version = table["default_model"], table["format"]
+        _check_version(folder, version)
         saved = SavedClassifier(
             rows=Rows(arrays["features"].astype(np.float64), arrays["class_indices"], len(classes)),
             classes=classes,
@@ -172,9 +174,8 @@ def load_classifier(folder: Path) -> SavedClassifier:
             parameters=dict(table["parameters"]),
             feature_names=table["feature_names"],
             inputs=table["inputs"],
-            model=load_model(folder) if table["default_model"] is None else None,
+            model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
-        shipped, version = table["default_model"], table["format"]
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         if isinstance(error, InvalidCheckpoint):
             raise
@@ -184,12 +185,11 @@ def load_classifier(folder: Path) -> SavedClassifier:
             allowed=f"a folder with {CLASSIFIER_FILE} and {ROWS_FILE} as `save` writes them",
             remedy="Save the classifier again, or name another folder.",
         ) from error
-    _check_version(folder, version, shipped)
     return saved
 
 
-def _check_version(folder: Path, version: object, shipped: str | None) -> None:
-    """Refuse folders of a later version, and those that another shipped model answered for."""
+def _check_version(folder: Path, version: object) -> None:
+    """Refuse folders of a later version."""
     if version != FORMAT:
         raise InvalidCheckpoint(
             f"{folder} was written by another version of unitail",
@@ -197,13 +197,23 @@ def _check_version(folder: Path, version: object, shipped: str | None) -> None:
             allowed=f"format {FORMAT}",
             remedy="Load it with that version.",
         )
-    if shipped is not None and shipped != fingerprint():
-        raise InvalidCheckpoint(
-            f"the classifier in {folder} was fitted with another shipped model",
-            got=f"sha256 {shipped}",
-            allowed=f"sha256 {fingerprint()}, that of this version of unitail",
-            remedy="Load it with the version of unitail that saved it, or fit it again.",
-        )
+
+
+def _shipped_hash(name: str) -> str:
+    return fingerprint(shipped_folder(name))
+
+
+def _shipped_name(folder: Path, sha256: str) -> str:
+    """Return the shipped model of this hash; refuse that of another version."""
+    for name in shipped_names():
+        if _shipped_hash(name) == sha256:
+            return name
+    raise InvalidCheckpoint(
+        f"the classifier in {folder} was fitted with another shipped model",
+        got=f"sha256 {sha256}",
+        allowed=f"those of this version of unitail: {', '.join(shipped_names())}",
+        remedy="Load it with the version of unitail that saved it, or fit it again.",
+    )
 
 
 def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:

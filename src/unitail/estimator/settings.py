@@ -18,7 +18,7 @@ from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.pretrained import load_default
+from unitail.learners.pretrained import DRAWS, load_shipped
 from unitail.nn.episode_model import AnyModel, EpisodeModel
 from unitail.nn.visibility import Visibility
 
@@ -26,8 +26,6 @@ AUTO = "auto"
 """What lets the model decide who sees whom."""
 BALANCED = "balanced"
 """The class shares of rows of which equally many are of each class."""
-DEFAULT = "default"
-"""The name of the model that comes with the package."""
 MAX_DOUBLE = 256
 """Supports of up to so many rows are worked on in double precision by default."""
 TOLERANCE = 1e-6
@@ -66,8 +64,8 @@ class Parameters(Protocol):
 class Settings:
     """How supports are read and queries answered."""
 
-    model: AnyModel | None
-    """None is the shipped model."""
+    model: AnyModel | str
+    """A model, or the name of a shipped one."""
     device: torch.device
     precision: Precision
     visibility: Visibility
@@ -82,7 +80,8 @@ class Settings:
     def of(cls, parameters: Parameters, seed: int) -> "Settings":
         """Check the parameters, and load the model if it is named by its folder."""
         model = _choose_model(parameters.model)
-        visibility = _choose_visibility(parameters.visibility, model or load_default())
+        known = load_shipped(model) if isinstance(model, str) else model
+        visibility = _choose_visibility(parameters.visibility, known)
         chunk_size = _count(parameters.chunk_size, "chunk_size", optional=True)
         if chunk_size is not None and not visibility.isolates_queries:
             raise InvalidConfig(
@@ -96,15 +95,14 @@ class Settings:
                 got=f"class_shares with visibility='{visibility}'",
                 allowed="class_shares=None, or visibility='joint'",
             )
-        num_draws = _count(parameters.n_draws, "n_draws", optional=False)
-        assert num_draws is not None
+        num_draws = _count(parameters.n_draws, "n_draws", optional=True)
         return cls(
             model=model,
             device=choose_device(parameters.device),
             precision=choice(Precision, parameters.precision, "precision"),
             visibility=visibility,
             class_shares=parameters.class_shares,
-            num_draws=num_draws,
+            num_draws=num_draws or (DRAWS[model] if isinstance(model, str) else 1),
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support", optional=True),
@@ -113,8 +111,8 @@ class Settings:
     def learner(self, num_support: int) -> InContextLearner:
         """Return the learner for supports of so many rows."""
         dtype = self.precision.dtype(num_support, self.device)
-        if self.model is None:
-            model = load_default(self.device, dtype)
+        if isinstance(self.model, str):
+            model = load_shipped(self.model, self.device, dtype)
         else:  # a copy: the caller may go on to train it
             model = copy.deepcopy(self.model).to(self.device, dtype).eval().requires_grad_(False)
         return InContextLearner(
@@ -163,18 +161,16 @@ def check_isolated(visibility: Visibility) -> None:
         )
 
 
-def _choose_model(model: object) -> AnyModel | None:
-    """Return the model that an argument means; None is the shipped one."""
-    if isinstance(model, EpisodeModel):
+def _choose_model(model: object) -> AnyModel | str:
+    """Return the model that an argument means, or the name of a shipped one."""
+    if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in DRAWS):
         return model
-    if isinstance(model, str) and model == DEFAULT:
-        return None
     if isinstance(model, str | Path):
         return load_model(model)
     raise InvalidConfig(
         "model is unknown",
         got=type(model).__name__,
-        allowed=f"'{DEFAULT}', the folder of a model, or a model",
+        allowed=f"{', '.join(map(repr, DRAWS))}, the folder of a model, or a model",
     )
 
 

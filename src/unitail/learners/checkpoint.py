@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +10,31 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from unitail.configuration import from_table, to_table
+from unitail.configuration import choice, from_table, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
 from unitail.nn.episode_model import AnyModel, ModelConfig
+from unitail.nn.visibility import Visibility
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+TRAINED = "trained_for"
+"""The key of who saw whom in training, where that is more than the model's own way."""
 
 
 def save_model(model: AnyModel, folder: Path | str) -> Path:
     """Write `model` to `folder`, replacing what is there only once the new one is complete."""
-    return save_weights(model.config, model.state_dict(), Path(folder))
+    weights, trained = model.state_dict(), model.trained_visibilities
+    return save_weights(model.config, weights, Path(folder), trained)
 
 
-def save_weights(config: ModelConfig, weights: Mapping[str, Tensor], folder: Path) -> Path:
+def save_weights(
+    config: ModelConfig,
+    weights: Mapping[str, Tensor],
+    folder: Path,
+    trained: Sequence[Visibility] = (),
+) -> Path:
     """Write a model that exists only as its weights; see `save_model`."""
     if folder.exists() and not (folder / CONFIG_FILE).exists() and any(folder.iterdir()):
         raise CannotWrite(
@@ -35,23 +44,30 @@ def save_weights(config: ModelConfig, weights: Mapping[str, Tensor], folder: Pat
             remedy="Name another folder.",
         )
     with fresh_folder(folder) as fresh:
-        write_model(config, weights, fresh)
+        write_model(config, weights, fresh, trained)
     return folder
 
 
-def write_model(config: ModelConfig, weights: Mapping[str, Tensor], folder: Path) -> None:
-    """Write the files of a model into an existing folder."""
+def write_model(
+    config: ModelConfig,
+    weights: Mapping[str, Tensor],
+    folder: Path,
+    trained: Sequence[Visibility] = (),
+) -> None:
+    """Write the files of a model into an existing folder; `trained` as the recipe names it."""
     save_file(
         {name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS_FILE
     )
-    table = {"learner": learner_name(config), "config": to_table(config)}
+    table: dict[str, Any] = {"learner": learner_name(config), "config": to_table(config)}
+    if trained:
+        table[TRAINED] = [str(visibility) for visibility in dict.fromkeys(trained)]
     (folder / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
 
 
 def load_model(folder: Path | str) -> AnyModel:
     """Read a model that `save_model` wrote."""
     folder = readable_folder(Path(folder))
-    kind, table = _read_config(folder / CONFIG_FILE)
+    kind, table, trained = _read_config(folder / CONFIG_FILE)
     model = build_model(from_table(kind.config, table, f"{folder / CONFIG_FILE}: config"))
     try:
         model.load_state_dict(load_file(folder / WEIGHTS_FILE))
@@ -61,10 +77,11 @@ def load_model(folder: Path | str) -> AnyModel:
             got=f"{type(error).__name__}: {error}",
             allowed=f"a complete {WEIGHTS_FILE} that fits {CONFIG_FILE}",
         ) from error
+    model.trained_visibilities = trained
     return model
 
 
-def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any]]:
+def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any], tuple[Visibility, ...]]:
     try:
         table: Any = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -82,7 +99,8 @@ def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any]]:
             got=f"learner {described.get('learner')!r}" if kind is None else "an incomplete config",
             allowed=f'"learner": one of {", ".join(MODELS)}, and a "config" table{fields}',
         )
-    return kind, config
+    trained = described.get(TRAINED) or []
+    return kind, config, tuple(choice(Visibility, name, f"{path}: {TRAINED}") for name in trained)
 
 
 def _fields(kind: ModelKind) -> list[str]:

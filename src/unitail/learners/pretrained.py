@@ -1,4 +1,4 @@
-"""The model that comes with the package: found without a network, checked by hash, loaded once."""
+"""The models that come with the package: found without a network, checked by hash, loaded once."""
 
 import json
 from functools import cache
@@ -11,7 +11,10 @@ from unitail.files import sha256_of, write_json
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.nn.episode_model import AnyModel
 
-FOLDER = Path(__file__).parent.parent / "weights" / "default"
+DEFAULT = "default"
+DRAWS = {DEFAULT: 1, "tail": 8, "tail-50w": 8}
+"""The models by name, and how many draws are averaged, as their cards say."""
+FOLDER = Path(__file__).parent.parent / "weights" / DEFAULT
 MANIFEST_FILE = "manifest.json"
 """Holds {"sha256": {file: hash}} for the files that decide what the model computes."""
 SEALED = (CONFIG_FILE, WEIGHTS_FILE)
@@ -21,11 +24,28 @@ REINSTALL = "Install unitail again, or give a model of your own: TailClassifier(
 def load_default(
     device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
 ) -> AnyModel:
-    """Return the shipped model, the same object for each device and number type.
+    """Return the default model; see `load_shipped`."""
+    return load_shipped(DEFAULT, device, dtype)
+
+
+def load_shipped(
+    name: str, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+) -> AnyModel:
+    """Return a shipped model, the same object for each device and dtype.
 
     It is shared by all who ask for it: copy it before changing its weights.
     """
-    return _load(FOLDER, torch.device(device), dtype)
+    return _load(shipped_folder(name), torch.device(device), dtype)
+
+
+def shipped_folder(name: str) -> Path:
+    """Return where a shipped model is."""
+    return FOLDER if name == DEFAULT else FOLDER.with_name(name)
+
+
+def shipped_names() -> list[str]:
+    """List the shipped models that this installation has."""
+    return [name for name in DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]
 
 
 @cache
@@ -37,7 +57,7 @@ def _load(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:
 
 def has_default() -> bool:
     """Tell whether this installation has the shipped weights."""
-    return (FOLDER / MANIFEST_FILE).exists()
+    return DEFAULT in shipped_names()
 
 
 def fingerprint(folder: Path | None = None) -> str:

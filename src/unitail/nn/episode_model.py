@@ -66,6 +66,8 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     paradigm: ClassVar[Paradigm] = Paradigm.IMPLICIT
     visibilities: ClassVar[tuple[Visibility, ...]] = (Visibility.ISOLATED,)
     """Who may see whom in this kind of network, trained so or not."""
+    trained_visibilities: tuple[Visibility, ...] = ()
+    """What the recipe's steps drew from, where it names several."""
 
     @abstractmethod
     def draw_for(
@@ -101,7 +103,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     @property
     def trained_for(self) -> tuple[Visibility, ...]:
         """Who saw whom in training, the model's own way first: other answers mean little."""
-        return (self.visibility,)
+        return tuple(dict.fromkeys((self.visibility, *self.trained_visibilities)))
 
     @property
     def weights_may_idle(self) -> bool:

@@ -19,7 +19,7 @@ from unitail.encoders.registry import ENCODERS
 from unitail.encoders.text import MINILM_PACKAGE
 from unitail.errors import MissingExtra, UserError
 from unitail.extras import optional
-from unitail.learners.pretrained import FOLDER, fingerprint, load_default
+from unitail.learners.pretrained import fingerprint, load_shipped, shipped_folder
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")
 PACKAGED = {"efficientnet-lite0": WEIGHTS_PACKAGE, "minilm": MINILM_PACKAGE}
@@ -55,7 +55,7 @@ class Extra:
 
 @dataclass(frozen=True)
 class Weights:
-    """The shipped model."""
+    """A shipped model."""
 
     sha256: str
     number: int
@@ -96,14 +96,15 @@ def extras() -> list[Extra]:
     ]
 
 
-def shipped_weights() -> Weights | str:
-    """Describe the shipped model, or say why it cannot be used."""
+def shipped_weights(name: str) -> Weights | str:
+    """Describe a shipped model, or say why it cannot be used."""
+    folder = shipped_folder(name)
     try:
-        sha256 = fingerprint()
-        number = sum(parameter.numel() for parameter in load_default().parameters())
+        sha256 = fingerprint(folder)
+        number = sum(parameter.numel() for parameter in load_shipped(name).parameters())
     except UserError as error:
         return str(error)
-    return Weights(sha256, number, FOLDER / "README.md")
+    return Weights(sha256, number, folder / "README.md")
 
 
 def encoders() -> Iterator[EncoderState]:

@@ -15,6 +15,8 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import encode, fit_encoder, unread_items
 from unitail.inputs.input_encoder import AUTO
 from unitail.inputs.items import Items, LabelledItems
+from unitail.learners.pretrained import DEFAULT
+from unitail.nn.visibility import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 
@@ -24,6 +26,7 @@ def predict_files(
     queries: Items,
     *,
     encoder: str | None = None,
+    model: str = DEFAULT,
     joint: bool = False,
     balanced: bool = False,
     coverage: float = 0.9,
@@ -34,8 +37,10 @@ def predict_files(
 ) -> Answers:
     """Answer all queries that can be read from all examples that can be read.
 
-    Without `encoder` the modality's default is used. With `joint`, queries are answered together
-    and see each other; `balanced` then says that all classes occur equally often among them.
+    Without `encoder` the modality's default is used. `model` is the name of a shipped one or a
+    folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
+    answered together and see each other; `balanced` then says that all classes occur equally often
+    among them.
     `on_progress` counts examples and queries that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
@@ -52,7 +57,7 @@ def predict_files(
     )
     labels = [support.labels[place] for place in known.kept]
     _check_classes(support, labels)
-    classifier = make_classifier(joint=joint, balanced=balanced, device=device)
+    classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
     classifier.fit(known.features, labels)
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
     return Answers(
@@ -69,16 +74,19 @@ def predict_files(
         encoder=by.name,
         examples=dict(sorted(Counter(labels).items())),
         coverage=coverage,
-        joint=joint,
+        joint=classifier.visibility_ == Visibility.JOINT,
         num_cached=known.num_cached + asked.num_cached,
         notes=by.notes,
     )
 
 
-def make_classifier(*, joint: bool, balanced: bool = False, device: str) -> TailClassifier:
+def make_classifier(
+    model: str = DEFAULT, *, joint: bool, balanced: bool = False, device: str
+) -> TailClassifier:
     """Return the classifier that answers, and that `unitail evaluate` measures."""
     return TailClassifier(
-        visibility="joint" if joint else "isolated",
+        model,
+        visibility="joint" if joint else "auto",
         class_shares="balanced" if balanced else None,
         device=device,
         random_state=0,

@@ -21,6 +21,10 @@ def predict(
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="default, tail, tail-50w, or the folder of a model."),
+    ] = "default",
     joint: options.Joint = False,
     balanced: Annotated[
         bool,
@@ -59,6 +63,7 @@ def predict(
         report=report,
         use_cache=not no_cache,
         encoder=encoder,
+        model=model,
         joint=joint,
         balanced=balanced,
         top=top,

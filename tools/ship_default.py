@@ -211,7 +211,7 @@ def validation_row(name: str, row: Mapping[str, Any]) -> str:
     return f"| {name}, {row['episodes']} | {accuracy} | {100 * row['prototypes']:.1f} |"
 
 
-def benchmark_section(summary: Path) -> str:
+def benchmark_section(summary: Path, reading: str = READING) -> str:
     """Tabulate what the benchmark measured, if it was run; run this script again after it."""
     if not summary.exists():
         return ""
@@ -227,7 +227,7 @@ def benchmark_section(summary: Path) -> str:
         cells = [accuracy_cell(row) for row in rows]
         lines.append(f"| {protocol}, {learner} | {' | '.join(cells)} |")
     where = "/".join(summary.parent.parts[-2:])
-    return "\n".join([*lines, "", f"From {where}, where the command is. {READING}"])
+    return "\n".join([*lines, "", f"From {where}, where the command is. {reading}"])
 
 
 def training_banks(recipe: Recipe, folder: Path) -> dict[str, FeatureBank]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from unitail.configuration import to_table
-from unitail.learners.pretrained import FOLDER
+from unitail.learners.pretrained import shipped_folder
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.schedules import learning_rate
 
@@ -114,10 +114,28 @@ def test_our_own_choices_are_listed_beside_the_notation() -> None:
     assert "`CYCLE_FLOOR`" in ours
 
 
-def test_the_default_recipe_is_what_the_shipped_weights_were_trained_by() -> None:
-    shipped = json.loads((FOLDER / "recipe.json").read_text())["recipe"]
-    recipe = read_recipe(ROOT / "recipes" / "default.toml")
+@pytest.mark.parametrize(
+    ("name", "stem"), [("default", "default"), ("tail", "tail_5w"), ("tail-50w", "tail_50w")]
+)
+def test_a_recipe_is_what_the_shipped_weights_were_trained_by(name: str, stem: str) -> None:
+    shipped = json.loads((shipped_folder(name) / "recipe.json").read_text())["recipe"]
+    recipe = read_recipe(ROOT / "recipes" / f"{stem}.toml")
     assert json.loads(json.dumps(to_table(recipe))) == shipped
+
+
+@pytest.mark.parametrize(("stem", "ways", "slots"), [("tail_5w", 5, 100), ("tail_50w", 50, 256)])
+def test_the_shipped_tails_have_the_papers_classes_slots_and_visibility(
+    stem: str, ways: int, slots: int
+) -> None:
+    recipe = read_recipe(ROOT / "recipes" / f"{stem}.toml")
+    assert (recipe.episodes.ways, recipe.model.max_ways) == ((2, ways), slots)
+    assert to_table(recipe.model)["visibility"] == "joint"
+    assert recipe.training.dictionary_growth > 0
+    tested = {"cub200", "rsscn7", "dtd10", "brain_mri4", "chest_xray3"}
+    [banks] = to_table(recipe)["sources"]
+    names = {name.split("/")[1] for name in banks["banks"]}
+    assert not names & tested
+    assert not any(name.startswith("pacs") for name in names)
 
 
 @pytest.mark.parametrize("path", EQUAL_TIME, ids=_ids)

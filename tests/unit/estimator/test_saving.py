@@ -115,6 +115,16 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
         TailClassifier.load(folder)
 
 
+@pytest.mark.usefixtures("real_weights")
+def test_a_shipped_tail_is_referred_to_by_hash(tmp_path: Path) -> None:
+    fitted = TailClassifier("tail", n_draws=1, random_state=0, device="cpu").fit(X, Y)
+    folder = fitted.save(tmp_path / "saved")
+    assert not (folder / "model.safetensors").exists()
+    loaded = TailClassifier.load(folder)
+    assert (loaded.model, loaded.visibility_) == ("tail", "joint")
+    np.testing.assert_array_equal(loaded.predict_proba(Q), fitted.predict_proba(Q))
+
+
 def test_another_shipped_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
     other = save_model(Relational(PRESETS["tiny"], seed=9), tmp_path / "default")

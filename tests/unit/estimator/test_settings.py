@@ -31,8 +31,22 @@ def test_precision_follows_the_support() -> None:
 
 def test_the_shipped_model_is_shared() -> None:
     settings = Settings.of(TailClassifier(device="cpu"), seed=0)
-    assert settings.model is None
+    assert (settings.model, settings.num_draws) == (pretrained.DEFAULT, 1)
     assert settings.learner(MAX_DOUBLE + 1).model is pretrained.load_default()
+
+
+@pytest.mark.usefixtures("real_weights")
+@pytest.mark.parametrize("name", ["tail", "tail-50w"])
+def test_a_shipped_tail_is_asked_as_its_card_says(name: str) -> None:
+    settings = Settings.of(TailClassifier(name, device="cpu"), seed=0)
+    assert (settings.visibility, settings.num_draws) == (Visibility.JOINT, 8)
+    assert settings.learner(MAX_DOUBLE + 1).model is pretrained.load_shipped(name)
+    chosen = Settings.of(TailClassifier(name, visibility="isolated", n_draws=2), seed=0)
+    assert (chosen.visibility, chosen.num_draws) == (Visibility.ISOLATED, 2)
+
+
+def test_a_model_of_ones_own_is_asked_with_one_draw() -> None:
+    assert Settings.of(TailClassifier(small_model()), seed=0).num_draws == 1
 
 
 def test_other_models_are_copied() -> None:
@@ -55,7 +69,7 @@ def test_parameters_are_taken_over() -> None:
     )
     settings = Settings.of(classifier, seed=7)
     assert (settings.visibility, settings.num_draws, settings.seed) == (Visibility.JOINT, 2, 7)
-    assert (settings.model, settings.max_support, settings.chunk_size) == (None, None, None)
+    assert (settings.max_support, settings.chunk_size) == (None, None)
     assert (settings.device.type, settings.precision) == ("cpu", Precision.SINGLE)
 
 

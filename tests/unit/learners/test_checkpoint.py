@@ -75,6 +75,14 @@ def test_a_config_with_a_gap_is_refused(tmp_path: Path) -> None:
         load_model(folder)
 
 
+def test_what_a_model_was_trained_for_is_kept(tmp_path: Path) -> None:
+    model = small_model(visibility=Visibility.JOINT)
+    assert load_model(save_model(model, tmp_path / "one")).trained_for == (Visibility.JOINT,)
+    model.trained_visibilities = (Visibility.ISOLATED, Visibility.JOINT, Visibility.JOINT)
+    loaded = load_model(save_model(model, tmp_path / "both"))
+    assert loaded.trained_for == (Visibility.JOINT, Visibility.ISOLATED)
+
+
 def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(CannotWrite, match=r"something else than a model: got thesis\.txt"):

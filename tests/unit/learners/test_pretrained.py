@@ -11,10 +11,16 @@ from unitail.learners.pretrained import (
     fingerprint,
     has_default,
     load_default,
+    load_shipped,
+    shipped_folder,
+    shipped_names,
     write_manifest,
 )
+from unitail.nn.projection import ProjectionKind
+from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
+from unitail.tail.model import Tail
 
 
 @pytest.fixture
@@ -65,6 +71,17 @@ def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not has_default()
     with pytest.raises(InvalidCheckpoint, match=r"shipped model cannot be found.*TailClassifier\("):
         load_default()
+
+
+@pytest.mark.parametrize("name", ["tail", "tail-50w"])
+def test_the_shipped_tails_are_whole_small_and_of_the_papers_kind(name: str) -> None:
+    model, folder = load_shipped(name), shipped_folder(name)
+    assert isinstance(model, Tail)
+    assert model.trained_for == (Visibility.JOINT, Visibility.ISOLATED)
+    assert model.config.projection is ProjectionKind.PERMUTATION
+    assert model.config.dictionary_size == {"tail": 100, "tail-50w": 256}[name]
+    assert (folder / WEIGHTS_FILE).stat().st_size <= 16 * 2**20
+    assert name in shipped_names()
 
 
 @pytest.mark.skipif(not has_default(), reason="no weights in src/unitail/weights/default yet")

@@ -38,7 +38,7 @@ def test_versions_are_told() -> None:
 
 
 def test_the_shipped_weights_are_described() -> None:
-    found = installation.shipped_weights()
+    found = installation.shipped_weights("default")
     assert isinstance(found, installation.Weights)
     assert found.sha256 == pretrained.fingerprint()
     assert found.number > 100_000
@@ -47,7 +47,7 @@ def test_the_shipped_weights_are_described() -> None:
 
 def test_damaged_weights_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path)
-    assert "cannot be found" in str(installation.shipped_weights())
+    assert "cannot be found" in str(installation.shipped_weights("default"))
 
 
 def test_encoders_are_told_with_where_their_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:

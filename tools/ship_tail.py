@@ -37,8 +37,8 @@ MAX_BYTES = 16 * 2**20
 """Of the weights in half precision."""
 READING = """\
 The columns are 37 feature tables of 19 data sets; ten tables have two to four classes and count as
-"5-way". Intervals are over episodes. Learning rate, size, normalisation and disguises were chosen by
-held-out classes of training sets, tiny_imagenet's among them: the first column is no test of them.
+"5-way". Intervals are over episodes. Learning rate, size, normalisation and disguises were chosen
+by held-out classes of training sets, tiny_imagenet's among them: the first column is no test.
 The other columns chose nothing, but what they had shown of earlier models suggested what to try:
 features of one length, whatever their width, and disguises."""
 LIMITS = """\
@@ -86,7 +86,7 @@ def card(
         "|---|---|---|---|---|",
         *(bank_row(each, bank) for each, bank in sorted(banks.items())),
         "",
-        "A fifth of the classes of tiny_imagenet was kept out for validation; a fifth of batches was"
+        "A fifth of tiny_imagenet's classes was kept out for validation; a fifth of batches was"
         " disguised (`tasks/disguise.py`). Licences are those that the sources state; several"
         " sets are for research.",
         "",

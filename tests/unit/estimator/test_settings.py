@@ -78,13 +78,16 @@ def test_parameters_are_taken_over() -> None:
     [
         ("visibility", "none", "visibility is unknown: got none; allowed: auto, isolated, joint"),
         ("n_draws", 0, "n_draws is out of range: got 0; allowed: 1 or more"),
-        ("n_draws", None, "n_draws is out of range: got None"),
         ("chunk_size", 0, "chunk_size is out of range: got 0; allowed: 1 or more, or None"),
         ("max_support", 2.5, "max_support is out of range: got 2.5; allowed: 1 or more, or None"),
         ("precision", "half", "precision is unknown: got half; allowed: auto, single, double"),
         ("device", "nowhere", "device is unknown: got 'nowhere'; allowed: auto, cpu"),
         ("device", 1.5, "device is unknown: got 1.5"),
-        ("model", 3, "model is unknown: got int; allowed: 'default', the folder of a model"),
+        (
+            "model",
+            3,
+            "model is unknown: got int; allowed: 'default', 'tail', 'tail-50w', the folder",
+        ),
     ],
 )
 def test_options_are_checked_in_fit(option: str, value: object, message: str) -> None:

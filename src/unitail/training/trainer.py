@@ -132,7 +132,7 @@ class Trainer:
         """Write the weights alone."""
         weights = collect_weights(self.step.distributed)
         if self.processes.is_main:
-            save_weights(self.recipe.model, weights, target, self.config.visibilities)
+            save_weights(self.recipe.model, weights, target, self.recipe.training.visibilities)
         self.processes.wait()
 
     def _should_stop(self, stop: StopRequest, done: int) -> bool:

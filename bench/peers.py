@@ -47,7 +47,7 @@ from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.framework.task import accuracy
-from unitail.tasks.shapes import QueryShares
+from unitail.tasks.batches import QueryShares
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
 

@@ -29,7 +29,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.randomness import stream
 from unitail.tasks.bank_episodes import BankEpisodes
-from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.batches import EpisodeRanges
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
 

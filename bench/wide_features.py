@@ -26,7 +26,7 @@ from unitail.nn.projection import WidthReduction
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 from unitail.tasks.bank_episodes import BankEpisodes
-from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.batches import EpisodeRanges
 
 SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
 

@@ -19,7 +19,7 @@ from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.nn.visibility import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import QueryShares
+from unitail.tasks.batches import QueryShares
 from unitail.training.run_folder import RunRecord
 
 SMALL = TailConfig(

@@ -20,9 +20,8 @@ from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.bank_episodes import BankEpisodes
+from unitail.tasks.batches import EpisodeRanges, EpisodeSource, MixedSource, QueryShares
 from unitail.tasks.disguise import Disguised
-from unitail.tasks.shapes import EpisodeRanges, QueryShares
-from unitail.tasks.source import EpisodeSource, MixedSource
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks

@@ -11,8 +11,7 @@ from helpers.coordinates import permute_features
 from helpers.short_runs import short_recipe
 from unitail.framework.episode import Episode
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import Batch, EpisodeSource
+from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.data import Sources
 from unitail.training.processes import Processes

@@ -17,8 +17,7 @@ from unitail.framework.task import Task
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.bank_episodes import BankEpisodes
-from unitail.tasks.shapes import QueryShares
-from unitail.tasks.source import EpisodeSource
+from unitail.tasks.batches import EpisodeSource, QueryShares
 
 Source = FeatureTable | EpisodeSource | Task
 """What episodes can be drawn from: a table or bank, a distribution of tasks, or one task."""

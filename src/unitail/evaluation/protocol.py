@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unitail.configuration import require
 from unitail.errors import UserError
-from unitail.tasks.shapes import EpisodeRanges, QueryShares
+from unitail.tasks.batches import EpisodeRanges, QueryShares
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from unitail.configuration import choice, require
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
-from unitail.relational.channels import channels
+from unitail.relational.relations import channels
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
 """There is no order among examples for a causal policy to follow."""

@@ -16,7 +16,7 @@ from unitail.framework.checks import (
 from unitail.framework.episode import Episode
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.tasks.assemble import distinct_places, split_rows
-from unitail.tasks.shapes import check_counts
+from unitail.tasks.batches import check_counts
 
 
 class ArrayTask:

@@ -11,10 +11,9 @@ from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble
+from unitail.tasks.batches import Batch, EpisodeRanges
 from unitail.tasks.catalogue import Catalogue
 from unitail.tasks.random_numbers import choose
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import Batch
 
 RESIDENT_BYTES = 8 * 2**30
 """The features that are kept on the device, if no other number is given."""

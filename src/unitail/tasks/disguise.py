@@ -18,9 +18,8 @@ from torch import Tensor
 
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble, take
+from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
 from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_share
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import Batch, EpisodeSource
 
 WIDTHS = (24, 1024)
 """The least and the most coordinates that R leaves, any order of magnitude as likely."""

@@ -17,9 +17,9 @@ from unitail.nn.episode_model import AnyModel, EpisodeDraw
 from unitail.nn.slot_model import SlotModel
 from unitail.nn.visibility import Visibility
 from unitail.tasks.bank_episodes import BankEpisodes
+from unitail.tasks.batches import Batch, EpisodeSource, MixedSource
 from unitail.tasks.disguise import Disguised
 from unitail.tasks.random_numbers import pick
-from unitail.tasks.source import Batch, EpisodeSource, MixedSource
 from unitail.training.recipe import BankChoice, Recipe
 
 

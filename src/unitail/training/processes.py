@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 from unitail.extras import optional
 from unitail.nn.episode_model import AnyModel
 from unitail.processes import ProcessGroup
-from unitail.tasks.shapes import BatchShape
+from unitail.tasks.batches import BatchShape
 
 
 class Processes(ProcessGroup):

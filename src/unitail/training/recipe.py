@@ -11,7 +11,7 @@ from unitail.configuration import from_table, require
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import model_config, model_kind
 from unitail.nn.episode_model import ModelConfig
-from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.batches import EpisodeRanges
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unitail.errors import NonFiniteLoss
-from unitail.tasks.shapes import BatchShape
+from unitail.tasks.batches import BatchShape
 from unitail.training.config import TrainingConfig
 from unitail.training.processes import Processes
 from unitail.training.runlog import Entry, RunLog

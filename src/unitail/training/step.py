@@ -10,8 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from unitail.framework.episode import Query
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import stream
-from unitail.tasks.shapes import BatchShape
-from unitail.tasks.source import EpisodeSource
+from unitail.tasks.batches import BatchShape, EpisodeSource
 from unitail.training.config import MatmulDtype, OptimiserKind, TrainingConfig
 from unitail.training.data import draw_batch, draw_visibility
 from unitail.training.processes import Processes

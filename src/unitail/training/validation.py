@@ -14,8 +14,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy, log_loss
 from unitail.nn.episode_model import AnyModel, EpisodeDraw
 from unitail.randomness import stream
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import EpisodeSource
+from unitail.tasks.batches import EpisodeRanges, EpisodeSource
 from unitail.training.data import draw_batch
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe

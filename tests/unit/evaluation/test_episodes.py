@@ -15,7 +15,7 @@ from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.bank_episodes import BankEpisodes
-from unitail.tasks.shapes import QueryShares
+from unitail.tasks.batches import QueryShares
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 TABLE = numbered_table([30] * 6)

@@ -4,7 +4,7 @@ import pytest
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig, UserError
 from unitail.evaluation.protocol import EvaluationProtocol
-from unitail.tasks.shapes import QueryShares
+from unitail.tasks.batches import QueryShares
 
 
 def test_the_name_says_what_is_asked() -> None:

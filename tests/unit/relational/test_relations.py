@@ -3,20 +3,73 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.channels import channels, stack_channels
-from unitail.relational.geometry import Geometry
+from unitail.relational.config import RelationalConfig
+from unitail.relational.geometry import Centre, Geometry
 from unitail.relational.operators import NUM_OPERATORS, leave_one_out, solve, stack_kernels
-from unitail.relational.relations import relate
+from unitail.relational.relations import (
+    FROM_ORIGIN,
+    MAX_CHANNEL,
+    SHIFT_INVARIANT,
+    channels,
+    relate,
+    stack_channels,
+)
 
 
 def vectors(count: int, seed: int = 0) -> Tensor:
+    return torch.randn(2, count, 6, generator=stream(seed), dtype=torch.float64)
+
+
+def test_channels_are_these_and_in_this_order() -> None:
+    """Trained weights belong to places in this list."""
+    geometry, _ = Geometry.of(vectors(7) + 3, origin=True)
+    compared = geometry.compare(vectors(4, seed=1) + 3)
+    expected = [
+        4 * compared.cosines[Centre.MEAN],
+        compared.unusual(Centre.MEAN),
+        -2 * compared.distances.clamp_max(4),
+        torch.zeros(2, 4, 7, dtype=torch.float64),
+        4 * compared.cosines[Centre.ORIGIN],
+        compared.unusual(Centre.ORIGIN),
+        4 * compared.cosines[Centre.SHRUNK],
+    ]
+    torch.testing.assert_close(stack_channels(compared, origin=True), torch.stack(expected, dim=1))
+
+
+def test_one_channel_tells_a_vector_from_all_others() -> None:
+    _, own = Geometry.of(vectors(6), origin=True)
+    same = stack_channels(own, origin=True)[:, 3]
+    assert torch.equal(same, 4 * torch.eye(6, dtype=torch.float64).expand(2, 6, 6))
+
+
+def test_those_seen_from_the_origin_come_last_and_only_if_it_counts() -> None:
+    features = vectors(7) + 3
+    with_origin = stack_channels(Geometry.of(features, origin=True)[1], origin=True)
+    without = stack_channels(Geometry.of(features, origin=False)[1], origin=False)
+    assert torch.equal(with_origin[:, : without.shape[1]], without)
+
+
+def test_a_config_counts_the_channels_that_there_are() -> None:
+    assert RelationalConfig(angles_from_origin=False).relations == len(SHIFT_INVARIANT)
+    assert RelationalConfig().relations == len(SHIFT_INVARIANT) + len(FROM_ORIGIN)
+    assert RelationalConfig().relations == len(channels(origin=True))
+
+
+def test_far_vectors_are_as_far_as_it_gets() -> None:
+    geometry, _ = Geometry.of(vectors(5), origin=True)
+    stacked = stack_channels(geometry.compare(1e30 * vectors(3, seed=1)), origin=True)
+    assert stacked.isfinite().all()
+    assert stacked.abs().max() <= MAX_CHANNEL
+
+
+def shifted_vectors(count: int, seed: int = 0) -> Tensor:
     return torch.randn(2, count, 6, generator=stream(seed), dtype=torch.float64) + 0.5
 
 
 @pytest.mark.parametrize("origin", [False, True])
 def test_shapes_follow_who_is_seen_and_who_is_labelled(origin: bool) -> None:
-    frame, own = relate(vectors(9), num_labelled=5, origin=origin)
-    other = frame.relate(vectors(4, seed=1))
+    frame, own = relate(shifted_vectors(9), num_labelled=5, origin=origin)
+    other = frame.relate(shifted_vectors(4, seed=1))
     count = len(channels(origin=origin))
     assert own.channels.shape == (2, count, 9, 9)
     assert own.operators.shape == (2, NUM_OPERATORS, 9, 5)
@@ -25,7 +78,7 @@ def test_shapes_follow_who_is_seen_and_who_is_labelled(origin: bool) -> None:
 
 
 def test_labelled_vectors_hear_the_other_labelled_ones_and_the_rest_hears_all() -> None:
-    features = vectors(9)
+    features = shifted_vectors(9)
     frame, own = relate(features, 5, origin=True)
     kernels = stack_kernels(Geometry.of(features, origin=True)[1], 5)
     solutions = solve(kernels[:, :, :5])
@@ -38,7 +91,7 @@ def test_labelled_vectors_hear_the_other_labelled_ones_and_the_rest_hears_all() 
 def test_channels_of_a_seen_vector_are_the_same_either_way_but_that_it_is_itself(
     origin: bool,
 ) -> None:
-    features = vectors(6)
+    features = shifted_vectors(6)
     frame, own = relate(features, 6, origin=origin)
     others = [place for place in range(own.channels.shape[1]) if place != 3]
     again = frame.relate(features).channels
@@ -59,5 +112,5 @@ def test_equal_vectors_and_few_of_them_give_finite_relations(count: int) -> None
 
 
 def test_relations_enter_a_precision() -> None:
-    relations = relate(vectors(4), 4, origin=True)[1].to(torch.float32)
+    relations = relate(shifted_vectors(4), 4, origin=True)[1].to(torch.float32)
     assert relations.channels.dtype is relations.operators.dtype is torch.float32

@@ -5,9 +5,8 @@ import torch
 
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
+from unitail.tasks.batches import Batch, EpisodeRanges
 from unitail.tasks.disguise import WIDTHS, Disguised, DisguisedBatch
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import Batch
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 WIDTH = 64

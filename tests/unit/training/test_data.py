@@ -10,8 +10,7 @@ from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidConfig, UserError
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import EpisodeSource
+from unitail.tasks.batches import EpisodeRanges, EpisodeSource
 from unitail.training.data import build_sources, draw_visibility
 from unitail.training.recipe import Recipe, recipe_from_table
 

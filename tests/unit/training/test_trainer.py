@@ -22,8 +22,7 @@ from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 from unitail.randomness import stream
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import EpisodeRanges
-from unitail.tasks.source import Batch, EpisodeSource
+from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes

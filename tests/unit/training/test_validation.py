@@ -9,7 +9,7 @@ from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.learners.registry import build_model
 from unitail.tail.model import Tail
-from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.batches import EpisodeRanges
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.training.processes import Processes

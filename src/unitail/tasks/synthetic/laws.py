@@ -10,8 +10,7 @@ from torch import Tensor
 from unitail.configuration import require
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble, random_order, take
-from unitail.tasks.shapes import BatchShape
-from unitail.tasks.source import Batch
+from unitail.tasks.batches import Batch, BatchShape
 
 REFERENCE_WIDTH = 8
 """The width at which noise around the centre of a class has its nominal size."""

@@ -9,7 +9,7 @@ from unitail.configuration import from_table
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
-from unitail.tasks.shapes import EpisodeRanges
+from unitail.tasks.batches import EpisodeRanges
 from unitail.tasks.synthetic.networks import Activation, RandomNetworkTasks
 
 RANGES = EpisodeRanges.fixed(episodes=60, ways=5, shots=5, queries=4)

@@ -9,12 +9,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from unitail.encoders.encoder import Encoder
-from unitail.estimator.conformal import prediction_sets
+from unitail.estimator.calibration import Calibration
 from unitail.estimator.cost import Plan, Sizes, make_plan
+from unitail.estimator.doubts import DoubtsMixin
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import Rows, check_same_kind, encode_labels
 from unitail.estimator.saving import SavableEstimator
-from unitail.estimator.settings import Settings, check_isolated, draw_seed
+from unitail.estimator.settings import Settings, draw_seed
 from unitail.inputs.encode import Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.pretrained import DEFAULT
@@ -23,7 +24,7 @@ from unitail.nn.episode_model import AnyModel
 Floats = NDArray[np.float64]
 
 
-class TailClassifier(ClassifierMixin, SavableEstimator):  # type: ignore[misc]
+class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: ignore[misc]
     """Learn from a few labelled examples in one forward pass of a meta-trained model.
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
@@ -219,65 +220,6 @@ class TailClassifier(ClassifierMixin, SavableEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._fitted.log_probabilities(self._validated(X))
 
-    def predict_set(
-        self, X: Examples | None = None, coverage: float = 0.9, *, log_proba: Floats | None = None
-    ) -> NDArray[np.bool_]:
-        """Return for each row the classes that hold the true one with probability `coverage`.
-
-        Sets are conformal: support rows are left out and asked, and tell how sure an answer must
-        be. The promise is for the average over supports and rows that come like the support's, not
-        for each class. With few rows it is kept by sets of all classes: 0.9 needs nine rows. If no
-        class has two rows, the model's own probabilities decide. The most probable class is always
-        in. Rows are answered in isolation, whatever `visibility` is.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
-        coverage : float, default=0.9
-            Between 0 and 1.
-        log_proba : ndarray of shape (m, n_classes), default=None
-            In place of X: what `predict_log_proba` told of the rows, isolated ones.
-
-        Returns
-        -------
-        ndarray of shape (m, n_classes)
-            Booleans, in the order of `classes_`; `set_labels` turns them into labels.
-
-        """
-        check_is_fitted(self)
-        if log_proba is None:
-            log_proba = self._fitted.isolated.log_probabilities(self._validated(X))
-        else:
-            check_isolated(self._fitted.settings.visibility)
-        return prediction_sets(np.exp(log_proba), self._fitted.held_out_scores, coverage)
-
-    def set_labels(self, sets: NDArray[np.bool_]) -> list[NDArray[Any]]:
-        """Turn prediction sets (m, n_classes) into a list of the labels in each."""
-        check_is_fitted(self)
-        return [self.classes_[member] for member in sets]
-
-    def novelty(self, X: Examples) -> Floats:
-        """Return 0 to 1 for each row: the higher, the less it looks like any of the classes.
-
-        It is the quantile of the row's strangeness among the support's own rows: 0.95 says that
-        about one in twenty rows of the known classes is as strange. It follows from distances
-        alone, not from the model; see `unitail.estimator.novelty`.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Novelty of each row.
-
-        """
-        check_is_fitted(self)
-        return self._fitted.novelty(self._validated(X))
-
     def plan(
         self, n_support: int, n_classes: int, n_queries: int, n_features: int | None = None
     ) -> Plan:
@@ -290,10 +232,17 @@ class TailClassifier(ClassifierMixin, SavableEstimator):  # type: ignore[misc]
         return make_plan(Settings.of(self, seed=0), sizes)
 
     def _learn(
-        self, rows: Rows, classes: NDArray[Any], seed: int, inputs: InputEncoder | None
+        self,
+        rows: Rows,
+        classes: NDArray[Any],
+        seed: int,
+        inputs: InputEncoder | None,
+        calibration: Calibration | None = None,
     ) -> Self:
         """Read the support; only what succeeds is remembered."""
-        fitted = Fitted.of(rows, Settings.of(self, seed))
+        settings = Settings.of(self, seed)
+        scores = calibration.scores_for(rows, settings) if calibration else None
+        fitted = Fitted.of(rows, settings, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self.visibility_ = str(fitted.settings.visibility)
         return self

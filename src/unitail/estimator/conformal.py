@@ -10,6 +10,9 @@ readings, and put each row at a disadvantage: its class alone would be short of 
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,30 @@ from unitail.estimator.rows import Rows
 
 MAX_FOLDS = 20
 """The folds that a support is left out in; classes of more rows leave several out at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that were left out, and what was said about them."""
+
+    places: NDArray[np.int64]
+    """Which rows, (m,)."""
+    probabilities: NDArray[np.float64]
+    """(m, K)."""
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Self], ways: int) -> Self:
+        """Put pieces in a row; there may be none."""
+        places = [np.empty(0, np.int64), *(piece.places for piece in pieces)]
+        probabilities = [np.empty((0, ways)), *(piece.probabilities for piece in pieces)]
+        return cls(np.concatenate(places), np.concatenate(probabilities))
+
+    def own_probabilities(self, rows: Rows) -> NDArray[np.float64]:
+        """Return how probable the label of each was, (m,)."""
+        own: NDArray[np.float64] = self.probabilities[
+            np.arange(len(self.places)), rows.class_indices[self.places]
+        ]
+        return own
 
 
 def folds(rows: Rows) -> list[NDArray[np.int64]]:

@@ -1,6 +1,6 @@
 """A support that was read and is ready to answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig, UserError
-from unitail.estimator.conformal import folds
+from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.reduction import reduced, support_limit
 from unitail.estimator.rows import Rows
@@ -39,18 +39,24 @@ class Fitted:
     hypothesis: InContextHypothesis
     class_shares: Tensor | None
     """How often each class occurs among rows that are answered together, (K,), if known."""
+    saved_scores: NDArray[np.float64] | None = None
+    """What `held_out_scores` were before these rows and settings were saved."""
 
     @classmethod
-    def of(cls, rows: Rows, settings: Settings) -> "Fitted":
+    def of(
+        cls, rows: Rows, settings: Settings, saved_scores: NDArray[np.float64] | None = None
+    ) -> "Fitted":
         """Read the rows."""
         shares = settings.shares(rows.ways)
         limit = support_limit(settings.max_support, rows.ways)
         kept = reduced(rows, limit, settings.seed)
         learner = settings.learner(len(kept))
-        return cls(rows, settings, kept, learner, learner.fit(kept.support()), shares)
+        hypothesis = learner.fit(kept.support())
+        return cls(rows, settings, kept, learner, hypothesis, shares, saved_scores)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Fitted.of, (self.rows, self.settings)
+        scores = vars(self).get("held_out_scores", self.saved_scores)
+        return Fitted.of, (self.rows, self.settings, scores)
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Answer queries (m, d_T): (m, K)."""
@@ -81,44 +87,47 @@ class Fitted:
     @cached_property
     def held_out_scores(self) -> NDArray[np.float64]:
         """1 - p(true class) of the rows that can be left out; none if no class has two."""
+        if self.saved_scores is not None:
+            return self.saved_scores
+        every = folds(self.rows)
+        # Each fold of a support that is reduced costs a reduction: one is enough.
+        held_out = self.held_out(every if self.isolated.kept is self.rows else every[:1])
+        return 1 - held_out.own_probabilities(self.rows)
+
+    def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:
+        """Leave out some folds, and ask for them, one row at a time."""
         isolated = self.isolated
         if isolated.kept is isolated.rows:
-            scores = [isolated._fold_scores(group) for group in isolated._fold_groups()]
-        else:  # each fold costs a reduction: one is enough
-            scores = [isolated._reduced_fold_scores(fold) for fold in folds(isolated.rows)[:1]]
-        return np.concatenate([np.empty(0), *scores])
+            answers = [isolated._leave_out(group) for group in isolated._groups(every)]
+        else:
+            answers = [isolated._leave_out_and_reduce(fold) for fold in every]
+        return HeldOut.joined(answers, self.rows.ways)
 
     @cached_property
     def novelty(self) -> Novelty:
         """How strange rows are to the support."""
         return Novelty.of(self.rows, self.settings.seed)
 
-    def _fold_groups(self) -> Iterator[NDArray[np.int64]]:
+    def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
         """Put folds of the same size together, as many as fit into bounded memory: (B, size)."""
-        every = folds(self.rows)
         count = episodes_at_once(self.learner.model, len(self.rows), 0, self.rows.ways)
         for size in sorted({len(fold) for fold in every}):
             alike = np.stack([fold for fold in every if len(fold) == size])
             yield from np.split(alike, range(count, len(alike), count))
 
-    def _fold_scores(self, group: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _leave_out(self, group: NDArray[np.int64]) -> HeldOut:
         """Leave out folds (B, size), each in an episode of its own."""
         everyone = np.arange(len(self.rows))
         rest = np.stack([np.delete(everyone, fold) for fold in group])  # (B, n - size)
         asked = torch.from_numpy(self.rows.features[group])
         answers = _agreeing(self.learner.infer(self.rows.support(rest), asked), None)
-        truth = torch.from_numpy(self.rows.class_indices[group]).to(answers.device)
-        right = answers.exp().gather(2, truth.unsqueeze(-1)).flatten()
-        scores: NDArray[np.float64] = (1 - right).cpu().numpy()
-        return scores
+        return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
-    def _reduced_fold_scores(self, fold: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
         """Leave out one fold of a support that is reduced before it is read."""
         rest = self.rows.take(np.delete(np.arange(len(self.rows)), fold))
-        left_out = self.rows.take(fold)
-        answers = Fitted.of(rest, self.settings).log_probabilities(left_out.features)
-        right: NDArray[np.float64] = np.exp(answers[np.arange(len(fold)), left_out.class_indices])
-        return 1 - right
+        answers = Fitted.of(rest, self.settings).log_probabilities(self.rows.features[fold])
+        return HeldOut(fold, np.exp(answers))
 
 
 @dataclass(frozen=True, eq=False)

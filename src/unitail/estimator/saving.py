@@ -1,4 +1,4 @@
-"""A fitted classifier as a folder: rows as safetensors, the rest as JSON, no pickle.
+"""A fitted classifier as a folder: rows as safetensors, the rest as JSON, a card; no pickle.
 
 A classifier with a model of its own carries that model's files, so its folder is a model folder
 too; one with the shipped model refers to it by hash.
@@ -7,10 +7,13 @@ too; one with the shipped model refers to it by hash.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import sklearn
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -18,7 +21,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from unitail.encoders.encoder import Encoder
-from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
+from unitail.estimator.calibration import Calibration
+from unitail.estimator.card import card
 from unitail.estimator.rows import Rows
 from unitail.files import fresh_folder, readable_folder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
@@ -28,7 +33,17 @@ from unitail.nn.episode_model import AnyModel
 
 CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
-FORMAT = 2
+CARD_FILE = "README.md"
+SCORES = "held_out_scores"
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""The formats that are read; 2 has neither card nor calibration."""
+VERSIONS = {
+    "unitail": import_module("unitail").__version__,  # its front page imports what is above us
+    "torch": str(torch.__version__),
+    "numpy": np.__version__,
+    "scikit-learn": sklearn.__version__,
+}
 PLAIN = (str, bool, int, float)
 """The labels that JSON carries."""
 
@@ -47,21 +62,27 @@ class SavedClassifier:
     """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
+    calibration: Calibration | None = None
+    """What prediction sets are made with; None where it is yet to be computed."""
 
 
 class SavableEstimator(BaseEstimator):  # type: ignore[misc]
     """What lets `TailClassifier` be saved and loaded."""
 
-    def save(self, path: Path | str) -> Path:
+    def save(self, path: Path | str, *, calibrate: bool = True) -> Path:
         """Write the fitted classifier to a folder, without pickle.
 
         The folder holds all rows, and the model unless it is the shipped one, which is referred to
-        by hash, as is the encoder. Labels may be strings, numbers and booleans.
+        by hash, as is the encoder; a card, README.md, says what it is. Labels may be strings,
+        numbers and booleans.
 
         Parameters
         ----------
         path : Path or str
             A new or empty folder, or one with a classifier to replace.
+        calibrate : bool, default=True
+            Whether to save what `predict_set` needs, too. If it was not called yet, that takes some
+            seconds for 1,000 rows, now rather than after every load.
 
         Returns
         -------
@@ -79,6 +100,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             feature_names=None if names is None else list(names),
             model=self._fitted.settings.model,
             inputs=describe_encoder(self._inputs),
+            calibration=self._calibration() if calibrate else None,
         )
         return save_classifier(saved, Path(path))
 
@@ -111,8 +133,18 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        loaded: Self = classifier._learn(saved.rows, saved.classes, saved.seed, inputs)
+        loaded: Self = classifier._learn(
+            saved.rows, saved.classes, saved.seed, inputs, saved.calibration
+        )
         return loaded
+
+    def _calibration(self) -> Calibration | None:
+        """Return what prediction sets are made with, if the model can make them."""
+        fitted = self._fitted
+        try:
+            return Calibration.of(fitted.held_out_scores, fitted.rows, fitted.settings)
+        except InvalidConfig:  # a model that was never asked for one row at a time
+            return None
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,18 +171,23 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         )
     table = {
         "format": FORMAT,
+        "made_with": VERSIONS,
         "classes": _labels_to_table(saved.classes),
         "seed": saved.seed,
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
         "inputs": saved.inputs,
+        "calibration": None if saved.calibration is None else saved.calibration.key,
         "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
     with fresh_folder(folder) as fresh:
-        rows = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
+        arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
+        if saved.calibration is not None:
+            arrays[SCORES] = saved.calibration.scores
         save_file(
-            {name: np.ascontiguousarray(array) for name, array in rows.items()}, fresh / ROWS_FILE
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()}, fresh / ROWS_FILE
         )
+        (fresh / CARD_FILE).write_text(card(table, saved.rows.shots.tolist()), encoding="utf-8")
         (fresh / CLASSIFIER_FILE).write_text(json.dumps(table, indent=2) + "\n")
         if not isinstance(saved.model, str):
             model = saved.model
@@ -165,8 +202,8 @@ def load_classifier(folder: Path) -> SavedClassifier:
         table = json.loads((folder / CLASSIFIER_FILE).read_text())
         classes = _labels_from_table(table["classes"])
         arrays = load_file(folder / ROWS_FILE)
-        shipped, version = table["default_model"], table["format"]
-        _check_version(folder, version)
+        shipped = table["default_model"]
+        _check_version(folder, table["format"])
         saved = SavedClassifier(
             rows=Rows(arrays["features"].astype(np.float64), arrays["class_indices"], len(classes)),
             classes=classes,
@@ -174,6 +211,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             parameters=dict(table["parameters"]),
             feature_names=table["feature_names"],
             inputs=table["inputs"],
+            calibration=_calibration(table, arrays),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -188,13 +226,13 @@ def load_classifier(folder: Path) -> SavedClassifier:
     return saved
 
 
-def _check_version(folder: Path, version: object) -> None:
-    """Refuse folders of a later version."""
-    if version != FORMAT:
+def _check_version(folder: Path, format_: object) -> None:
+    """Refuse folders of another version."""
+    if format_ not in READABLE:
         raise InvalidCheckpoint(
             f"{folder} was written by another version of unitail",
-            got=f"format {version}",
-            allowed=f"format {FORMAT}",
+            got=f"format {format_}",
+            allowed=f"format {' or '.join(map(str, READABLE))}",
             remedy="Load it with that version.",
         )
 
@@ -214,6 +252,11 @@ def _shipped_name(folder: Path, sha256: str) -> str:
         allowed=f"those of this version of unitail: {', '.join(shipped_names())}",
         remedy="Load it with the version of unitail that saved it, or fit it again.",
     )
+
+
+def _calibration(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Calibration | None:
+    key = table.get("calibration")
+    return None if key is None else Calibration(scores=arrays[SCORES], key=str(key))
 
 
 def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.saving import CLASSIFIER_FILE, ROWS_FILE
+from unitail.estimator.saving import CARD_FILE, CLASSIFIER_FILE, ROWS_FILE
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.relational.config import PRESETS
@@ -18,6 +18,18 @@ from unitail.relational.model import Relational
 GENERATOR = np.random.default_rng(0)
 X, Q = GENERATOR.normal(size=(6, 3)), GENERATOR.normal(size=(4, 3))
 Y = np.array([0, 1, 2, 0, 1, 2])
+
+PARAMETERS_OF_FORMAT_2 = (
+    "chunk_size",
+    "class_shares",
+    "device",
+    "encoder",
+    "max_support",
+    "n_draws",
+    "precision",
+    "random_state",
+    "visibility",
+)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +53,8 @@ def test_a_loaded_classifier_answers_as_the_saved_one(
     np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
     np.testing.assert_array_equal(loaded.novelty(Q), classifier.novelty(Q))
     assert loaded.get_params() == classifier.get_params()
-    assert {path.name for path in (tmp_path / "saved").iterdir()} == {CLASSIFIER_FILE, ROWS_FILE}
+    names = {path.name for path in (tmp_path / "saved").iterdir()}
+    assert names == {CARD_FILE, CLASSIFIER_FILE, ROWS_FILE}
 
 
 def test_a_model_of_ones_own_is_saved_too(tmp_path: Path) -> None:
@@ -110,8 +123,8 @@ def test_a_damaged_folder_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
     table = json.loads((folder / CLASSIFIER_FILE).read_text())
-    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 3}))
-    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 3"):
+    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 4}))
+    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 4"):
         TailClassifier.load(folder)
 
 
@@ -123,6 +136,20 @@ def test_a_shipped_tail_is_referred_to_by_hash(tmp_path: Path) -> None:
     loaded = TailClassifier.load(folder)
     assert (loaded.model, loaded.visibility_) == ("tail", "joint")
     np.testing.assert_array_equal(loaded.predict_proba(Q), fitted.predict_proba(Q))
+
+
+def test_a_folder_of_the_format_before_is_read(tmp_path: Path) -> None:
+    classifier = TailClassifier(random_state=0).fit(X, Y)
+    folder = classifier.save(tmp_path / "saved", calibrate=False)
+    table = json.loads((folder / CLASSIFIER_FILE).read_text())
+    later = ("calibration", "made_with")
+    old = {name: value for name, value in table.items() if name not in later}
+    old["parameters"] = {name: table["parameters"][name] for name in PARAMETERS_OF_FORMAT_2}
+    (folder / CLASSIFIER_FILE).write_text(json.dumps({**old, "format": 2}))
+    (folder / CARD_FILE).unlink()
+    loaded = TailClassifier.load(folder)
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    np.testing.assert_array_equal(loaded.predict_set(Q), classifier.predict_set(Q))
 
 
 def test_another_shipped_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

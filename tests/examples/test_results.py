@@ -21,7 +21,7 @@ def rows_of(learner: str, accuracies: dict[str, float], encoder: str = "a") -> p
     return pandas.DataFrame(
         [
             {"learner": learner, "group": "text", "encoder": encoder, "data_set": name, "shots": 1}
-            | {"hash": episode, "accuracy": accuracy}
+            | {"episode": episode, "hash": episode, "accuracy": accuracy}
             for name, accuracy in accuracies.items()
             for episode in range(4)
         ]
@@ -45,7 +45,17 @@ def test_only_episodes_that_all_answered_are_compared(tmp_path: Path) -> None:
     for number, learner in enumerate(SCRIPT["LABELS"]):
         rows = rows_of(learner, {"x": 0.5, SCRIPT["CHOSEN_ON"]: 0.5})
         paths.append(tmp_path / f"{number}.parquet")
-        (rows if number else rows.query("hash < 3")).to_parquet(paths[-1])
+        (rows if number else rows.query("episode < 3")).to_parquet(paths[-1])
     kept = SCRIPT["read_rows"](paths)
     assert set(kept["data_set"]) == {"x"}
-    assert set(kept["hash"]) == {0, 1, 2}
+    assert set(kept["episode"]) == {0, 1, 2}
+
+
+def test_other_episodes_are_told_by_hashes_or_by_answers() -> None:
+    same = SCRIPT["same_episodes"]
+    first = rows_of("a", {"x": 0.5, "y": 0.25})
+    assert same(first, rows_of("b", {"x": 0.1, "y": 0.2}))
+    reordered = first.assign(hash=first["hash"] + 10)
+    assert same(first, reordered)
+    assert not same(first, reordered.assign(learner="b"))
+    assert not same(first, reordered.assign(accuracy=0.5))

@@ -120,6 +120,10 @@ def test_every_batch_has_a_draw_seed_of_its_own() -> None:
         for batch in FixedEpisodes.of(numbered_table([30] * 6, name=name), SMALL).batches()
     ]
     assert len(set(seeds)) == 4
+    protocol = replace(SMALL, episodes=2)
+    names = ("rows", protocol.shots, 6, 0)  # what both streams are named by
+    own = stream(protocol.seed, "evaluation", *names).initial_seed() % 2**31
+    assert FixedEpisodes.of(_array_task(), protocol).batch(0).draw_seed != own
 
 
 def test_episodes_are_these_on_every_machine() -> None:

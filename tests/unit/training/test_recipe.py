@@ -70,3 +70,10 @@ def test_a_file_that_is_no_recipe_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[model")
     with pytest.raises(InvalidConfig, match="is not valid TOML"):
         read_recipe(tmp_path / "bad.toml")
+
+
+def test_a_model_with_positions_may_be_filled_to_the_last_one() -> None:
+    model = {"learner": "gpicl", "classes": 4, "positions": 9}  # 4 ways of 2 shots, and a query
+    assert recipe_from_table(tables(model=model), "test").model.max_support == 8
+    with pytest.raises(InvalidConfig, match="got up to 8; allowed: at most 7"):
+        recipe_from_table(tables(model={**model, "positions": 8}), "test")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hub import combine
-from unitail.encoders.images import read_image
+from unitail.encoders.images import middle_square, read_image
 from unitail.errors import MissingExtra, UnknownEncoder
 from unitail.extras import optional
 from unitail.files import sha256_of
@@ -47,7 +47,7 @@ class EfficientNetLite0(Encoder[NDArray[np.uint8]]):
 
     def read(self, item: object) -> NDArray[np.uint8]:
         """Return the square that the network sees, (224, 224, 3)."""
-        return _square(read_image(item))
+        return middle_square(read_image(item), SIDE)
 
     @torch.inference_mode()
     def embed(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
@@ -60,16 +60,6 @@ class EfficientNetLite0(Encoder[NDArray[np.uint8]]):
             self._model.extract_features(inputs).mean((2, 3)).cpu().numpy()
         )
         return features
-
-
-def _square(image: Any) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
-    """Shrink or enlarge the middle square, in one step: the crop is a box of the original."""
-    pil = optional("PIL.Image", extra="encoders")
-    short = min(image.size)
-    left, top = ((side - short) / 2 for side in image.size)
-    box = (left, top, left + short, top + short)
-    square = image.resize((SIDE, SIDE), pil.Resampling.BICUBIC, box=box)
-    return np.array(square, dtype=np.uint8)
 
 
 def _weights() -> Path:

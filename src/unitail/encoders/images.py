@@ -191,3 +191,12 @@ def _to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _refusal(name: str, got: str, allowed: str = "a whole image in a usual format") -> Unreadable:
     return Unreadable(f"{name} cannot be read as an image", got=got, allowed=allowed)
+
+
+def middle_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
+    """Shrink or enlarge the middle square, in one step: the crop is a box of the original."""
+    pil = optional("PIL.Image", extra="encoders")
+    short = min(image.size)
+    left, top = ((length - short) / 2 for length in image.size)
+    box = (left, top, left + short, top + short)
+    return np.array(image.resize((side, side), pil.Resampling.BICUBIC, box=box), dtype=np.uint8)

@@ -1,1 +1,1 @@
-"""Learners as files."""
+"""Learners: a network in context, all of them by name, and their folders."""

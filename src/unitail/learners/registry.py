@@ -1,4 +1,4 @@
-"""All learners by name: the only file that knows TAIL and every baseline."""
+"""All learners by name, for recipes, model folders, benchmarks and reports."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
 
 @dataclass(frozen=True)
 class NamedLearner:
-    """A learner that is there without meta-training."""
+    """A learner that needs no run folder."""
 
     label: str
     """What tables for people call it."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.config import RelationalConfig
-from unitail.relational.operators import NUM_OPERATORS
+from unitail.relational.kernel_ridge import NUM_OPERATORS
 from unitail.relational.relations import Relations
 
 GATE_SCALE = 0.3
@@ -34,7 +34,7 @@ class RelationalBlock(ShardUnit):
 
     y is the label, one-hot, and for queries that are seen their belief p. a_h is, for a head,
     softmax_j(sum_c w_hc r_c(i, j)), where c, the summary of the episode, bends w; for an operator,
-    the ridge regression of `relational/operators.py`. The MLP is told of the rivals the mean of
+    the ridge regression of `relational/kernel_ridge.py`. The MLP is told of the rivals the mean of
     their states, plain and weighed by belief; of class k the mean state of those seen examples that
     are in it, and how many they are. Nothing depends on names or number of classes.
     """

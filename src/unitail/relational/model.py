@@ -21,7 +21,7 @@ from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused import FusedBlock, Kept
-from unitail.relational.operators import NUM_OPERATORS, OPERATORS
+from unitail.relational.kernel_ridge import NUM_OPERATORS, OPERATORS
 from unitail.relational.relations import Frame, Relations, relate
 
 UNKNOWN_DEVIATION = 0.5
@@ -138,7 +138,12 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     @property
     def trained_for(self) -> tuple[Visibility, ...]:
-        """Return the model's own way first; one with joint layers answers in both."""
+        """Return the model's own way first.
+
+        If nothing is said of its training, one with joint layers answers in both.
+        """
+        if self.trained_visibilities:
+            return super().trained_for
         both = self.visibilities if self.config.joint_layers else ()
         return (self.visibility, *(each for each in both if each is not self.visibility))
 

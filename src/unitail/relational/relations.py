@@ -2,7 +2,7 @@
 
 Attention sees channels r_c(i, j): each says in its own way how alike vectors i and j are, or
 whether they are one and the same; learned weights add them up to scores. The order is that of the
-weights: new channels come last. Regression is in `operators.py`.
+weights: new channels come last. Regression is in `kernel_ridge.py`.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unitail.relational.geometry import Centre, Comparison, Geometry
-from unitail.relational.operators import leave_one_out, solve, stack_kernels
+from unitail.relational.kernel_ridge import leave_one_out, solve, stack_kernels
 
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""

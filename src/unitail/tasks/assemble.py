@@ -8,6 +8,10 @@ from unitail.tasks.batches import BatchShape, QueryShares
 
 MAX_KEYS = 2**26
 """The most random keys that are in memory at once where many rows are drawn."""
+MAX_SHARE_RATIO = 4
+"""Among finitely many rows, no class gets more than this many times its even share of queries."""
+MIN_SHARE = 1e-6
+"""Shares below this, in units of the largest, are raised to it, so that one may divide by them."""
 
 
 def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
@@ -88,12 +92,6 @@ def split_rows(rows: Tensor, shots: int, generator: torch.Generator) -> Episode:
     return assemble(features, chosen // count, ways=ways, num_support=num_support)
 
 
-MAX_QUERIES = 4
-"""Among finitely many rows, no class gets more than this many times its even share of queries."""
-MIN_SHARE = 1e-6
-"""Shares below this, in units of the largest, are raised to it, so that one may divide by them."""
-
-
 def draw_classes(shape: BatchShape, generator: torch.Generator) -> Tensor:
     """Draw the classes of support and query where rows never run out: (B, n + m).
 
@@ -123,7 +121,7 @@ def draw_shares(shape: BatchShape, generator: torch.Generator) -> Tensor:
 
 def max_candidates(shape: BatchShape, largest: int) -> int:
     """Return how many rows of a class, of `largest` at most, may become queries."""
-    return min(largest - shape.shots, MAX_QUERIES * shape.queries)
+    return min(largest - shape.shots, MAX_SHARE_RATIO * shape.queries)
 
 
 def draw_candidates(

@@ -15,7 +15,7 @@ import torch
 from unitail.configuration import require
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
-from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_share
+from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_uniform
 
 
 class QueryShares(StrEnum):
@@ -144,7 +144,7 @@ class EpisodeRanges:
         highest = high if max_ways is None else min(high, max_ways)
         ways = draw_between((low, highest), generator, self.spread)
         fitting = self.tokens // (ways * (shots + self.queries))
-        balanced = self.balanced > 0 and draw_share(generator) < self.balanced
+        balanced = self.balanced > 0 and draw_uniform(generator) < self.balanced
         return BatchShape(
             source=source,
             feature_dim=feature_dim,

@@ -19,7 +19,7 @@ from torch import Tensor
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble, take
 from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
-from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_share
+from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_uniform
 
 WIDTHS = (24, 1024)
 """The least and the most coordinates that R leaves, any order of magnitude as likely."""
@@ -47,15 +47,15 @@ class Disguised:
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
         """Let the source choose; perhaps draw a width and how many classes become one."""
         batch = self.source.choose_batch(ranges, generator)
-        if draw_share(generator) >= self.share:
+        if draw_uniform(generator) >= self.share:
             return batch
         inner, merged = batch.shape, 1
         width = inner.feature_dim
-        if draw_share(generator) < CHANGE_SHARE:
+        if draw_uniform(generator) < CHANGE_SHARE:
             merged = draw_between((1, max(1, min(MAX_MERGED, inner.ways // 2))), generator)
-        if draw_share(generator) < CHANGE_SHARE:
+        if draw_uniform(generator) < CHANGE_SHARE:
             low, high = (math.log(end) for end in WIDTHS)
-            width = min(width, int(math.exp(low + (high - low) * draw_share(generator))))
+            width = min(width, int(math.exp(low + (high - low) * draw_uniform(generator))))
         shots = inner.shots
         if merged > 1:
             shots = draw_between((2, merged * inner.shots), generator)

@@ -28,10 +28,10 @@ def draw_between(
     low, high = bounds
     if law is RangeLaw.UNIFORM:
         return int(torch.randint(low, high + 1, (), generator=generator, device=generator.device))
-    return min(high, int(low * ((high + 1) / low) ** draw_share(generator)))
+    return min(high, int(low * ((high + 1) / low) ** draw_uniform(generator)))
 
 
-def draw_share(generator: torch.Generator) -> float:
+def draw_uniform(generator: torch.Generator) -> float:
     """Draw a number between 0 and 1."""
     return float(torch.rand((), generator=generator, device=generator.device))
 

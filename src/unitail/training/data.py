@@ -125,8 +125,4 @@ def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureB
                 got=pattern,
                 allowed=", ".join(paths) or "nothing: the folder has no banks",
             )
-    return {
-        name: FeatureBank.open(path)
-        for name, path in paths.items()
-        if any(fnmatch(name, pattern) for pattern in choice.banks)
-    }
+    return {name: FeatureBank.open(path) for name, path in paths.items() if choice.matches(name)}

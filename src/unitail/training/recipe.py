@@ -83,7 +83,7 @@ class Recipe:
                 "a compiled network needs episodes of one shape",
                 got=f"ways {self.episodes.ways}, shots {self.episodes.shots}",
                 allowed="compile = false, or ranges of one number each",
-                remedy="Each new shape would be compiled anew, for up to a minute.",
+                remedy="Set compile = false, or one number for ways and for shots.",
             )
         multiple = self.episodes.multiple
         require(
@@ -102,12 +102,12 @@ class Recipe:
                 got=ways,
                 allowed=f"at most {slots}",
             )
-        most = self.model.max_support
-        if most is not None and ways * shots > most:
+        limit = self.model.max_support
+        if limit is not None and ways * shots > limit:
             raise InvalidConfig(
-                f"{name} have more examples than the model can read",
+                f"episodes of [{name}] have more examples than the model can read",
                 got=f"up to {ways * shots}",
-                allowed=f"at most {most}",
+                allowed=f"at most {limit}",
             )
 
 

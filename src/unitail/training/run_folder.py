@@ -10,7 +10,7 @@ model                      the model at the end
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
@@ -23,6 +23,7 @@ from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.registry import learner_name
 from unitail.nn.episode_model import ModelConfig
+from unitail.nn.visibility import Visibility
 from unitail.training.recipe import Recipe, recipe_from_record
 from unitail.training.state import TrainingState
 
@@ -129,14 +130,20 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """List the checkpoints, oldest first; a folder that bears the name is whole."""
-        found = (self.path / "checkpoints").glob("step-*")
-        return sorted(path for path in found if re.fullmatch(r"step-\d{8}", path.name))
+        folders = (self.path / "checkpoints").glob("step-*")
+        return sorted(path for path in folders if re.fullmatch(r"step-\d{8}", path.name))
 
-    def save(self, config: ModelConfig, state: TrainingState, progress: Progress) -> Path:
-        """Write a checkpoint, then let go of the oldest."""
+    def save(
+        self,
+        config: ModelConfig,
+        state: TrainingState,
+        progress: Progress,
+        trained: Sequence[Visibility] = (),
+    ) -> Path:
+        """Write a checkpoint, which is a model folder too, then let go of the oldest."""
         target = self.path / "checkpoints" / f"step-{progress.step:08d}"
         with fresh_folder(target) as fresh:
-            write_model(config, state.weights, fresh)
+            write_model(config, state.weights, fresh, trained)
             save_file(dict(state.optimiser), fresh / OPTIMISER_FILE)
             (fresh / STATE_FILE).write_text(json.dumps(vars(progress)) + "\n")
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:

@@ -43,6 +43,7 @@ class Trainer:
         self.processes = processes
         self.folder = RunFolder(folder)
         self.model = build_model(recipe.model, seed=recipe.training.seed)
+        self.model.trained_visibilities = recipe.training.visibilities
         self.step = TrainingStep(recipe, sources.training, self.model, processes)
         self.validator = Validator(sources.validation, recipe, self.model, processes)
         log = RunLog(folder, tensorboard=tensorboard) if processes.is_main else None
@@ -125,7 +126,8 @@ class Trainer:
         with self.reporter.paused():
             state = collect_state(self.step.distributed, self.step.optimiser)
             if self.processes.is_main:
-                self.folder.save(self.recipe.model, state, Progress(done, self.best))
+                trained = self.recipe.training.visibilities
+                self.folder.save(self.recipe.model, state, Progress(done, self.best), trained)
             self.processes.wait()
 
     def _save_model(self, target: Path) -> None:

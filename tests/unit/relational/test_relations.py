@@ -5,7 +5,7 @@ from torch import Tensor
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.geometry import Centre, Geometry
-from unitail.relational.operators import NUM_OPERATORS, leave_one_out, solve, stack_kernels
+from unitail.relational.kernel_ridge import NUM_OPERATORS, leave_one_out, solve, stack_kernels
 from unitail.relational.relations import (
     FROM_ORIGIN,
     MAX_CHANNEL,

@@ -18,7 +18,7 @@ from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.randomness import stream
 from unitail.tasks import assemble
-from unitail.tasks.assemble import MAX_QUERIES
+from unitail.tasks.assemble import MAX_SHARE_RATIO
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges, QueryShares
 
@@ -181,7 +181,7 @@ def test_random_shares_vary_and_are_fair() -> None:
 
     assert torch.allclose(counts.float().mean(dim=0), torch.full((4,), 10.0), atol=0.7)
     assert float(counts.float().std(dim=0).mean()) > 6  # Dirichlet(1) has 8; equal shares 2.7
-    assert counts.max() <= MAX_QUERIES * 10
+    assert counts.max() <= MAX_SHARE_RATIO * 10
     assert (counts == 0).any()
     assert (episode.support.shots() == 2).all()
 

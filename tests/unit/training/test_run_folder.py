@@ -7,6 +7,7 @@ from helpers.short_runs import short_recipe
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER
+from unitail.nn.visibility import Visibility
 from unitail.tail.model import Tail
 from unitail.training.recipe import BankChoice, read_recipe
 from unitail.training.run_folder import RECIPE_FILE, Progress, RunFolder, RunRecord
@@ -28,6 +29,12 @@ def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert torch.equal(state.optimiser["head|exp_avg"], torch.ones(2))
     assert all(torch.equal(state.weights[name], STATE.weights[name]) for name in STATE.weights)
     assert load_model(saved).config == RECIPE.model, "a checkpoint is a model folder too"
+
+
+def test_a_checkpoint_says_what_it_was_trained_for(tmp_path: Path) -> None:
+    both = (Visibility.ISOLATED, Visibility.JOINT)
+    saved = RunFolder(tmp_path).save(RECIPE.model, STATE, Progress(7, 0.5), both)
+    assert load_model(saved).trained_for == both
 
 
 def test_the_newest_two_checkpoints_are_kept(tmp_path: Path) -> None:

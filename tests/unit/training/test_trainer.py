@@ -185,6 +185,9 @@ def test_a_run_goes_on_whose_joint_layers_were_idle_so_far(
     )
     trained = any(name.startswith("joint_blocks") for name in _trained(trainer))
     assert trained == ("joint" in visibilities)
+    last = trainer.folder.checkpoints()[-1]
+    for model in (trainer.model, load_model(last), load_model(tmp_path / "whole" / "model")):
+        assert list(model.trained_for) == visibilities
 
 
 def _trained(trainer: Trainer) -> list[str]:

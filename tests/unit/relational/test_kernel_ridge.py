@@ -5,7 +5,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.geometry import Centre, Comparison, Geometry
-from unitail.relational.operators import (
+from unitail.relational.kernel_ridge import (
     NUM_OPERATORS,
     OPERATORS,
     leave_one_out,

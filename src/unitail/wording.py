@@ -12,8 +12,12 @@ CONTROL_CHARACTERS = dict.fromkeys([*range(32), *range(127, 160)], "\N{REPLACEME
 
 def shown(path: Path | str) -> str:
     """Write a path so that any terminal and file takes it, whatever bytes its name is made of."""
-    text = os.fsencode(path).decode("utf-8", "replace")
-    return text.replace(os.sep, "/").translate(CONTROL_CHARACTERS)
+    return exact(path).translate(CONTROL_CHARACTERS)
+
+
+def exact(path: Path | str) -> str:
+    """Write a path so that it leads to the file again, unless its name is no text at all."""
+    return os.fsencode(path).decode("utf-8", "replace").replace(os.sep, "/")
 
 
 def excerpt(text: str, length: int = MAX_EXCERPT) -> str:

@@ -1,6 +1,7 @@
 """The `unitail` command."""
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -15,10 +16,13 @@ from unitail.cli.commands.evaluate import evaluate
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.train import train
+from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipe
 from unitail.errors import UserError
 
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
+BUG = 70
+"""Exit code of an error that nobody foresaw, as in sysexits.h."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(predict)
@@ -46,9 +50,27 @@ def root(
 
 
 def main() -> None:
-    """Run a command; an error that the caller can fix is one line and exit code 2."""
+    """Run a command; an error that the caller can fix is one line and exit code 2.
+
+    If nobody reads the output, the command still does all else, and exits as if it had been ended
+    by the closed pipe.
+    """
+    output = outlast_closed_pipe()
+    code = _run()
+    sys.stdout.flush()
+    sys.exit(CLOSED_PIPE if output is not None and output.was_closed else code)
+
+
+def _run() -> int | str | None:
+    """Return the exit code; 1 is only for what a command says, so a bug of ours has its own."""
     try:
         app()
     except UserError as error:
         typer.echo(f"unitail: {error}", err=True)
-        sys.exit(2)
+        return 2
+    except SystemExit as end:
+        return end.code
+    except Exception:
+        traceback.print_exc()
+        return BUG
+    return 0

@@ -132,11 +132,16 @@ class Unread:
     """"support" or "queries"."""
     name: str
     reason: str
+    place: int | None = None
+    """The number of the item among its like, from 0."""
 
 
 def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ...]:
     """Name the items without a vector."""
-    return tuple(Unread(among, items.names[each.place], each.reason) for each in vectors.unreadable)
+    return tuple(
+        Unread(among, items.names[each.place], each.reason, each.place)
+        for each in vectors.unreadable
+    )
 
 
 def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:

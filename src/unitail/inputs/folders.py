@@ -2,15 +2,16 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.answer_columns import harmless
+from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.inputs.suffixes import common_modality, known_suffixes, modality_of
-from unitail.wording import numbered, shown, some
+from unitail.wording import exact, numbered, shown, some
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,56 @@ def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
     return Listing(tuple(sorted(files, key=lambda path: path.parts)), hidden, tuple(broken))
 
 
-def read_folder(folder: Path, modality: Modality | None) -> Items:
-    """Find the items in a folder and its subfolders; names are relative to it."""
+def read_folder(folder: Path, modality: Modality | None, *, classes: Collection[str] = ()) -> Items:
+    """Find the items in a folder and its subfolders; names are relative to it.
+
+    If all files are in subfolders that are called like some of the classes, these are their labels.
+    """
     listing = list_files(folder)
     modality = modality or common_modality(listing.files, shown(folder))
     chosen = tuple(file for file in listing.files if modality_of(file) is modality)
     if not chosen:
         raise _nothing(folder, modality, listing.files)
+    names = tuple(shown(file.relative_to(folder)) for file in chosen)
+    tops = [name.split("/")[0] if "/" in name else "" for name in names]
+    labels = tops if set(tops) <= set(classes) else [""] * len(tops)
     return Items(
         items=chosen,
-        names=tuple(shown(file.relative_to(folder)) for file in chosen),
+        names=names,
         modality=modality,
         ignored=_passed_over([listing], modality),
+        records=records_of_files(chosen, labels),
+    )
+
+
+def read_loose_files(folder: Path, modality: Modality) -> Items:
+    """Find the items beside the class folders."""
+    files = [path for path in _entries(folder) if path.is_file()]
+    chosen = tuple(
+        file for file in files if modality_of(file) is modality and not file.name.startswith(".")
+    )
+    if not chosen:
+        raise InvalidInput(
+            f"{shown(folder)} holds no {modality} files beside its class folders",
+            got="nothing to answer",
+            allowed="files without a class beside the class folders",
+            remedy="Name the files to answer after the examples, or put them there.",
+        )
+    return Items(
+        items=chosen,
+        names=tuple(shown(file.name) for file in chosen),
+        modality=modality,
+        records=records_of_files(chosen),
+    )
+
+
+def records_of_files(files: Sequence[Path], labels: Sequence[str] = ()) -> tuple[Record, ...]:
+    """Keep the paths as they were given; "./" keeps a spreadsheet from computing some."""
+    names = (exact(file) for file in files)
+    cells = [{"file": name if harmless(name) == name else f"./{name}"} for name in names]
+    return tuple(
+        Record(cells=cells[place], item=place, label=label)
+        for place, label in enumerate(labels or [""] * len(files))
     )
 
 

@@ -1,10 +1,28 @@
 """Items for an encoder, and what was passed over."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from unitail.encoders.encoder import Modality
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A row of a user's table, a file or a line of text, whether it became an item or not."""
+
+    cells: Mapping[str, Any]
+    """What the user's data say, by column; a file has the column `file`, a line `text`."""
+    item: int | None
+    """The place of the item that it became."""
+    row: int | None = None
+    """Its number in the table or among the lines, from 1; files have none."""
+    source: str = ""
+    """The table that it is in, as its path was given."""
+    label: str = ""
+    """The class that the user says it belongs to."""
+    reason: str = ""
+    """Why it is not an item."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,6 +38,8 @@ class Items:
     """What was passed over and why, a phrase each."""
     content_column: str | None = None
     """The column of a table that the texts or paths came from."""
+    records: tuple[Record, ...] = ()
+    """All that was there, in its order, with what did not become an item."""
 
     def __len__(self) -> int:
         return len(self.names)

@@ -7,16 +7,19 @@ a doubt, `InvalidInput` asks.
 
 import sys
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.extras import optional
-from unitail.inputs.folders import read_class_folders, read_folder
-from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.folders import (
+    read_class_folders,
+    read_folder,
+    read_loose_files,
+    records_of_files,
+)
+from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.inputs.join import join_examples, join_items
 from unitail.inputs.rows import read_labelled_rows, read_rows
 from unitail.inputs.suffixes import TABLES, is_table, known_suffixes, modality_of
 from unitail.inputs.tables import decode
@@ -29,6 +32,7 @@ STDIN = Path("-")
 def read_labelled(
     path: Path,
     *,
+    also: Sequence[Path] = (),
     label_column: str = "label",
     content_column: str | None = None,
     modality: str | None = None,
@@ -38,19 +42,13 @@ def read_labelled(
     A folder has a subfolder for each class; a table has a column of labels, and a column of paths
     (relative to the table), one of texts, or columns of features. Rows without a label and files
     of other kinds are passed over and told. `modality` and `content_column` decide where there is
-    a doubt.
+    a doubt. `also` are more folders and tables; about an item that several name, the last is right.
     """
     kind = _chosen(modality)
-    if path.is_dir():
-        examples = read_class_folders(path, kind)
-    elif is_table(path):
-        examples = read_labelled_rows(path, label_column, content_column, kind)
-    else:
-        raise InvalidInput(
-            f"{shown(path)} does not hold labelled examples",
-            got="another file" if path.exists() else "no such file or folder",
-            allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
-        )
+    examples = _read_examples(path, label_column, content_column, kind)
+    for each in also:
+        more = _read_examples(each, label_column, content_column, examples.modality, examples)
+        examples = join_examples(examples, more)
     if len(examples.classes) < 2:
         raise InvalidInput(
             f"{shown(path)} holds one class only",
@@ -59,6 +57,38 @@ def read_labelled(
             remedy="Add examples of another class.",
         )
     return examples
+
+
+def read_half_labelled(
+    path: Path,
+    examples: LabelledItems,
+    *,
+    label_column: str = "label",
+    content_column: str | None = None,
+) -> Items:
+    """Read what has no label beside the examples: rows of their table, or files in their folder."""
+    if path.is_dir():
+        return read_loose_files(path, examples.modality)
+    column = content_column or examples.content_column
+    return read_rows(path, label_column, column, examples.modality, examples, unlabelled_only=True)
+
+
+def _read_examples(
+    path: Path,
+    label_column: str,
+    content_column: str | None,
+    modality: Modality | None,
+    like: LabelledItems | None = None,
+) -> LabelledItems:
+    if path.is_dir():
+        return read_class_folders(path, modality)
+    if is_table(path):
+        return read_labelled_rows(path, label_column, content_column, modality, like)
+    raise InvalidInput(
+        f"{shown(path)} does not hold labelled examples",
+        got="another file" if path.exists() else "no such file or folder",
+        allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
+    )
 
 
 def read_unlabelled(
@@ -73,7 +103,7 @@ def read_unlabelled(
 
     With `like`, the labelled examples that they are compared with, the items are read as those
     were: the modality, the column of content where a table has it, the columns of features.
-    A column of labels is passed over.
+    Labels are no content; they are kept in the records.
     """
     kind = _chosen(modality) or (like.modality if like else None)
     pieces = []
@@ -81,13 +111,13 @@ def read_unlabelled(
         if path == STDIN:
             pieces.append(_read_lines(sys.stdin.buffer.read(), kind))
         elif path.is_dir():
-            pieces.append(read_folder(path, kind))
+            pieces.append(read_folder(path, kind, classes=like.classes if like else ()))
         elif is_table(path):
             column = content_column or (like.content_column if like else None)
             pieces.append(read_rows(path, label_column, column, kind, like))
         else:
             pieces.append(_read_file(path, kind))
-    return _joined(paths, pieces)
+    return join_items(paths, pieces)
 
 
 def _chosen(modality: str | None) -> Modality | None:
@@ -107,7 +137,18 @@ def _read_lines(content: bytes, modality: Modality | None) -> Items:
     empty = len(lines) - len(texts)
     notes = (f"{numbered(empty, 'empty line')}",) if empty else ()
     names = tuple(map(excerpt, texts))
-    return Items(items=texts, names=names, modality=Modality.TEXT, ignored=notes)
+    places = iter(range(len(texts)))
+    records = tuple(
+        Record(
+            cells={"text": line},
+            item=next(places) if line else None,
+            row=number,
+            source=str(STDIN),
+            reason="" if line else "empty line",
+        )
+        for number, line in enumerate(lines, start=1)
+    )
+    return Items(items=texts, names=names, modality=Modality.TEXT, ignored=notes, records=records)
 
 
 def _read_file(path: Path, modality: Modality | None) -> Items:
@@ -120,39 +161,6 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
             allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
             remedy="Name another file, or choose the modality.",
         )
-    return Items(items=(path,), names=(shown(path),), modality=kind)
-
-
-def _joined(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
-    """Put the items of several paths in a row, in the order of the paths."""
-    kinds = sorted({piece.modality for piece in pieces})
-    if len(kinds) != 1:
-        raise InvalidInput(
-            "the inputs hold items of several kinds" if kinds else "there is no input",
-            got=", ".join(kinds) or "none",
-            allowed="items of one kind",
-            remedy="Ask for each kind by itself.",
-        )
-    if len(pieces) == 1:
-        return pieces[0]
-    if kinds[0] is Modality.TABLE:
-        pandas = optional("pandas", extra="encoders")
-        items: Any = pandas.concat([piece.items for piece in pieces], ignore_index=True)
-    else:
-        items = tuple(chain.from_iterable(piece.items for piece in pieces))
     return Items(
-        items=items,
-        names=tuple(chain.from_iterable(map(_full_names, paths, pieces))),
-        modality=kinds[0],
-        ignored=tuple(chain.from_iterable(piece.ignored for piece in pieces)),
-        content_column=pieces[0].content_column,
+        items=(path,), names=(shown(path),), modality=kind, records=records_of_files([path])
     )
-
-
-def _full_names(path: Path, piece: Items) -> tuple[str, ...]:
-    """Put the path before names that are relative to it."""
-    if path.is_dir():
-        return tuple(f"{shown(path)}/{name}" for name in piece.names)
-    if piece.modality is Modality.TABLE:
-        return tuple(f"{shown(path)} {name}" for name in piece.names)
-    return piece.names

@@ -1,22 +1,29 @@
 """The rows of a table as items: paths, texts or features."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
+from unitail.inputs.answer_columns import as_meant
 from unitail.inputs.columns import Content, as_features, choose_content, texts_of
-from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.inputs.suffixes import modality_of
-from unitail.inputs.tables import list_columns, read_table
-from unitail.wording import excerpt, numbered, shown, some
+from unitail.inputs.tables import list_columns, read_table, without_row_numbers
+from unitail.wording import exact, excerpt, numbered, shown, some
 
 
 def read_labelled_rows(
-    path: Path, label_column: str, content_column: str | None, modality: Modality | None
+    path: Path,
+    label_column: str,
+    content_column: str | None,
+    modality: Modality | None,
+    like: LabelledItems | None = None,
 ) -> LabelledItems:
     """Read a table with a column of labels; rows without one are passed over and told."""
-    frame = read_table(path)
+    frame = without_row_numbers(read_table(path))
     if label_column not in frame:
         raise InvalidInput(
             f"{shown(path)} has no column of labels named {label_column!r}",
@@ -24,14 +31,17 @@ def read_labelled_rows(
             allowed="a table with such a column",
             remedy="Name the column that holds the labels.",
         )
-    labels = texts_of(frame[label_column])
+    labels = _labels(frame, label_column)
     labelled = [place for place, label in enumerate(labels) if label]
     if not labelled:
         raise InvalidInput(
-            f"no row of {shown(path)} has a label", got="empty cells", allowed="labels"
+            f"no row of {shown(path)} has a label",
+            got="empty cells",
+            allowed="labels",
+            remedy=f"Write the class of some rows into the column {label_column!r}.",
         )
     rows = frame.drop(columns=label_column).iloc[labelled]
-    items, kept = _items_of(rows, path, content_column, modality)
+    items, kept = _items_of(rows, path, content_column, modality, like)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
     return items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
@@ -43,13 +53,59 @@ def read_rows(
     column: str | None,
     modality: Modality | None,
     like: LabelledItems | None,
+    *,
+    unlabelled_only: bool = False,
 ) -> Items:
-    """Read a table, a column of labels apart; features become what they are in `like`."""
-    frame = read_table(path)
+    """Read a table, a column of labels apart; features become what they are in `like`.
+
+    With `unlabelled_only`, rows that have a label are records, but not items.
+    """
+    table = read_table(path)
+    frame = without_row_numbers(table)
+    labels = _labels(frame, label_column)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])
+    asked = [place for place, label in enumerate(labels) if not (label and unlabelled_only)]
+    if not asked:
+        raise InvalidInput(
+            f"every row of {shown(path)} has a label",
+            got="nothing to answer",
+            allowed="rows without a label, or another table to answer",
+            remedy="Leave labels empty, or name what to answer after the examples.",
+        )
     # Another table may call its only column by another name.
     column = column if column in frame or len(frame.columns) > 1 else None
-    return _items_of(frame, path, column, modality, like)[0]
+    items, kept = _items_of(frame.iloc[asked], path, column, modality, like)
+    places = {asked[place]: number for number, place in enumerate(kept)}
+    return replace(items, records=_records(table, labels, places, set(asked), items, path))
+
+
+def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame
+    """Return the label of each row, empty if it has none."""
+    return list(map(as_meant, texts_of(frame[column]))) if column in frame else [""] * len(frame)
+
+
+def _records(
+    table: Any,  # noqa: ANN401 - a DataFrame
+    labels: list[str],
+    places: Mapping[int, int],
+    asked: Collection[int],
+    items: Items,
+    path: Path,
+) -> tuple[Record, ...]:
+    """Keep every row of a table as it is, with the place of its item or the reason for none."""
+    names = list(table.columns)
+    without = f"no {items.modality} in {items.content_column!r}"
+    return tuple(
+        Record(
+            cells=dict(zip(names, cells, strict=True)),
+            item=places.get(number),
+            row=number + 1,
+            source=exact(path),
+            label=labels[number],
+            reason=without if number in asked and number not in places else "",
+        )
+        for number, cells in enumerate(table.itertuples(index=False, name=None))
+    )
 
 
 def _items_of(

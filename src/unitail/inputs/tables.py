@@ -12,6 +12,7 @@ from typing import Any
 
 from unitail.errors import InvalidInput
 from unitail.extras import optional
+from unitail.inputs.answer_columns import without_answers
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
@@ -26,8 +27,8 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     """Return a frame with named, distinct columns and at least one row.
 
     Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
-    `columns.as_features` finds numbers and missing values. Nameless columns, which are row
-    numbers that a program wrote, are left out.
+    `columns.as_features` finds numbers and missing values. Columns that `unitail predict` added
+    to a table are left out.
     """
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
@@ -37,6 +38,11 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     else:
         frame = _read_delimited(path, "\t" if suffix == ".tsv" else None)
     return _checked(frame, path)
+
+
+def without_row_numbers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+    """Leave out nameless columns, which are row numbers that a program wrote."""
+    return frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
 
 
 def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
@@ -136,8 +142,9 @@ def _frame(names: Iterable[str], columns: list[list[Any]]) -> Any:  # noqa: ANN4
 
 
 def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
-    frame = frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
-    repeated = [name for name, number in Counter(frame.columns).items() if number > 1]
+    frame = without_answers(frame)
+    named = without_row_numbers(frame)
+    repeated = [name for name, number in Counter(named.columns).items() if number > 1]
     if repeated:
         raise InvalidInput(
             f"{shown(path)} has several columns of one name",
@@ -145,11 +152,11 @@ def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
             allowed="distinct names",
             remedy="Rename or remove them.",
         )
-    if frame.empty:
+    if named.empty:
         raise InvalidInput(
             f"{shown(path)} holds no rows", got="an empty table", allowed="a header line and rows"
         )
-    nested = [name for name in frame if any(isinstance(cell, NESTED) for cell in frame[name])]
+    nested = [name for name in named if any(isinstance(cell, NESTED) for cell in named[name])]
     if nested:
         raise InvalidInput(
             f"{shown(path)} has columns whose cells hold several values or bytes",

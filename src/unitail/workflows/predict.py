@@ -60,16 +60,16 @@ def predict_files(
     classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
     classifier.fit(known.features, labels)
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
+    repeated = _repeated(known, asked)
     return Answers(
         answers=tuple(
-            Answer(place=place, name=queries.names[place], **answer)
-            for place, answer in zip(asked.kept.tolist(), answers, strict=True)
+            Answer(place=place, name=queries.names[place], repeated=again, **answer)
+            for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
         ),
         unreadable=(
             *unread_items("support", support, known),
             *unread_items("queries", queries, asked),
         ),
-        repeated=_repeated(queries, known, asked),
         modality=support.modality,
         encoder=by.name,
         examples=dict(sorted(Counter(labels).items())),
@@ -140,8 +140,7 @@ def _ask(
     ]
 
 
-def _repeated(queries: Items, known: Vectors, asked: Vectors) -> tuple[str, ...]:
-    """Name the queries with the vector of an example; items of equal content share theirs."""
+def _repeated(known: Vectors, asked: Vectors) -> list[bool]:
+    """Tell which queries have the vector of an example; items of equal content share theirs."""
     vectors = {row.tobytes() for row in known.features}
-    pairs = zip(asked.kept.tolist(), asked.features, strict=True)
-    return tuple(queries.names[place] for place, row in pairs if row.tobytes() in vectors)
+    return [row.tobytes() in vectors for row in asked.features]

@@ -63,8 +63,10 @@ def test_each_input_gets_its_own_vectors_and_failures(
     assert asked.kept.tolist() == [1]
     [unread] = unread_items("support", support, known)
     assert unread.reason.startswith("cannot be read as an image: got")
-    assert unread == Unread("support", "1.png", unread.reason)
-    assert unread_items("queries", queries, asked) == (Unread("queries", "0.png", unread.reason),)
+    assert unread == Unread("support", "1.png", unread.reason, 1)
+    assert unread_items("queries", queries, asked) == (
+        Unread("queries", "0.png", unread.reason, 0),
+    )
 
 
 def test_columns_are_learned_from_the_first_table_alone() -> None:

@@ -11,12 +11,13 @@ from unitail.cli.commands import options
 def predict(
     support: options.Support,
     queries: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="QUERIES",
-            help="Folders, files, tables, or - for lines of text from standard input.",
+            help="Folders, files, tables, or - for lines of text from standard input. Without "
+            "any, what has no label among the examples: rows, or files beside the class folders.",
         ),
-    ],
+    ] = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
@@ -35,7 +36,11 @@ def predict(
         float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
     ] = 0.9,
     out: Annotated[
-        Path | None, typer.Option(help="Write all answers to this .csv or .json file.")
+        Path | None,
+        typer.Option(
+            help="Write all answers to this .csv, .jsonl, .parquet, .xlsx or .json file; "
+            "- prints JSON lines, and messages go to the error stream."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write a page to look at to this .html file.")
@@ -46,7 +51,9 @@ def predict(
     """Say which class each item belongs to, from a few labelled examples.
 
     Tables are CSV, TSV, Parquet or JSON lines, with a column of labels, and
-    a column of paths or of texts, or columns of features.
+    a column of paths or of texts, or columns of features. The answers are the
+    table of the queries with columns added; all rows stay, in their order.
+    Queries that have labels are scored.
 
     Exit codes: 0, all was answered; 1, some files could not be read, and the
     rest was answered; 2, the call is wrong and nothing was answered.
@@ -55,7 +62,7 @@ def predict(
 
     run(
         support,
-        queries,
+        queries or [],
         label_column=label_column,
         content_column=content_column,
         modality=modality,

@@ -19,7 +19,7 @@ from unitail.files import disk_errors, write_text
 from unitail.inputs.items import Items
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
-from unitail.workflows.answers import NOVEL, Answer, Answers
+from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
 from unitail.workflows.html_report.items import Room, item_as_html, link
 
 FOLDER = Path(__file__).parent
@@ -64,6 +64,7 @@ def write_html_report(
             "tiles": _tiles(result),
             "coverage": _percent(result.coverage),
             "strange": _percent(NOVEL),
+            "sure": _percent(DOUBTFUL),
             "num_classes": str(len(result.examples)),
             "classes": _classes(result),
             "notes": _notes(result),
@@ -117,7 +118,7 @@ def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
         f'<progress max="1" value="{p:.4f}"></progress></li>'
         for label, p in answer.top
     )
-    mark = ' <span class="mark">looks new</span>' if answer.novelty >= NOVEL else ""
+    mark = ' <span class="mark">looks new</span>' if answer.state is State.NOVEL else ""
     return (
         f'<article class="card" data-p="{answer.probability:.6f}"'
         f' data-novelty="{answer.novelty:.6f}" data-place="{answer.place}"'
@@ -148,17 +149,19 @@ def _summary(result: Answers) -> str:
 
 def _tiles(result: Answers) -> str:
     """Count what deserves a look."""
-    answers = result.answers
-    several = sum(len(answer.members) > 1 for answer in answers)
-    strange = sum(answer.novelty >= NOVEL for answer in answers)
-    plain, warning = "<li>", '<li class="warn">'
+    states = Counter(answer.state for answer in result.answers)
+    unread = len(result.unreadable)
+    sure = _percent(DOUBTFUL)
     tiles = [
-        (plain, len(answers) - several, "clear: one class possible"),
-        (plain, several, "several classes possible"),
-        (warning if strange else plain, strange, "look new"),
-        (warning if result.unreadable else plain, len(result.unreadable), "could not be read"),
+        ("", states[State.LIKELY], f"likely: {sure} or more"),
+        ("", states[State.DOUBTFUL], f"doubtful: below {sure}"),
+        ("warn", states[State.NOVEL], "novel: perhaps of no class here"),
+        ("warn", unread, "could not be read"),
     ]
-    return "".join(f"{start}<b>{number:,}</b>{what}</li>" for start, number, what in tiles)
+    return "".join(
+        f'<li class="{kind if number else ""}"><b>{number:,}</b>{what}</li>'
+        for kind, number, what in tiles
+    )
 
 
 def _classes(result: Answers) -> str:

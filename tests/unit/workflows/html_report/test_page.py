@@ -66,7 +66,6 @@ def _answers(
             for place, (name, p) in enumerate(zip(names, sure, strict=True))
         ),
         unreadable=(Unread("queries", f"{EVIL}.png", f"is empty {EVIL}"),),
-        repeated=(),
         modality=modality,
         encoder="some-encoder",
         examples={LABEL: 2, EVIL: 1},
@@ -161,6 +160,17 @@ def test_the_head_says_what_was_done(tmp_path: Path) -> None:
     assert "1 text answered · 3 examples of 2 classes · encoder some-encoder" in page.text
     assert "Could not be read (1)" in page.text
     assert "in about 90 % of cases" in page.text
+
+
+def test_a_set_of_one_class_is_not_called_clear(tmp_path: Path) -> None:
+    items = ["x", "y", "z", "w"]
+    found = _answers(items, Modality.TEXT, [0.51, 0.79, 0.8, 0.99])
+    answers = tuple(replace(answer, members=(LABEL,), novelty=0) for answer in found.answers)
+    shown = _items(items, tuple(items), Modality.TEXT)
+    write_html_report(replace(found, answers=answers), shown, tmp_path / "r.html")
+    page = Page(tmp_path / "r.html")
+    assert "clear" not in page.text
+    assert "2likely: 80 % or more2doubtful: below 80 %0novel" in page.text
 
 
 def test_sets_of_all_or_many_classes_are_short(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""Commands whose output nobody reads to its end, in real pipes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unitail.cli.pipes import CLOSED_PIPE
+
+pytestmark = pytest.mark.slow
+ROWS = 3000
+"""Enough that their answers do not fit into a pipe."""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    for name, number in (("support", 12), ("queries", ROWS)):
+        lines = [f"n{n},{generator.normal(9 * (n % 2)):.4f},{'ab'[n % 2]}" for n in range(number)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,size,kind", *lines]))
+    return tmp_path
+
+
+def _shell(command: str, folder: Path) -> tuple[str, str, list[int]]:
+    """Run a pipeline; return the output, the errors, and the exit code of each piece."""
+    code = f"{command}; echo ${{PIPESTATUS[@]}} >&2"
+    result = subprocess.run(
+        ["bash", "-c", code.replace("unitail", f"{sys.executable} -m unitail", 1)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "UNITAIL_CACHE_BYTES": "0"},
+    )
+    *errors, codes = result.stderr.splitlines()
+    return result.stdout, "\n".join(errors), [int(each) for each in codes.split()]
+
+
+PREDICT = "unitail predict support.csv queries.csv --label-column kind"
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_files_are_whole_although_nobody_reads_the_screen(tables: Path, reader: str) -> None:
+    _, errors, codes = _shell(f"{PREDICT} --out z.csv --report z.html | {reader}", tables)
+    assert codes == [CLOSED_PIPE, 0]
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+    assert len((tables / "z.csv").read_text().splitlines()) == ROWS + 1
+    assert (tables / "z.html").read_text().endswith("</html>\n")
+
+
+def test_json_lines_may_be_cut_off(tables: Path) -> None:
+    output, errors, codes = _shell(f"{PREDICT} --out - | head -2", tables)
+    assert [json.loads(line)["id"] for line in output.splitlines()] == ["n0", "n1"]
+    assert codes == [CLOSED_PIPE, 0]
+    assert "Traceback" not in errors
+    assert "least sure first" in errors
+
+
+def test_all_json_lines_arrive(tables: Path) -> None:
+    output, _, codes = _shell(f"{PREDICT} --out - | cat", tables)
+    assert codes == [0, 0]
+    assert [json.loads(line)["row"] for line in output.splitlines()] == list(range(1, ROWS + 1))
+
+
+def test_a_bug_is_not_told_as_an_unreadable_file() -> None:
+    code = "import unitail.cli.main as command; command.app = lambda: 1 / 0; command.main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 70
+    assert "ZeroDivisionError" in result.stderr

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from unitail.errors import InvalidInput
+from unitail.inputs.read import read_labelled, read_unlabelled
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_records_follow_their_items_through_several_inputs(tmp_path: Path) -> None:
+    paths = [
+        _write(tmp_path / "x.csv", "text,id\n,1\nhow are you,2\n"),
+        _write(tmp_path / "y.txt", "a text of its own"),
+        _write(tmp_path / "z" / "0.txt", "and another one"),
+        _write(tmp_path / "w.csv", "text\nsee you soon\n\nnever,\n".replace("never,", "never")),
+    ]
+    items = read_unlabelled(paths)
+    assert [record.item for record in items.records] == [None, 0, 1, 2, 3, 4]
+    assert [record.row for record in items.records] == [1, 2, None, None, 1, 2]
+    for record in items.records:
+        if record.item is not None:
+            shown = record.cells.get("text") or record.cells["file"]
+            assert str(items.items[record.item]) == shown
+
+
+def test_examples_of_several_places_and_the_last_is_right(tmp_path: Path) -> None:
+    for name in ("a/1.txt", "a/2.txt", "b/1.txt"):
+        _write(tmp_path / "box" / name, name)
+    _write(tmp_path / "new" / "3.txt", "3")
+    fix = _write(tmp_path / "fix.csv", "file,label\nbox/a/../a/2.txt,b\nnew/3.txt,c\n")
+    examples = read_labelled(tmp_path / "box", also=[fix])
+    assert [
+        (path.name, label) for path, label in zip(examples.items, examples.labels, strict=True)
+    ] == [
+        ("1.txt", "a"),
+        ("1.txt", "b"),
+        ("2.txt", "b"),
+        ("3.txt", "c"),
+    ]
+    assert "1 example that a later one replaces" in examples.ignored
+
+
+def test_corrections_may_be_of_one_class_and_are_read_as_the_first(tmp_path: Path) -> None:
+    first = _write(tmp_path / "s.csv", "code,size,label\nx,1,a\ny,2,b\n")
+    fix = _write(tmp_path / "fix.csv", "size,code,label\n3,7,b\n4,8,\n")
+    examples = read_labelled(first, also=[fix])
+    assert examples.items["code"].tolist() == ["x", "y", "7"]
+    assert examples.items["size"].tolist() == [1, 2, 3]
+    assert examples.labels == ("a", "b", "b")
+
+
+def test_examples_of_another_kind_are_refused(tmp_path: Path) -> None:
+    first = _write(tmp_path / "s.csv", "text,label\nhow are you,a\nsee you soon,b\n")
+    (tmp_path / "box" / "a").mkdir(parents=True)
+    (tmp_path / "box" / "a" / "x.png").write_bytes(b"")
+    with pytest.raises(InvalidInput, match="holds no text files"):
+        read_labelled(first, also=[tmp_path / "box"])

@@ -13,6 +13,7 @@ ELSEWHERE = {
     "__main__.py": "unit/training/test_resuming.py",  # starts `python -m unitail`
     "cli/commands/options.py": "cli/test_main.py",  # what commands share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
+    "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
     "inputs/columns.py": "unit/inputs/test_read_tables.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
     "inputs/items.py": "unit/inputs/test_read_folders.py",

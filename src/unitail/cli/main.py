@@ -13,6 +13,7 @@ from unitail.cli.commands.compare import compare
 from unitail.cli.commands.demo import demo
 from unitail.cli.commands.encode import encode
 from unitail.cli.commands.evaluate import evaluate
+from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.train import train
@@ -26,6 +27,7 @@ BUG = 70
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(predict)
+app.command()(fit)
 app.command()(evaluate)
 app.command()(demo)
 app.command(rich_help_panel=RESEARCH)(encode)

@@ -12,6 +12,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
 from unitail.workflows.answers import Answers
+from unitail.workflows.fit import load_saved, remembered_examples
 from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
 from unitail.workflows.predict import predict_files
 from unitail.workflows.scores import score
@@ -40,9 +41,14 @@ def run(
     """Read, answer, write the files that are wanted, and print."""
     _check_targets(out, report)
     console = Console(stderr=out == STDOUT)
-    examples = read_labelled(
-        support, label_column=label_column, content_column=content_column, modality=modality
-    )
+    saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
+    if saved is not None:  # there are no examples to name, so what is named first is to be answered
+        queries, support = [support, *queries], Path(model)
+        examples = remembered_examples(saved)
+    else:
+        examples = read_labelled(
+            support, label_column=label_column, content_column=content_column, modality=modality
+        )
     items = _read_queries(support, queries, examples, label_column, content_column, modality)
     tell_inputs(console, examples, items)
     cache = default_cache() if use_cache else None
@@ -52,6 +58,7 @@ def run(
             items,
             encoder=encoder,
             model=model,
+            saved=saved,
             joint=joint,
             balanced=balanced,
             coverage=coverage,

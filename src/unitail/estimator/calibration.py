@@ -13,8 +13,8 @@ from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import fingerprint, shipped_folder
 
-SPEED_ONLY = frozenset({"device", "chunk_size"})
-"""Settings that do not change answers."""
+WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
+"""Settings that do not change the scores, which are of rows asked in isolation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +42,7 @@ def calibration_key(rows: Rows, settings: Settings) -> str:
     for each in fields(rows):
         _add(digest, each.name, getattr(rows, each.name))
     for each in fields(settings):
-        if each.name not in SPEED_ONLY:
+        if each.name not in WITHOUT_EFFECT:
             _add(digest, each.name, getattr(settings, each.name))
     return digest.hexdigest()
 

@@ -24,6 +24,8 @@ class ItemEncoder:
     """Whether its name makes it again; if so, it is neither saved nor pickled."""
     strings_are_files: bool = False
     device: str = AUTO
+    content_column: str | None = None
+    """The column of the examples' table that they were in."""
 
     notes = ()
 
@@ -59,6 +61,7 @@ def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
         "modality": str(encoder.encoder.modality),
         "fingerprint": encoder.encoder.fingerprint,
         "strings_are_files": encoder.strings_are_files,
+        "content_column": encoder.content_column,
     }
 
 
@@ -100,4 +103,5 @@ def _restored(
         named=own is None,
         strings_are_files=bool(table["strings_are_files"]),
         device=device,
+        content_column=table.get("content_column"),
     )

@@ -64,6 +64,12 @@ def write_model(
     (folder / CONFIG_FILE).write_text(json.dumps(table, indent=2) + "\n")
 
 
+def is_model(folder: Path) -> bool:
+    """Tell whether a folder holds a model, or what is left of one."""
+    folder = readable_folder(folder)
+    return any((folder / name).exists() for name in (CONFIG_FILE, WEIGHTS_FILE))
+
+
 def load_model(folder: Path | str) -> AnyModel:
     """Read a model that `save_model` wrote."""
     folder = readable_folder(Path(folder))

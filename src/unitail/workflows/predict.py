@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import encode, fit_encoder, unread_items
-from unitail.inputs.input_encoder import AUTO
+from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.visibility import Visibility
@@ -27,6 +28,7 @@ def predict_files(
     *,
     encoder: str | None = None,
     model: str = DEFAULT,
+    saved: TailClassifier | None = None,
     joint: bool = False,
     balanced: bool = False,
     coverage: float = 0.9,
@@ -40,13 +42,14 @@ def predict_files(
     Without `encoder` the modality's default is used. `model` is the name of a shipped one or a
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
-    among them.
+    among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
     `on_progress` counts examples and queries that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
     _check_same_kind(support, queries)
-    by = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
+    by = saved.kept_examples().encoder if saved else choose_for(support, encoder, device)
+    assert by is not None
     known, asked = encode(
         by,
         support.items,
@@ -55,12 +58,16 @@ def predict_files(
         cache=cache,
         on_progress=on_progress,
     )
-    labels = [support.labels[place] for place in known.kept]
-    _check_classes(support, labels)
-    classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
-    classifier.fit(known.features, labels)
+    if saved is not None:
+        classifier = saved.with_encoder(None)
+    else:
+        labels = [support.labels[place] for place in known.kept]
+        check_classes(support, labels)
+        classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
+        classifier.fit(known.features, labels)
+    kept = classifier.kept_examples()
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
-    repeated = _repeated(known, asked)
+    repeated = _repeated(kept.vectors, asked)
     return Answers(
         answers=tuple(
             Answer(place=place, name=queries.names[place], repeated=again, **answer)
@@ -72,12 +79,20 @@ def predict_files(
         ),
         modality=support.modality,
         encoder=by.name,
-        examples=dict(sorted(Counter(labels).items())),
+        examples=dict(sorted(Counter(map(str, kept.labels)).items())),
         coverage=coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
         num_cached=known.num_cached + asked.num_cached,
         notes=by.notes,
     )
+
+
+def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
+    """Return what makes vectors of items like the examples."""
+    by = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
+    if isinstance(by, ItemEncoder):
+        return replace(by, content_column=support.content_column)
+    return by
 
 
 def make_classifier(
@@ -102,7 +117,8 @@ def _check_same_kind(support: Items, queries: Items) -> None:
         )
 
 
-def _check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
+def check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
+    """Refuse to go on without a class."""
     lost = [label for label in support.classes if label not in set(labels)]
     if lost:
         raise InvalidInput(
@@ -140,7 +156,7 @@ def _ask(
     ]
 
 
-def _repeated(known: Vectors, asked: Vectors) -> list[bool]:
+def _repeated(known: NDArray[np.float64], asked: Vectors) -> list[bool]:
     """Tell which queries have the vector of an example; items of equal content share theirs."""
-    vectors = {row.tobytes() for row in known.features}
+    vectors = {row.tobytes() for row in known.astype(np.float32)}
     return [row.tobytes() in vectors for row in asked.features]

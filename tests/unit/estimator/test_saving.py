@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.saving import CARD_FILE, CLASSIFIER_FILE, ROWS_FILE
+from unitail.estimator.classifier_folder import CARD_FILE, CLASSIFIER_FILE, ROWS_FILE
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.relational.config import PRESETS

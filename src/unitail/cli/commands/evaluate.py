@@ -9,7 +9,7 @@ from unitail.cli.commands import options
 
 
 def evaluate(
-    support: options.Support,
+    examples: options.Examples,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
@@ -33,7 +33,7 @@ def evaluate(
     from unitail.cli.evaluate import run
 
     run(
-        support,
+        examples,
         label_column=label_column,
         content_column=content_column,
         modality=modality,

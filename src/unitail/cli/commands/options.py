@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-Support = Annotated[
+Examples = Annotated[
     Path,
     typer.Argument(
-        metavar="SUPPORT", help="A folder with a subfolder for each class, or a table with labels."
+        metavar="EXAMPLES", help="A folder with a subfolder for each class, or a table with labels."
     ),
 ]
 Encoder = Annotated[

@@ -9,13 +9,21 @@ from unitail.cli.commands import options
 
 
 def predict(
-    support: options.Support,
-    queries: Annotated[
+    examples: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EXAMPLES",
+            help="A folder with a subfolder for each class, or a table with labels; not with a "
+            "--model that `unitail fit` made.",
+        ),
+    ],
+    files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="QUERIES",
-            help="Folders, files, tables, or - for lines of text from standard input. Without "
-            "any, what has no label among the examples: rows, or files beside the class folders.",
+            metavar="FILES",
+            help="What to answer: folders, files, tables, or - for lines of text from standard "
+            "input. Without any, what has no label among the examples: rows, or files beside the "
+            "class folders.",
         ),
     ] = None,
     encoder: options.Encoder = None,
@@ -24,7 +32,11 @@ def predict(
     content_column: options.ContentColumn = None,
     model: Annotated[
         str,
-        typer.Option(metavar="NAME", help="default, tail, tail-50w, or the folder of a model."),
+        typer.Option(
+            metavar="NAME",
+            help="A folder that `unitail fit` made, in place of examples; or what learns from "
+            "them: default, tail, tail-50w, the folder of a model.",
+        ),
     ] = "default",
     joint: options.Joint = False,
     balanced: Annotated[
@@ -61,8 +73,8 @@ def predict(
     from unitail.cli.predict import run
 
     run(
-        support,
-        queries or [],
+        examples,
+        files or [],
         label_column=label_column,
         content_column=content_column,
         modality=modality,

@@ -1,0 +1,44 @@
+"""`unitail fit`: labelled examples in, a folder out that answers without them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unitail.cli.commands import options
+
+
+def fit(
+    examples: options.Examples,
+    save: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to keep what was learned.")],
+    encoder: options.Encoder = None,
+    modality: options.Modality = None,
+    label_column: options.LabelColumn = "label",
+    content_column: options.ContentColumn = None,
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="default, tail, tail-50w, or the folder of a model."),
+    ] = "default",
+    no_cache: options.NoCache = False,
+    device: options.Device = "auto",
+) -> None:
+    """Learn from labelled examples once, and keep the result in a folder.
+
+    `unitail predict --model FOLDER files...` then needs the examples no more, and in Python
+    TailClassifier.load(FOLDER) is the same classifier. The folder holds vectors of the examples,
+    their labels and what prediction sets need; its README.md says what it is.
+    Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
+    """
+    from unitail.cli.fit import run
+
+    run(
+        examples,
+        save,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
+        encoder=encoder,
+        model=model,
+        use_cache=not no_cache,
+        device=device,
+    )

@@ -1,0 +1,59 @@
+"""Run `unitail fit`."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.encoders.cache import default_cache
+from unitail.estimator.classifier_folder import check_free
+from unitail.inputs.read import read_labelled
+from unitail.wording import numbered, shown
+from unitail.workflows.fit import fit_files
+
+
+def run(
+    path: Path,
+    folder: Path,
+    *,
+    modality: str | None,
+    label_column: str,
+    content_column: str | None,
+    encoder: str | None,
+    model: str,
+    use_cache: bool,
+    device: str,
+) -> None:
+    """Read, encode, fit, and write the folder."""
+    check_free(folder)
+    console = Console()
+    examples = read_labelled(
+        path, label_column=label_column, content_column=content_column, modality=modality
+    )
+    classes = numbered(len(examples.classes), "class")
+    say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
+    say(console, *(f"Passed over: {note}." for note in examples.ignored))
+    cache = default_cache() if use_cache else None
+    with bar("encoding", len(examples)) as on_progress:
+        fitted = fit_files(
+            examples,
+            encoder=encoder,
+            model=model,
+            cache=cache,
+            device=device,
+            on_progress=on_progress,
+        )
+    by = fitted.encoder
+    cached = f"; {fitted.num_cached:,} were encoded before" if fitted.num_cached else ""
+    say(console, f"Encoder: {by.name}{cached}.", *(f"{note}." for note in by.notes))
+    say(console, "Leaving examples out, to learn how sure answers must be.")
+    fitted.classifier.save(folder)
+    say(
+        console,
+        f"Saved in {shown(folder)}. To answer: unitail predict --model {shown(folder)} FILES",
+    )
+    say_trouble(cache)
+    say_unreadable(
+        [f"{item.name}: {item.reason}" for item in fitted.unreadable],
+        all_in="none of them was learned from",
+    )

@@ -1,0 +1,210 @@
+"""The folder of a fitted classifier: rows as safetensors, the rest as JSON, a card; no pickle.
+
+A classifier with a model of its own carries that model's files, so its folder is a model folder
+too; one with the shipped model refers to it by hash.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from unitail.encoders.encoder import Encoder
+from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.estimator.calibration import Calibration
+from unitail.estimator.card import card
+from unitail.estimator.rows import Rows
+from unitail.files import fresh_folder, readable_folder
+from unitail.learners.checkpoint import load_model, write_model
+from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
+from unitail.nn.episode_model import AnyModel
+
+CLASSIFIER_FILE = "classifier.json"
+ROWS_FILE = "support.safetensors"
+CARD_FILE = "README.md"
+SCORES = "held_out_scores"
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""The formats that are read; 2 has neither card nor calibration."""
+VERSIONS = {
+    "unitail": import_module("unitail").__version__,  # its front page imports what is above us
+    "torch": str(torch.__version__),
+    "numpy": np.__version__,
+    "scikit-learn": sklearn.__version__,
+}
+PLAIN = (str, bool, int, float)
+"""The labels that JSON carries."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SavedClassifier:
+    """All that there is to a fitted classifier."""
+
+    rows: Rows
+    classes: NDArray[Any]
+    seed: int
+    parameters: dict[str, Any]
+    """The constructor's, but for the model."""
+    feature_names: list[str] | None
+    model: AnyModel | str
+    """A model, or the name of a shipped one."""
+    inputs: dict[str, Any] | None
+    """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
+    calibration: Calibration | None = None
+    """What prediction sets are made with; None where it is yet to be computed."""
+
+
+def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constructor's parameters but for the model, as JSON holds them."""
+    plain = {name: value for name, value in parameters.items() if name != "model"}
+    if isinstance(plain["random_state"], np.random.RandomState):
+        plain["random_state"] = None  # its draws were made
+    if isinstance(plain["encoder"], Encoder):
+        plain["encoder"] = plain["encoder"].name
+    shares = plain["class_shares"]
+    if shares is not None and not isinstance(shares, str):
+        plain["class_shares"] = [float(share) for share in np.asarray(shares)]
+    return plain
+
+
+def is_classifier(folder: Path) -> bool:
+    """Tell whether a folder holds a classifier, or what is left of one."""
+    folder = readable_folder(folder)
+    return any((folder / name).exists() for name in (CLASSIFIER_FILE, ROWS_FILE))
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that a classifier must not replace."""
+    if folder.is_file():
+        raise CannotWrite(
+            f"{folder} is a file",
+            got="a file of that name",
+            allowed="a new or empty folder, or one with a classifier to replace",
+            remedy="Name another folder.",
+        )
+    if folder.exists() and not (folder / CLASSIFIER_FILE).exists() and any(folder.iterdir()):
+        raise CannotWrite(
+            f"{folder} holds something else than a classifier",
+            got=", ".join(sorted(path.name for path in folder.iterdir())[:3]),
+            allowed="a new or empty folder, or one with a classifier to replace",
+            remedy="Name another folder.",
+        )
+
+
+def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
+    """Write `folder`, replacing what is there only once the new one is complete."""
+    check_free(folder)
+    table = {
+        "format": FORMAT,
+        "made_with": VERSIONS,
+        "classes": _labels_to_table(saved.classes),
+        "seed": saved.seed,
+        "parameters": saved.parameters,
+        "feature_names": saved.feature_names,
+        "inputs": saved.inputs,
+        "calibration": None if saved.calibration is None else saved.calibration.key,
+        "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
+    }
+    with fresh_folder(folder) as fresh:
+        arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
+        if saved.calibration is not None:
+            arrays[SCORES] = saved.calibration.scores
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()}, fresh / ROWS_FILE
+        )
+        (fresh / CARD_FILE).write_text(card(table, saved.rows.shots.tolist()), encoding="utf-8")
+        (fresh / CLASSIFIER_FILE).write_text(json.dumps(table, indent=2) + "\n")
+        if not isinstance(saved.model, str):
+            model = saved.model
+            write_model(model.config, model.state_dict(), fresh, model.trained_visibilities)
+    return folder
+
+
+def load_classifier(folder: Path) -> SavedClassifier:
+    """Read what `save_classifier` wrote."""
+    folder = readable_folder(folder)
+    try:
+        table = json.loads((folder / CLASSIFIER_FILE).read_text())
+        classes = _labels_from_table(table["classes"])
+        arrays = load_file(folder / ROWS_FILE)
+        shipped = table["default_model"]
+        _check_version(folder, table["format"])
+        saved = SavedClassifier(
+            rows=Rows(arrays["features"].astype(np.float64), arrays["class_indices"], len(classes)),
+            classes=classes,
+            seed=int(table["seed"]),
+            parameters=dict(table["parameters"]),
+            feature_names=table["feature_names"],
+            inputs=table["inputs"],
+            calibration=_calibration(table, arrays),
+            model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
+        )
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        if isinstance(error, InvalidCheckpoint):
+            raise
+        raise InvalidCheckpoint(
+            f"{folder} does not hold a classifier that can be loaded",
+            got=f"{type(error).__name__}: {error}",
+            allowed=f"a folder with {CLASSIFIER_FILE} and {ROWS_FILE} as `save` writes them",
+            remedy="Save the classifier again, or name another folder.",
+        ) from error
+    return saved
+
+
+def _check_version(folder: Path, format_: object) -> None:
+    """Refuse folders of another version."""
+    if format_ not in READABLE:
+        raise InvalidCheckpoint(
+            f"{folder} was written by another version of unitail",
+            got=f"format {format_}",
+            allowed=f"format {' or '.join(map(str, READABLE))}",
+            remedy="Load it with that version.",
+        )
+
+
+def _shipped_hash(name: str) -> str:
+    return fingerprint(shipped_folder(name))
+
+
+def _shipped_name(folder: Path, sha256: str) -> str:
+    """Return the shipped model of this hash; refuse that of another version."""
+    for name in shipped_names():
+        if _shipped_hash(name) == sha256:
+            return name
+    raise InvalidCheckpoint(
+        f"the classifier in {folder} was fitted with another shipped model",
+        got=f"sha256 {sha256}",
+        allowed=f"those of this version of unitail: {', '.join(shipped_names())}",
+        remedy="Load it with the version of unitail that saved it, or fit it again.",
+    )
+
+
+def _calibration(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Calibration | None:
+    key = table.get("calibration")
+    return None if key is None else Calibration(scores=arrays[SCORES], key=str(key))
+
+
+def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    strange = [value for value in values if not isinstance(value, PLAIN)]
+    if strange:
+        raise CannotWrite(
+            "labels of this type cannot be saved",
+            got=f"{type(strange[0]).__name__} {strange[0]!r}",
+            allowed="strings, integers, floats and booleans",
+            remedy="Name the classes by strings before fitting.",
+        )
+    return {"dtype": classes.dtype.str, "values": values}
+
+
+def _labels_from_table(table: dict[str, Any]) -> NDArray[Any]:
+    return np.array(table["values"], dtype=np.dtype(table["dtype"]))

@@ -1,0 +1,122 @@
+"""Labelled examples as a classifier in a folder, and such a folder in place of examples."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.columns import Kind
+from unitail.encoders.encoder import Modality
+from unitail.encoders.tables import TableEncoder
+from unitail.errors import InvalidCheckpoint, InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.classifier_folder import is_classifier
+from unitail.extras import optional
+from unitail.inputs.encode import Unread, encode, unread_items
+from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.items import LabelledItems
+from unitail.learners.checkpoint import is_model
+from unitail.learners.pretrained import DEFAULT, DRAWS
+from unitail.progress import OnProgress
+from unitail.wording import shown
+from unitail.workflows.predict import check_classes, choose_for, make_classifier
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedFiles:
+    """A classifier that takes files, texts or rows like the examples."""
+
+    classifier: TailClassifier
+    encoder: InputEncoder
+    examples: Mapping[str, int]
+    """How many examples of each class were read."""
+    unreadable: tuple[Unread, ...]
+    num_cached: int
+    """How many examples had been encoded before."""
+
+
+def fit_files(
+    support: LabelledItems,
+    *,
+    encoder: str | None = None,
+    model: str = DEFAULT,
+    cache: FeatureCache | None = None,
+    device: str = "auto",
+    on_progress: OnProgress | None = None,
+) -> FittedFiles:
+    """Fit a classifier on all examples that can be read."""
+    by = choose_for(support, encoder, device)
+    [known] = encode(by, support.items, on_unreadable="skip", cache=cache, on_progress=on_progress)
+    labels = [support.labels[place] for place in known.kept]
+    check_classes(support, labels)
+    classifier = make_classifier(model, joint=False, device=device)
+    return FittedFiles(
+        classifier=classifier.fit(known.features, labels).with_encoder(by),
+        encoder=by,
+        examples=dict(sorted(Counter(labels).items())),
+        unreadable=unread_items("examples", support, known),
+        num_cached=known.num_cached,
+    )
+
+
+def load_saved(
+    model: str, *, joint: bool, balanced: bool, encoder: str | None, device: str
+) -> TailClassifier | None:
+    """Load what `unitail fit` saved; None if `model` is one that learns from examples."""
+    folder = Path(model)
+    if model in DRAWS or (is_model(folder) and not is_classifier(folder)):
+        return None
+    if not is_classifier(folder):
+        raise InvalidCheckpoint(
+            f"{shown(folder)} is not a model",
+            got="another folder or file" if folder.exists() else "no such folder",
+            allowed=f"a folder that `unitail fit --save` wrote, or {', '.join(DRAWS)}",
+            remedy="Name another folder with --model.",
+        )
+    if encoder is not None:
+        raise InvalidInput(
+            f"{shown(folder)} has its own encoder",
+            got=f"--encoder {encoder}",
+            allowed="--model without --encoder",
+            remedy="Leave out --encoder, or fit again with it.",
+        )
+    visibility = "joint" if joint else None
+    shares = "balanced" if balanced else None
+    return TailClassifier.load(folder, device=device, visibility=visibility, class_shares=shares)
+
+
+def remembered_examples(classifier: TailClassifier) -> LabelledItems:
+    """Describe the examples of a saved classifier; they themselves are not kept."""
+    kept = classifier.kept_examples()
+    by = kept.encoder
+    if by is None:
+        raise InvalidInput(
+            "the saved classifier was fitted on vectors",
+            got="files, texts or rows to answer",
+            allowed="a classifier that `unitail fit` made, or that was fitted with an encoder",
+            remedy="Ask it in Python: TailClassifier.load(folder).predict(vectors).",
+        )
+    labels = tuple(str(label) for label in kept.labels)
+    names = tuple(f"example {place + 1}" for place in range(len(labels)))
+    if isinstance(by, TableEncoder):
+        table = _empty_table(by)
+        return LabelledItems(items=table, names=names, labels=labels, modality=Modality.TABLE)
+    return LabelledItems(
+        items=(),
+        names=names,
+        labels=labels,
+        modality=by.encoder.modality,
+        content_column=by.content_column,
+    )
+
+
+def _empty_table(by: TableEncoder) -> Any:  # noqa: ANN401 - a DataFrame
+    """Return a table without rows whose columns are of the types of the examples'."""
+    pandas = optional("pandas", extra="encoders")
+    types = {
+        column.name: "float64" if getattr(column, "kind", None) is Kind.NUMBER else object
+        for column in by.columns
+    }
+    return pandas.DataFrame({name: pandas.Series(dtype=kind) for name, kind in types.items()})

@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.letters import Letters
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs import encode as encoding
+from unitail.inputs.items import LabelledItems
+from unitail.learners.pretrained import DRAWS
+from unitail.workflows.fit import fit_files, load_saved, remembered_examples
+
+TEXTS = LabelledItems(
+    items=("aaa", "aab", "bbb", "bba", "???"),
+    names=("1", "2", "3", "4", "5"),
+    labels=("A", "A", "B", "B", "B"),
+    modality=Modality.TEXT,
+    content_column="text",
+)
+
+
+def test_what_can_be_read_is_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
+    progress: list[tuple[int, int]] = []
+    fitted = fit_files(TEXTS, device="cpu", on_progress=lambda *each: progress.append(each))
+    assert fitted.examples == {"A": 2, "B": 2}
+    assert [item.name for item in fitted.unreadable] == ["5"]
+    assert progress[-1] == (5, 5)
+    assert list(fitted.classifier.predict(["aaaa", "bbbb"])) == ["A", "B"]
+    kept = remembered_examples(fitted.classifier)
+    assert (kept.modality, kept.content_column, kept.labels) == (
+        Modality.TEXT,
+        "text",
+        ("A", "A", "B", "B"),
+    )
+    assert len(kept) == 4
+
+
+def test_a_class_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
+    lost = LabelledItems(
+        items=("a", "?"), names=("1", "2"), labels=("A", "B"), modality=Modality.TEXT
+    )
+    with pytest.raises(InvalidInput, match="no example of a class can be read: got 'B'"):
+        fit_files(lost, device="cpu")
+
+
+def test_the_columns_of_a_table_are_remembered_with_their_types() -> None:
+    days = pd.Series(["2026-01-01", "2026-02-01", "2026-01-03", "2026-02-04"])
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "day": days, "kind": ["x", "x", "y", "y"]})
+    classifier = TailClassifier(encoder="auto").fit(frame, [0, 0, 1, 1])
+    kept = remembered_examples(classifier)
+    assert {name: str(kind) for name, kind in kept.items.dtypes.items()} == {
+        "size": "float64",
+        "day": "object",
+        "kind": "object",
+    }
+    assert kept.labels == ("0", "0", "1", "1")
+
+
+def test_names_of_shipped_models_are_no_saved_classifiers(tmp_path: Path) -> None:
+    options = {"joint": False, "balanced": False, "encoder": None, "device": "cpu"}
+    assert all(load_saved(name, **options) is None for name in DRAWS)
+    folder = TailClassifier().fit(np.eye(4), [0, 0, 1, 1]).save(tmp_path / "saved")
+    loaded = load_saved(str(folder), **options)
+    assert loaded is not None
+    assert loaded.device == "cpu"

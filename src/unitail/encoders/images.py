@@ -200,3 +200,9 @@ def middle_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 -
     left, top = ((length - short) / 2 for length in image.size)
     box = (left, top, left + short, top + short)
     return np.array(image.resize((side, side), pil.Resampling.BICUBIC, box=box), dtype=np.uint8)
+
+
+def whole_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
+    """Squeeze the whole image into a square, whatever its shape."""
+    pil = optional("PIL.Image", extra="encoders")
+    return np.array(image.resize((side, side), pil.Resampling.BILINEAR), dtype=np.uint8)

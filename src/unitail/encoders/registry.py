@@ -15,7 +15,7 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.log_mel import LogMelEncoder
 from unitail.encoders.speech import SpeechEncoder
 from unitail.encoders.text import TextEncoder, minilm_folder
-from unitail.encoders.vision import VisionEncoder
+from unitail.encoders.vision import PaperVisionEncoder, VisionEncoder
 from unitail.errors import UnknownEncoder
 
 
@@ -31,6 +31,9 @@ ENCODERS: dict[str, Entry] = {
     "efficientnet-lite0": Entry(Modality.IMAGE, EfficientNetLite0),
     "openclip-vit-h-14": Entry(
         Modality.IMAGE, partial(VisionEncoder, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
+    ),
+    "openclip-vit-h-14-paper": Entry(
+        Modality.IMAGE, partial(PaperVisionEncoder, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
     ),
     "resnet-18": Entry(Modality.IMAGE, partial(VisionEncoder, "microsoft/resnet-18")),
     "minilm": Entry(Modality.TEXT, lambda device: TextEncoder(minilm_folder(), device)),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hub import combine, load_errors, load_pretrained, quiet
-from unitail.encoders.images import read_image
+from unitail.encoders.images import read_image, whole_square
 from unitail.encoders.model_folder import cannot_load, check_folder, locate, read_settings
 from unitail.extras import optional
 
@@ -21,7 +21,9 @@ TOWERS = {
     "metaclip_2": "MetaClip2VisionModelWithProjection",
 }
 """Models of texts and images, of which only the images' half is loaded."""
-POOLING = "image_embeds, else pooler_output, else mean of last_hidden_state"
+IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+IMAGENET_DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
+"""Of red, green and blue, between 0 and 1."""
 Inputs = Mapping[str, torch.Tensor]
 """What the image processor makes of one image, by the names of the model's arguments."""
 
@@ -33,6 +35,8 @@ class VisionEncoder(Encoder[Inputs]):
     """
 
     modality = Modality.IMAGE
+    way = "image_embeds, else pooler_output, else mean of last_hidden_state"
+    """A part of the fingerprint."""
 
     def __init__(self, model: str, device: torch.device) -> None:
         folder = locate(model)
@@ -50,7 +54,7 @@ class VisionEncoder(Encoder[Inputs]):
         super().__init__(
             name=model,
             width=self._try_out(model),
-            fingerprint=combine(loaded.fingerprint, POOLING),
+            fingerprint=combine(loaded.fingerprint, self.way),
             batch_size=32,
         )
 
@@ -85,6 +89,29 @@ class VisionEncoder(Encoder[Inputs]):
         if not np.allclose(first, second, rtol=1e-3, atol=1e-5):
             raise cannot_load(model, "two vectors for the same image")
         return len(first)
+
+
+class PaperVisionEncoder(VisionEncoder):
+    """The pooled state of CLIP's vision tower, before its projection: the paper's phi for images.
+
+    The paper (appendix D.1) resizes images to 224 x 224, whatever their shape, and uses ImageNet's
+    normalisation, where CLIP's own way is to crop the middle and to use constants of its own. It
+    leaves open what is taken of the network: ViT-H's pooled state is 1280 wide, as d_data is.
+    """
+
+    way = "pooler_output; bilinear resize to a square; ImageNet's mean and deviation"
+
+    def read(self, item: object) -> Inputs:
+        """Return what the model sees of one image, a batch of one."""
+        config: Any = self._model.config
+        pixels = whole_square(read_image(item), config.image_size) / np.float32(255)
+        scaled = (pixels - IMAGENET_MEAN) / IMAGENET_DEVIATION
+        return {"pixel_values": torch.from_numpy(scaled).permute(2, 0, 1)[None]}
+
+    def _forward(self, inputs: Inputs) -> torch.Tensor:
+        tower: Any = self._model.vision_model
+        state: torch.Tensor = tower(inputs["pixel_values"].to(self._device)).pooler_output
+        return state
 
 
 def _tower(folder: Path, name: str) -> tuple[str, object]:

@@ -15,8 +15,7 @@ from helpers.tiny_models import (
     save_tiny_resnet,
     save_tiny_vit,
 )
-from unitail.encoders import vision
-from unitail.encoders.vision import VisionEncoder
+from unitail.encoders.vision import PaperVisionEncoder, VisionEncoder
 from unitail.errors import UnknownEncoder, Unreadable
 
 CPU = torch.device("cpu")
@@ -45,6 +44,22 @@ def test_only_the_vision_tower_of_clip_with_its_projection(tmp_path: Path) -> No
         inputs = processor(images=IMAGES, return_tensors="pt")
         expected = whole.visual_projection(whole.vision_model(**inputs).pooler_output)
     np.testing.assert_allclose(vectors(encoder), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_papers_way_is_the_pooled_state_of_the_whole_image(tmp_path: Path) -> None:
+    folder = save_tiny_clip(tmp_path, projection=12)
+    encoder, usual = PaperVisionEncoder(str(folder), CPU), VisionEncoder(str(folder), CPU)
+    tower = transformers.CLIPModel.from_pretrained(folder).eval().vision_model
+    side = tower.config.image_size
+    squares = [image.resize((side, side), Image.Resampling.BILINEAR) for image in IMAGES]
+    pixels = torch.tensor(np.stack([np.asarray(each) for each in squares]) / 255)
+    mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    inputs = ((pixels - mean) / deviation).permute(0, 3, 1, 2).float()
+    with torch.no_grad():
+        expected = tower(pixel_values=inputs).pooler_output
+    np.testing.assert_allclose(vectors(encoder), expected.numpy(), rtol=1e-4, atol=1e-5)
+    assert encoder.width == tower.config.hidden_size != usual.width
+    assert encoder.fingerprint != usual.fingerprint
 
 
 def test_a_tower_that_was_saved_alone(tmp_path: Path) -> None:
@@ -135,6 +150,6 @@ def test_the_fingerprint_is_of_the_contents(
     assert first.fingerprint == second.fingerprint
     other = VisionEncoder(str(save_tiny_resnet(tmp_path / "c", width=8)), CPU)
     assert other.fingerprint != first.fingerprint
-    monkeypatch.setattr(vision, "POOLING", "another")
+    monkeypatch.setattr(VisionEncoder, "way", "another")
     assert VisionEncoder(str(tmp_path / "a"), CPU).fingerprint != first.fingerprint
     assert first.name == str(tmp_path / "a")

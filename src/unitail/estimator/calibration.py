@@ -43,7 +43,8 @@ def calibration_key(rows: Rows, settings: Settings) -> str:
         _add(digest, each.name, getattr(rows, each.name))
     for each in fields(settings):
         if each.name not in WITHOUT_EFFECT:
-            _add(digest, each.name, getattr(settings, each.name))
+            value = getattr(settings, each.name)  # shares are saved as lists
+            _add(digest, each.name, value.tolist() if isinstance(value, np.ndarray) else value)
     return digest.hexdigest()
 
 

@@ -1,11 +1,14 @@
 """TailClassifier: in-context learning behind scikit-learn's interface."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from unitail.encoders.encoder import Encoder
@@ -15,6 +18,7 @@ from unitail.estimator.doubts import DoubtsMixin
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import Rows, check_same_kind, encode_labels
 from unitail.estimator.saving import SavableEstimator
+from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, draw_seed
 from unitail.inputs.encode import Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder
@@ -22,16 +26,18 @@ from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
 
 Floats = NDArray[np.float64]
+_checked = partial(validate_data, ensure_all_finite="allow-nan")
 
 
 class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: ignore[misc]
     """Learn from a few labelled examples in one forward pass of a meta-trained model.
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
-    and have any width and dtype; scale them as you would for nearest neighbours. NaN and infinite
-    values are refused (impute them first). Equal rows are fine, and constant columns: one of zeros
-    changes nothing, another moves all rows away from the origin, from which some angles are
-    measured. X may hold files, images, texts, sounds or a table if there is an `encoder`.
+    and have any width and dtype; columns in units of their own are standardised (see `scale`).
+    Missing values (NaN) are filled in, infinite ones refused. Equal rows are fine, and constant
+    columns: one of zeros changes nothing, another moves all rows away from the origin, from which
+    some angles are measured. X may hold files, images, texts, sounds or a table if there is an
+    `encoder`.
 
     Parameters
     ----------
@@ -74,6 +80,20 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         or three-dimensional) images, pairs (samples, rate) sounds, a DataFrame is a table, encoded
         by the rows of `fit`, other arrays are vectors. Else an encoder's name ("minilm"), a model's
         hub id or folder, or an `Encoder`. Vectors are cached; unreadable items raise `Unreadable`.
+    scale : {"auto", "none", "standard"}, default="auto"
+        What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
+        1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
+        column of its own says so if the support has missing values. "none": nothing, but for
+        missing values. "auto": "standard" for what looks like the columns of a table: few
+        columns carry all distances and spreads differ by much, or values are missing. Vectors of
+        encoders never look so. The rule, in `unitail.estimator.scaling`, asks the support alone.
+        What comes from an `encoder` stays as it is.
+    class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
+        How often the classes occur among what is asked. None: as in the support. Else "balanced",
+        or a number for each class in the order of `classes_`, adding up to one: probabilities
+        become p(k | x) prior(k) / share(k), normalised, where share(k) is that of the rows that
+        the model read. This is Bayes' rule with the likelihoods p(x | k) as the model has them. Use
+        it where the support's shares are an accident of labelling, or a rare class matters.
 
     Attributes
     ----------
@@ -81,6 +101,8 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         The labels, sorted.
     visibility_ : str
         Who sees whom: what "auto" came to.
+    scaled_ : bool
+        Whether columns are standardised: what `scale` came to in `fit`; `add` keeps to it.
     n_features_in_ : int
         The width of vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -112,6 +134,8 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         max_support: int | None = 4000,
         precision: str = "auto",
         encoder: str | Encoder[Any] | None = None,
+        scale: str = "auto",
+        class_prior: str | ArrayLike | None = None,
     ) -> None:
         self.model = model
         self.visibility = visibility
@@ -123,6 +147,14 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         self.max_support = max_support
         self.precision = precision
         self.encoder = encoder
+        self.scale = scale
+        self.class_prior = class_prior
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn what X may hold."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(self, X: Examples, y: ArrayLike) -> Self:
         """Read the labelled rows.
@@ -146,18 +178,19 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         inputs = choose_encoder(self.encoder, X, self.device)
         vectors = vectors_of(inputs, X)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
-        features, labels = validate_data(self, vectors, y, dtype=np.float64, order="C", copy=True)
+        features, labels = _checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
         # 3. Number the classes.
         classes, indices = encode_labels(labels)
         # 4. Let the model read the rows, with this fit's own draws.
         seed = draw_seed(self.random_state)
-        return self._learn(Rows(features, indices, len(classes)), classes, seed, inputs)
+        return self._learn(Rows(features, indices, len(classes)), classes, seed, inputs, None)
 
     def add(self, X: Examples, y: ArrayLike) -> Self:
         """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
 
         The rows from before were kept. The support is read again, since what the model makes of a
-        row depends on all others. Draws, and how a table is encoded, stay as they were in `fit`.
+        row depends on all others. Draws, whether columns are scaled and how a table is encoded stay
+        as they were in `fit`.
 
         Parameters
         ----------
@@ -174,13 +207,14 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         """
         check_is_fitted(self)
         vectors = vectors_of(self._inputs, X)
-        features, labels = validate_data(self, vectors, y, dtype=np.float64, reset=False)
+        features, labels = _checked(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known = self._fitted.rows
         labels = np.concatenate([self.classes_[known.class_indices], labels])
         classes, indices = encode_labels(labels)
         rows = Rows(np.concatenate([known.features, features]), indices, len(classes))
-        return self._learn(rows, classes, self._fitted.settings.seed, self._inputs)
+        settings = self._fitted.settings
+        return self._learn(rows, classes, settings.seed, self._inputs, settings.scale)
 
     def predict(self, X: Examples) -> NDArray[Any]:
         """Return the most probable label of each row.
@@ -237,17 +271,23 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         classes: NDArray[Any],
         seed: int,
         inputs: InputEncoder | None,
+        scale: Scale | None,
         calibration: Calibration | None = None,
     ) -> Self:
         """Read the support; only what succeeds is remembered."""
         settings = Settings.of(self, seed)
+        if scale is not None:
+            settings = replace(settings, scale=scale)
+        elif inputs is not None and settings.scale is Scale.AUTO:
+            settings = replace(settings, scale=Scale.NONE)  # encoders know their own scale
         scores = calibration.scores_for(rows, settings) if calibration else None
         fitted = Fitted.of(rows, settings, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self.visibility_ = str(fitted.settings.visibility)
+        self.scaled_ = fitted.settings.scale is Scale.STANDARD
         return self
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
         floats = [np.float64, np.float32]  # taken as they are; others as the first
-        vectors = validate_data(self, vectors_of(self._inputs, X), dtype=floats, reset=False)
+        vectors = _checked(self, vectors_of(self._inputs, X), dtype=floats, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns

@@ -59,6 +59,8 @@ class SavedClassifier:
     """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
+    scaled: bool = False
+    """Whether columns are standardised."""
     calibration: Calibration | None = None
     """What prediction sets are made with; None where it is yet to be computed."""
 
@@ -70,9 +72,9 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
         plain["random_state"] = None  # its draws were made
     if isinstance(plain["encoder"], Encoder):
         plain["encoder"] = plain["encoder"].name
-    shares = plain["class_shares"]
-    if shares is not None and not isinstance(shares, str):
-        plain["class_shares"] = [float(share) for share in np.asarray(shares)]
+    for name in ("class_shares", "class_prior"):
+        if plain[name] is not None and not isinstance(plain[name], str):
+            plain[name] = [float(share) for share in np.asarray(plain[name])]
     return plain
 
 
@@ -111,6 +113,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
         "inputs": saved.inputs,
+        "scaled": saved.scaled,
         "calibration": None if saved.calibration is None else saved.calibration.key,
         "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
@@ -145,6 +148,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             parameters=dict(table["parameters"]),
             feature_names=table["feature_names"],
             inputs=table["inputs"],
+            scaled=bool(table.get("scaled", False)),
             calibration=_calibration(table, arrays),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )

@@ -74,5 +74,6 @@ class DoubtsMixin(BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        novelty: Floats = self._fitted.novelty(self._validated(X))
+        fitted = self._fitted
+        novelty: Floats = fitted.novelty(fitted.scaling(self._validated(X)))
         return novelty

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig, UserError
+from unitail.estimator.class_prior import with_prior
 from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.reduction import reduced, support_limit
 from unitail.estimator.rows import Rows
+from unitail.estimator.scaling import Scale, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
@@ -33,8 +35,12 @@ class Fitted:
 
     rows: Rows
     settings: Settings
+    """As they were given, but that `scale` is decided."""
+    scaling: Scaling
+    scaled: Rows
+    """The rows, scaled."""
     kept: Rows
-    """The rows that the model read: all, or what stands for them."""
+    """The rows that the model read: all of the scaled ones, or what stands for them."""
     learner: InContextLearner
     hypothesis: InContextHypothesis
     class_shares: Tensor | None
@@ -48,11 +54,15 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows."""
         shares = settings.shares(rows.ways)
+        settings.prior(rows.ways)  # what is wrong with it is told now rather than with answers
         limit = support_limit(settings.max_support, rows.ways)
-        kept = reduced(rows, limit, settings.seed)
+        scaling = Scaling.of(rows.features, settings.scale)
+        scaled = rows.with_features(scaling(rows.features))
+        kept = reduced(scaled, limit, settings.seed)
         learner = settings.learner(len(kept))
         hypothesis = learner.fit(kept.support())
-        return cls(rows, settings, kept, learner, hypothesis, shares, saved_scores)
+        settings = replace(settings, scale=scaling.choice)
+        return cls(rows, settings, scaling, scaled, kept, learner, hypothesis, shares, saved_scores)
 
     def __reduce__(self) -> tuple[Any, ...]:
         scores = vars(self).get("held_out_scores", self.saved_scores)
@@ -62,9 +72,19 @@ class Fitted:
         """Answer queries (m, d_T): (m, K)."""
         if not self.settings.visibility.isolates_queries:
             check_joint_call(len(queries), self.settings.max_support)
-        answers = self.hypothesis(torch.from_numpy(queries).unsqueeze(0))
+        answers = self.hypothesis(torch.from_numpy(self.scaling(queries)).unsqueeze(0))
+        answers = self._with_prior(answers, self.kept.class_indices[None])
         result: NDArray[np.float64] = _agreeing(answers, self.class_shares)[0].cpu().numpy()
         return result
+
+    def _with_prior(self, answers: Tensor, class_indices: NDArray[np.int64]) -> Tensor:
+        """Let answers (B, m, K) of supports (B, n) expect the classes as the prior has them."""
+        return with_prior(answers, class_indices, self.settings.prior(self.rows.ways))
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the model read the rows themselves."""
+        return self.kept is self.scaled
 
     # What follows costs much and is seldom asked for: it is computed when it is.
 
@@ -91,13 +111,13 @@ class Fitted:
             return self.saved_scores
         every = folds(self.rows)
         # Each fold of a support that is reduced costs a reduction: one is enough.
-        held_out = self.held_out(every if self.isolated.kept is self.rows else every[:1])
+        held_out = self.held_out(every if self.isolated.reads_all else every[:1])
         return 1 - held_out.own_probabilities(self.rows)
 
     def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:
         """Leave out some folds, and ask for them, one row at a time."""
         isolated = self.isolated
-        if isolated.kept is isolated.rows:
+        if isolated.reads_all:
             answers = [isolated._leave_out(group) for group in isolated._groups(every)]
         else:
             answers = [isolated._leave_out_and_reduce(fold) for fold in every]
@@ -106,7 +126,7 @@ class Fitted:
     @cached_property
     def novelty(self) -> Novelty:
         """How strange rows are to the support."""
-        return Novelty.of(self.rows, self.settings.seed)
+        return Novelty.of(self.scaled, self.settings.seed)
 
     def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
         """Put folds of the same size together, as many as fit into bounded memory: (B, size)."""
@@ -119,14 +139,16 @@ class Fitted:
         """Leave out folds (B, size), each in an episode of its own."""
         everyone = np.arange(len(self.rows))
         rest = np.stack([np.delete(everyone, fold) for fold in group])  # (B, n - size)
-        asked = torch.from_numpy(self.rows.features[group])
-        answers = _agreeing(self.learner.infer(self.rows.support(rest), asked), None)
+        asked = torch.from_numpy(self.scaled.features[group])
+        answers = self.learner.infer(self.scaled.support(rest), asked)
+        answers = _agreeing(self._with_prior(answers, self.rows.class_indices[rest]), None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
         """Leave out one fold of a support that is reduced before it is read."""
-        rest = self.rows.take(np.delete(np.arange(len(self.rows)), fold))
-        answers = Fitted.of(rest, self.settings).log_probabilities(self.rows.features[fold])
+        rest = self.scaled.take(np.delete(np.arange(len(self.rows)), fold))
+        settings = replace(self.settings, scale=Scale.NONE)
+        answers = Fitted.of(rest, settings).log_probabilities(self.scaled.features[fold])
         return HeldOut(fold, np.exp(answers))
 
 
@@ -148,13 +170,15 @@ class ClassifierLearner:
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Answer queries given the supports: log-probabilities (B, m, K)."""
         features, queries = support.features.cpu().double(), query_features.cpu()
+        indices = support.class_indices.cpu().numpy()
         limit = support_limit(self.settings.max_support, support.ways)
         if limit is None or support.num_support <= limit:
+            features, queries = _scaled_alone(features, queries, self.settings.scale)
             learner = self.settings.learner(support.num_support)
             answers = learner.infer(replace(support, features=features), queries)
+            answers = with_prior(answers, indices, self.settings.prior(support.ways))
             return _agreeing(answers, self.settings.shares(support.ways))
-        indices = support.class_indices.cpu().numpy()
-        alone = [  # each support is reduced by itself
+        alone = [  # each support is scaled and reduced by itself
             Fitted.of(Rows(rows.numpy(), classes, support.ways), self.settings)
             for rows, classes in zip(features, indices, strict=True)
         ]
@@ -171,6 +195,19 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
             allowed=f"at most {limit} (max_support), or any number with visibility='isolated'",
             remedy="Ask for fewer rows in a call, or raise max_support.",
         )
+
+
+def _scaled_alone(features: Tensor, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor]:
+    """Scale each support (B, n, d_T) and its queries (B, m, d_T) by itself."""
+    scalings = [Scaling.of(rows.numpy(), scale) for rows in features]
+    if all(scaling.choice is Scale.NONE for scaling in scalings):
+        return features, queries
+
+    def scaled(rows: Tensor) -> Tensor:
+        each = zip(scalings, rows.double(), strict=True)
+        return torch.stack([torch.from_numpy(scaling(one.numpy())) for scaling, one in each])
+
+    return scaled(features), scaled(queries)
 
 
 def _agreeing(answers: Tensor, shares: Tensor | None) -> Tensor:

@@ -34,6 +34,12 @@ class Rows:
         """Keep some rows, by place or by mask."""
         return Rows(self.features[places], self.class_indices[places], self.ways)
 
+    def with_features(self, features: NDArray[Any]) -> "Rows":
+        """Put other vectors in place of these."""
+        if features is self.features:
+            return self
+        return Rows(features, self.class_indices, self.ways)
+
     @property
     def shots(self) -> NDArray[np.int64]:
         """The number of rows of each class, (K,)."""

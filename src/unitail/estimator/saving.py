@@ -19,6 +19,7 @@ from unitail.estimator.classifier_folder import (
     plain_parameters,
     save_classifier,
 )
+from unitail.estimator.scaling import Scale
 from unitail.inputs.input_encoder import (
     AUTO,
     InputEncoder,
@@ -77,6 +78,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             feature_names=None if names is None else list(names),
             model=self._fitted.settings.model,
             inputs=describe_encoder(self._inputs),
+            scaled=self.scaled_,
             calibration=self._calibration() if calibrate else None,
         )
         return save_classifier(saved, Path(path))
@@ -125,8 +127,9 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+        scale = Scale.STANDARD if saved.scaled else Scale.NONE
         loaded: Self = classifier._learn(
-            saved.rows, saved.classes, saved.seed, inputs, saved.calibration
+            saved.rows, saved.classes, saved.seed, inputs, scale, saved.calibration
         )
         return loaded
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from unitail.configuration import choice, require
 from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
+from unitail.estimator.scaling import Scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import DRAWS, load_shipped
@@ -58,6 +59,8 @@ class Parameters(Protocol):
     chunk_size: Any
     max_support: Any
     precision: Any
+    scale: Any
+    class_prior: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,6 +78,9 @@ class Settings:
     seed: int
     chunk_size: int | None
     max_support: int | None
+    scale: Scale
+    class_prior: str | ArrayLike | None
+    """How often classes occur among the rows that are asked, if that differs from the support."""
 
     @classmethod
     def of(cls, parameters: Parameters, seed: int) -> "Settings":
@@ -95,6 +101,13 @@ class Settings:
                 got=f"class_shares with visibility='{visibility}'",
                 allowed="class_shares=None, or visibility='joint'",
             )
+        if parameters.class_shares is not None and parameters.class_prior is not None:
+            raise InvalidConfig(
+                "both say how often the classes occur",
+                got="class_shares and class_prior",
+                allowed="one of them",
+                remedy="Give class_shares alone for rows that are answered together.",
+            )
         num_draws = _count(parameters.n_draws, "n_draws", optional=True)
         return cls(
             model=model,
@@ -106,6 +119,8 @@ class Settings:
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support", optional=True),
+            scale=choice(Scale, parameters.scale, "scale"),
+            class_prior=parameters.class_prior,
         )
 
     def learner(self, num_support: int) -> InContextLearner:
@@ -125,24 +140,31 @@ class Settings:
 
     def shares(self, ways: int) -> Tensor | None:
         """Read the shares of K classes as users give them, (K,)."""
-        given = self.class_shares
-        if given is None:
-            return None
-        if isinstance(given, str) and given == BALANCED:
-            return torch.full((ways,), 1 / ways, dtype=torch.float64)
-        try:
-            shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
-        except (TypeError, ValueError):
-            shares = torch.empty(0, dtype=torch.float64)
-        require(
-            shares.shape == (ways,)
-            and bool((shares > 0).all())
-            and abs(float(shares.sum()) - 1) < TOLERANCE,
-            "class_shares",
-            got=given,
-            allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
-        )
-        return shares
+        return _read_shares(self.class_shares, ways, "class_shares")
+
+    def prior(self, ways: int) -> Tensor | None:
+        """Read the prior of K classes as users give it, (K,)."""
+        return _read_shares(self.class_prior, ways, "class_prior")
+
+
+def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Tensor | None:
+    if given is None:
+        return None
+    if isinstance(given, str) and given == BALANCED:
+        return torch.full((ways,), 1 / ways, dtype=torch.float64)
+    try:
+        shares = torch.as_tensor(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        shares = torch.empty(0, dtype=torch.float64)
+    require(
+        shares.shape == (ways,)
+        and bool((shares > 0).all())
+        and abs(float(shares.sum()) - 1) < TOLERANCE,
+        name,
+        got=given,
+        allowed=f"None, '{BALANCED}', or {ways} numbers above 0 that add up to 1",
+    )
+    return shares
 
 
 def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes it

@@ -105,6 +105,7 @@ def make_classifier(
         class_shares="balanced" if balanced else None,
         device=device,
         random_state=0,
+        scale="none",  # what encoders make has its scale
     )
 
 

@@ -64,6 +64,8 @@ def test_what_is_seldom_asked_for_is_computed_once() -> None:
         {"visibility": "joint"},
         {"visibility": "joint", "class_shares": [0.2, 0.3, 0.5]},
         {"max_support": 6},
+        {"scale": "standard"},
+        {"class_prior": [0.2, 0.3, 0.5]},
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -66,8 +65,3 @@ def test_columns_are_known_by_name() -> None:
     assert list(classifier.predict(frame)) == ["small", "small", "large", "large"]
     with pytest.raises(ValueError, match="feature names should match"):
         classifier.predict(frame[["weight", "height"]])
-
-
-def test_nan_is_refused() -> None:
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        TailClassifier().fit([[1.0], [np.nan]], [0, 1])

@@ -1,0 +1,128 @@
+r"""Columns of arrays brought to one scale, where they are those of a table.
+
+The model reads distances and angles, so a column in grams outweighs one in tons. Features of an
+encoder must stay as they are: how far each of them spreads says how much it matters. Which of the
+two an array holds is decided by the variances v_j of its d columns over the n support rows, those
+that are constant left out, with f = n - 1:
+
+    few carry it        1 + ((Σ v)² / Σ v² - 1) (1 + 2/f)  <  MAX_CARRIERS
+    and spreads differ  log(mean v) - mean(log v) - bias - error  >  MIN_DISPARITY
+
+The first is the number of columns that the distances depend on: of an encoder dozens or hundreds,
+in a table those with the largest numbers. The factor takes off what chance adds to Σ v² (a sample
+variance has E v² = (1 + 2/f) (E v)²). The second is the logarithm of arithmetic over geometric mean
+of the variances, zero if all are equal; bias = log(f/2) - ψ(f/2) is what chance adds to it,
+error = √(ψ'(f/2) / d) how much it varies (both as in Bartlett's test). A unit and a shift common to
+all columns change nothing. Fewer than `MIN_ROWS` rows say nothing about spreads. Missing values
+are those of a table, too.
+
+Standardised columns are those of `unitail.encoders.tables`: (x - mean) / deviation, ended at
+`MAX_DEVIATIONS`, the median where a value is missing, and a second coordinate that says so if the
+support has missing values there. A column that is constant in the support is zero for all rows.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.tables import MAX_DEVIATIONS, weight
+
+MAX_CARRIERS = 8.0
+"""Encoders of 50 to 2,048 features have 16 or more, tables with units of all kinds up to 5."""
+MIN_DISPARITY = 1.0
+"""Two columns reach it where one spreads five times as far as the other."""
+MIN_ROWS = 3
+CONSTANT = 1e-12
+"""Columns that vary by less, relative to their numbers, are constant but for rounding."""
+
+Floats = NDArray[np.float64]
+
+
+class Scale(StrEnum):
+    """Whether columns are brought to one scale."""
+
+    AUTO = "auto"
+    """If they look like those of a table."""
+    NONE = "none"
+    STANDARD = "standard"
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """What is done to the columns of all rows, learned from those of a support."""
+
+    support: NDArray[Any]
+    """(n, d_T)."""
+    choice: Scale
+    """Not "auto" any more."""
+
+    @classmethod
+    def of(cls, support: NDArray[Any], scale: Scale) -> "Scaling":
+        """Decide what "auto" comes to."""
+        if scale is Scale.AUTO:
+            scale = Scale.STANDARD if looks_like_table(support) else Scale.NONE
+        return cls(support, scale)
+
+    def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Scale rows (m, d_T), and fill in what is missing; vectors may become wider."""
+        absent = np.isnan(rows)
+        if self.choice is Scale.NONE and not absent.any():
+            return rows
+        filled = np.where(absent, self._medians, rows)
+        if self.choice is Scale.NONE:
+            return filled
+        mean, factor, missing = self._standard
+        scaled = ((filled - mean) * factor).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+        told = missing > 0
+        return np.concatenate([scaled, absent[:, told] * missing[told]], axis=1)
+
+    @cached_property
+    def _sorted(self) -> NDArray[Any]:
+        """Each column in order, the missing last: sums are then rounded alike in any order."""
+        return np.sort(np.where(np.isnan(self.support).all(axis=0), 0, self.support), axis=0)
+
+    @cached_property
+    def _medians(self) -> Floats:
+        return np.asarray(np.nanmedian(self._sorted, axis=0), dtype=np.float64)
+
+    @cached_property
+    def _standard(self) -> tuple[Floats, Floats, Floats]:
+        """Mean, one over the deviation, and what says "missing" (0: nothing), (d_T,) each."""
+        values = self._sorted
+        deviation = np.nanstd(values, axis=0)
+        varies = _vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
+        factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
+        absent = np.isnan(values).sum(axis=0)
+        # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
+        missing = [np.sqrt(2) * weight([len(values) - n, n]) if n else 0.0 for n in absent.tolist()]
+        return np.nanmean(values, axis=0), factor, np.array(missing)
+
+
+def looks_like_table(support: NDArray[Any]) -> bool:
+    """Tell whether columns (n, d_T) have units of their own, by the rule above."""
+    from scipy.special import digamma, polygamma
+
+    if np.isnan(support).any():
+        return True
+    freedom = len(support) - 1
+    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers: left as they are
+        varies = _vary(support.min(axis=0), support.max(axis=0))
+        variances = support.var(axis=0, dtype=np.float64)[varies]
+        squares = np.square(variances).sum()
+    variances = variances[variances > 0]
+    if len(support) < MIN_ROWS or len(variances) < 2 or not 0 < squares < np.inf:
+        return False
+    carriers = 1 + (variances.sum() ** 2 / squares - 1) * (1 + 2 / freedom)
+    bias = np.log(freedom / 2) - digamma(freedom / 2)
+    error = np.sqrt(polygamma(1, freedom / 2) / len(variances))
+    disparity = np.log(variances.mean()) - np.log(variances).mean() - bias - error
+    return bool(carriers < MAX_CARRIERS and disparity > MIN_DISPARITY)
+
+
+def _vary(lowest: NDArray[Any], highest: NDArray[Any]) -> NDArray[np.bool_]:
+    largest = np.maximum(np.abs(lowest), np.abs(highest))
+    return np.asarray(highest - lowest > CONSTANT * largest)

@@ -1,0 +1,224 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+
+from helpers.blobs import blobs
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.scaling import Scale, Scaling, looks_like_table
+
+X, Y, Q, _ = blobs(shots=6)
+UNITS = np.array([1e-3, 1, 50, 1e4, 1, 1])
+Floats = NDArray[np.float64]
+
+
+def rows_of(features: Floats, count: int, seed: int) -> Floats:
+    chosen = np.random.default_rng(seed).choice(len(features), count, replace=False)
+    return np.asarray(features[chosen])
+
+
+# The rule
+
+
+def test_tables_with_units_are_recognised_and_others_left() -> None:
+    units = [load_wine().data, load_breast_cancer().data, load_diabetes(scaled=False).data]
+    alike = [load_iris().data, load_digits().data, load_diabetes(scaled=True).data]
+    for count in (8, 15, 60):
+        for seed in range(10):
+            assert all(looks_like_table(rows_of(features, count, seed)) for features in units)
+            assert not any(looks_like_table(rows_of(features, count, seed)) for features in alike)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5, 20, 100])
+@pytest.mark.parametrize("width", [50, 384, 2048])
+def test_vectors_of_encoders_are_left(rows: int, width: int) -> None:
+    """Spreads differ by orders of magnitude there, too, and rectified features are often zero."""
+    for seed in range(5):
+        generator = np.random.default_rng(seed)
+        spread = np.exp(0.4 * generator.normal(size=width))
+        vectors = spread * generator.normal(size=(rows, width)) + generator.normal(size=width)
+        assert not looks_like_table(vectors)
+        if width > 50:
+            assert not looks_like_table(np.maximum(vectors - spread, 0))
+
+
+def test_few_rows_of_one_unit_seldom_look_like_a_table() -> None:
+    generator = np.random.default_rng(0)
+    for rows in (3, 4, 6, 10):
+        for width in (2, 4, 10):
+            seen = [looks_like_table(generator.normal(size=(rows, width))) for _ in range(100)]
+            assert np.mean(seen) <= 0.1, (rows, width)
+    assert not any(looks_like_table(generator.normal(size=(2, 4)) * 10.0**i) for i in range(9))
+
+
+def test_a_common_unit_shift_or_order_and_constant_columns_have_no_say() -> None:
+    for table, features in ((True, X * UNITS), (False, X)):
+        assert looks_like_table(features) is table
+        assert looks_like_table(1e6 * features) is table
+        assert looks_like_table(features + 100) is table
+        assert looks_like_table(features[::-1]) is table
+        for constant in (0.0, 7.0, 1e9, 0.1):
+            beside = np.column_stack([features, np.full(len(X), constant)])
+            assert looks_like_table(beside) is table
+    assert not looks_like_table(np.full((9, 3), 0.1))
+    assert not looks_like_table(1e300 * X)
+
+
+# What it does
+
+
+def test_the_unit_of_a_column_changes_nothing() -> None:
+    classifier = TailClassifier().fit(X * UNITS, Y)
+    assert classifier.scaled_
+    shift = np.array([0, 300, 0, -1e4, 5, 0])
+    other = TailClassifier(scale="standard").fit(X + shift, Y)
+    np.testing.assert_allclose(
+        other.predict_proba(Q + shift), classifier.predict_proba(Q * UNITS), atol=1e-8
+    )
+    np.testing.assert_allclose(other.novelty(Q + shift), classifier.novelty(Q * UNITS), atol=1e-8)
+    assert np.array_equal(other.predict_set(Q + shift), classifier.predict_set(Q * UNITS))
+
+
+def test_arrays_are_answered_as_data_frames_are() -> None:
+    pandas = pytest.importorskip("pandas")
+    holes = np.random.default_rng(0).random(X.shape) < 0.1
+    for features in (X * UNITS, np.where(holes, np.nan, X * UNITS)):
+        table = TailClassifier(encoder="auto").fit(pandas.DataFrame(features), Y)
+        asked = np.where(holes[: len(Q)], np.nan, Q * UNITS)
+        np.testing.assert_allclose(
+            TailClassifier().fit(features, Y).predict_proba(asked),
+            table.predict_proba(pandas.DataFrame(asked)),
+            atol=2e-6,  # the frame's vectors are in single precision, and missing is told elsewhere
+        )
+
+
+def test_what_is_left_is_untouched() -> None:
+    classifier = TailClassifier().fit(X, Y)
+    assert not classifier.scaled_
+    assert classifier._fitted.scaled is classifier._fitted.rows
+    plain = TailClassifier(scale="none").fit(X, Y)
+    np.testing.assert_array_equal(classifier.predict_proba(Q), plain.predict_proba(Q))
+    asked = Q.astype(np.float32)
+    assert classifier._fitted.scaling(asked) is asked
+
+
+def test_a_column_that_is_constant_in_the_support_says_nothing() -> None:
+    constant = np.column_stack([X * UNITS, np.full(len(X), 0.3)])
+    varying = np.column_stack([Q * UNITS, 1e6 * np.arange(len(Q))])
+    expected = TailClassifier().fit(X * UNITS, Y).predict_proba(Q * UNITS)
+    found = TailClassifier().fit(constant, Y).predict_proba(varying)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_outliers_end_at_ten_deviations() -> None:
+    scaling = Scaling.of(X, Scale.STANDARD)
+    assert np.abs(scaling(np.full((1, 6), 1e9))).max() == 10
+
+
+def test_queries_and_encoders_have_no_say() -> None:
+    classifier = TailClassifier().fit(X * UNITS, Y)
+    every = classifier.predict_proba(Q * UNITS)
+    np.testing.assert_allclose(classifier.predict_proba(Q[3:4] * UNITS), every[3:4], atol=1e-9)
+
+
+# Missing values
+
+
+def test_missing_values_are_filled_in_and_told() -> None:
+    support = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 8.0], [8.0, 6.0]])
+    scaled = Scaling.of(support, Scale.AUTO)
+    assert scaled.choice is Scale.STANDARD
+    made = scaled(support)
+    present = np.array([1.0, 3.0, 8.0])
+    expected = (np.array([1.0, 3.0, 3.0, 8.0]) - present.mean()) / present.std()
+    np.testing.assert_allclose(made[[0, 1, 2, 3], 0], expected[[0, 1, 2, 3]])
+    assert made.shape == (4, 3)
+    assert (made[:, 2] > 0).tolist() == [False, True, False, False]
+    filled = Scaling.of(support, Scale.NONE)(support)
+    np.testing.assert_array_equal(filled[1], [3, 5])
+
+
+def test_queries_may_miss_what_the_support_has() -> None:
+    for scale in ("none", "standard"):
+        classifier = TailClassifier(scale=scale).fit(X, Y)
+        asked = Q.copy()
+        asked[:, 0] = np.nan
+        median = Q.copy()
+        median[:, 0] = np.median(X[:, 0])
+        np.testing.assert_allclose(
+            classifier.predict_proba(asked), classifier.predict_proba(median), atol=1e-12
+        )
+
+
+def test_a_column_without_any_value_says_nothing() -> None:
+    empty = np.column_stack([X, np.full(len(X), np.nan)])
+    asked = np.column_stack([Q, np.ones(len(Q))])
+    found = TailClassifier().fit(empty, Y).predict_proba(asked)
+    expected = TailClassifier(scale="standard").fit(X, Y).predict_proba(Q)
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+    assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
+
+
+def test_infinite_values_are_refused() -> None:
+    holed = X.copy()
+    holed[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        TailClassifier().fit(holed, Y)
+    with pytest.raises(ValueError, match="infinity"):
+        TailClassifier().fit(X, Y).predict(np.full((1, 6), -np.inf))
+
+
+# What is remembered
+
+
+def test_the_choice_is_saved_and_kept_by_add(tmp_path: Path) -> None:
+    classifier = TailClassifier().fit(X * UNITS, Y)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    assert loaded.scaled_
+    np.testing.assert_array_equal(
+        loaded.predict_proba(Q * UNITS), classifier.predict_proba(Q * UNITS)
+    )
+    assert loaded._fitted.saved_scores is not None  # the calibration knows the choice
+    more = classifier.add(Q * UNITS, np.arange(len(Q)) % 3)
+    everyone, labels = np.concatenate([X, Q]), np.concatenate([Y, np.arange(len(Q)) % 3])
+    fresh = TailClassifier().fit(everyone * UNITS, labels)
+    np.testing.assert_allclose(more.predict_proba(Q * UNITS), fresh.predict_proba(Q * UNITS))
+    left = TailClassifier().fit(X, Y).add(Q * UNITS, np.arange(len(Q)) % 3)
+    assert not left.scaled_
+
+
+def test_folders_from_before_answer_as_they_did(tmp_path: Path) -> None:
+    classifier = TailClassifier(scale="none").fit(X * UNITS, Y)
+    folder = classifier.save(tmp_path / "saved")
+    table = folder / "classifier.json"
+    lines = [line for line in table.read_text().splitlines() if '"scale' not in line]
+    table.write_text("\n".join(lines))
+    loaded = TailClassifier.load(folder)
+    np.testing.assert_array_equal(
+        loaded.predict_proba(Q * UNITS), classifier.predict_proba(Q * UNITS)
+    )
+
+
+def test_an_unknown_scale_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="scale is unknown: got robust; allowed: auto, none"):
+        TailClassifier(scale="robust").fit(X, Y)
+
+
+@pytest.mark.usefixtures("real_weights")
+def test_wine_is_told_apart_by_all_of_its_columns() -> None:
+    features, labels = load_wine(return_X_y=True)
+    generator = np.random.default_rng(0)
+    each = [generator.choice(np.flatnonzero(labels == k), 10, replace=False) for k in range(3)]
+    shown = np.concatenate(each)
+    rest = np.setdiff1d(np.arange(len(labels)), shown)
+    right = {
+        scale: TailClassifier(scale=scale)
+        .fit(features[shown], labels[shown])
+        .score(features[rest], labels[rest])
+        for scale in ("auto", "none")
+    }
+    assert right["auto"] > 0.92
+    assert right["none"] < 0.8

@@ -7,8 +7,11 @@ from rich.console import Console
 
 from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.cli.predict_screen import tell_answers, tell_inputs, tell_scores
+from unitail.cli.sorting import Sorting
+from unitail.configuration import require
 from unitail.encoders.cache import default_cache
 from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.join import settle
 from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
 from unitail.workflows.answers import Answers
@@ -24,11 +27,13 @@ def run(
     support: Path,
     queries: Sequence[Path],
     *,
+    also: Sequence[Path],
     modality: str | None,
     label_column: str,
     content_column: str | None,
     out: Path | None,
     report: Path | None,
+    sorting: Sorting,
     use_cache: bool,
     encoder: str | None,
     model: str,
@@ -40,16 +45,24 @@ def run(
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
     _check_targets(out, report)
+    sorting.check([support, *also, *queries])
     console = Console(stderr=out == STDOUT)
     saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
     if saved is not None:  # there are no examples to name, so what is named first is to be answered
+        require(not also, "--also", got="a model of `unitail fit`", allowed="with examples only")
         queries, support = [support, *queries], Path(model)
         examples = remembered_examples(saved)
     else:
         examples = read_labelled(
-            support, label_column=label_column, content_column=content_column, modality=modality
+            support,
+            also=also,
+            label_column=label_column,
+            content_column=content_column,
+            modality=modality,
         )
-    items = _read_queries(support, queries, examples, label_column, content_column, modality)
+    asked = _read_queries(support, queries, examples, label_column, content_column, modality)
+    items = settle(asked, examples)
+    sorting.check_items(items)
     tell_inputs(console, examples, items)
     cache = default_cache() if use_cache else None
     with bar("encoding", len(examples) + len(items)) as on_progress:
@@ -71,7 +84,9 @@ def run(
         write_answers(answers, items, out, label_column=label_column)
     if report is not None:
         _write_report(answers, items, report, title=f"Answers from {support.name}")
+    sorted_files = sorting.sort(answers, items)
     _tell(console, answers, items, out, report)
+    sorting.tell(console, sorted_files)
     say_trouble(cache)
     say_unreadable(
         [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable],

@@ -27,7 +27,8 @@ class Content:
     modality: Modality
     column: str | None
     """The column of texts or paths; None if all columns are features."""
-    are_files: bool = False
+    folder: Path | None = None
+    """Where the paths begin, if the column holds paths."""
 
 
 def choose_content(
@@ -107,15 +108,27 @@ def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None
         if modality not in (None, Modality.TEXT):
             raise _no_files(repr(column), modality, folder)
         return Content(Modality.TEXT, column)
-    paths = [folder / cell for cell in texts_of(frame[column]) if cell]
-    if not any(path.is_file() for path in paths):
+    cells = [cell for cell in texts_of(frame[column]) if cell]
+    base = _base(cells, folder)
+    if base is None:
         raise InvalidInput(
             f"no file that column {column!r} names is there",
-            got=f"{str(paths[0])!r} and others",
-            allowed="paths of files, absolute or relative to the table",
-            remedy="Put the table beside its files.",
+            got=f"{str(folder / cells[0])!r} and others",
+            allowed="paths of files, absolute, or relative to the table or to the current folder",
+            remedy="Put the table beside its files, or go to the folder that the paths begin in.",
         )
-    return Content(modality or common_modality(paths, f"column {column!r}"), column, are_files=True)
+    paths = [base / cell for cell in cells]
+    return Content(modality or common_modality(paths, f"column {column!r}"), column, folder=base)
+
+
+def _base(cells: Sequence[str], folder: Path) -> Path | None:
+    """Say where most of the paths lead to files: beside the table, or else from where we are.
+
+    Answers about files have their paths as they were given, wherever the answers were written.
+    """
+    found = {base: sum((base / cell).is_file() for cell in cells) for base in (folder, Path())}
+    best = max(found, key=lambda base: found[base])
+    return best if found[best] else None
 
 
 def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series

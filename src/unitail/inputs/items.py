@@ -55,6 +55,8 @@ class LabelledItems(Items):
     """Items of known classes."""
 
     labels: tuple[str, ...]
+    num_corrections: int = 0
+    """How many, the last ones, were added to the examples, see `read_labelled`."""
 
     @property
     def classes(self) -> tuple[str, ...]:

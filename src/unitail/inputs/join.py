@@ -54,7 +54,37 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
         labels=(*(first.labels[place] for place in kept), *second.labels),
         modality=first.modality,
         ignored=(*first.ignored, *second.ignored, *corrected),
-        content_column=first.content_column or second.content_column,
+        content_column=first.content_column,
+        num_corrections=first.num_corrections + len(second),
+    )
+
+
+def settle(queries: Items, examples: LabelledItems) -> Items:
+    """Take what was corrected out of the queries: its records have their label, and no item.
+
+    Rows of features stay: they are never the same.
+    """
+    if not examples.num_corrections or queries.modality is Modality.TABLE:
+        return queries
+    pairs = list(zip(examples.items, examples.labels, strict=True))[-examples.num_corrections :]
+    said = {identity(item): label for item, label in pairs}
+    labels = [said.get(identity(item), "") for item in queries.items]
+    kept = [place for place, label in enumerate(labels) if not label]
+    places = {place: number for number, place in enumerate(kept)}
+    return replace(
+        queries,
+        items=_chosen(queries, kept),
+        names=tuple(queries.names[place] for place in kept),
+        records=tuple(
+            record
+            if record.item is None
+            else replace(
+                record,
+                item=places.get(record.item),
+                label=labels[record.item] or record.label,
+            )
+            for record in queries.records
+        ),
     )
 
 

@@ -40,6 +40,9 @@ def read_labelled_rows(
             allowed="labels",
             remedy=f"Write the class of some rows into the column {label_column!r}.",
         )
+    if like is not None:  # more examples may be in other columns than the first
+        named = (content_column, like.content_column)
+        content_column = next((name for name in named if name in frame), None)
     rows = frame.drop(columns=label_column).iloc[labelled]
     items, kept = _items_of(rows, path, content_column, modality, like)
     missing = len(labels) - len(labelled)
@@ -135,8 +138,8 @@ def _items_of(
     chosen = [cells[place] for place in kept]
     unused = [name for name in frame if name != content.column]
     items = Items(
-        items=tuple(path.parent / cell for cell in chosen) if content.are_files else tuple(chosen),
-        names=tuple(shown(cell) if content.are_files else excerpt(cell) for cell in chosen),
+        items=tuple(map(content.folder.joinpath, chosen)) if content.folder else tuple(chosen),
+        names=tuple(shown(cell) if content.folder else excerpt(cell) for cell in chosen),
         modality=content.modality,
         ignored=(*notes, *_unused(unused)),
         content_column=content.column,
@@ -145,7 +148,7 @@ def _items_of(
 
 
 def _is_item(cell: str, content: Content) -> bool:
-    return bool(cell) and (not content.are_files or modality_of(Path(cell)) is content.modality)
+    return bool(cell) and (not content.folder or modality_of(Path(cell)) is content.modality)
 
 
 def _unused(columns: list[str]) -> list[str]:

@@ -26,6 +26,14 @@ def predict(
             "class folders.",
         ),
     ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="More examples, as often as needed: a folder or a table, such as answers into "
+            "which you wrote labels. They outweigh earlier examples of the same items.",
+        ),
+    ] = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
@@ -57,6 +65,18 @@ def predict(
     report: Annotated[
         Path | None, typer.Option(help="Write a page to look at to this .html file.")
     ] = None,
+    sort_into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Sort the files into this folder, by class; doubtful and novel ones apart. "
+            "Nothing is overwritten.",
+        ),
+    ] = None,
+    sort_by: Annotated[str, typer.Option(help="copy, link or move the files.")] = "copy",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what --sort-into would do.")
+    ] = False,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
@@ -71,15 +91,18 @@ def predict(
     rest was answered; 2, the call is wrong and nothing was answered.
     """
     from unitail.cli.predict import run
+    from unitail.cli.sorting import Sorting
 
     run(
         examples,
         files or [],
+        also=also or [],
         label_column=label_column,
         content_column=content_column,
         modality=modality,
         out=out,
         report=report,
+        sorting=Sorting(sort_into, sort_by, dry_run=dry_run),
         use_cache=not no_cache,
         encoder=encoder,
         model=model,

@@ -7,6 +7,7 @@ opening costs nothing and processes share them.
 
 import hashlib
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Self
 
@@ -25,6 +26,7 @@ from unitail.banks.manifest import (
 )
 from unitail.banks.npy_file import map_array, read_header
 from unitail.banks.table import CHUNK_ROWS, FeatureTable
+from unitail.encoder_names import encoder_name
 from unitail.errors import InvalidBank
 from unitail.progress import OnProgress
 
@@ -125,18 +127,31 @@ def find_banks(root: Path | str) -> list[Path]:
 def named_banks(root: Path | str) -> dict[str, Path]:
     """Find all banks in `root` by their names ENCODER/DATASET, in the order of names."""
     paths: dict[str, Path] = {}
+    seen: dict[str, Path] = {}
     for path in find_banks(root):
         manifest = read_manifest(path)
         name = f"{manifest.encoder}/{manifest.name}"
-        if name in paths:
+        other = seen.setdefault(_one_name(name), path)
+        if other != path:
             raise InvalidBank(
                 f"two banks in {root} are called {name}",
-                got=f"{paths[name]} and {path}",
+                got=f"{other} and {path}",
                 allowed="one bank of a data set and encoder",
                 remedy="Move one of them elsewhere.",
             )
         paths[name] = path
     return dict(sorted(paths.items()))
+
+
+def bank_matches(name: str, pattern: str) -> bool:
+    """Tell whether ENCODER/DATASET fits a pattern, whichever name of the encoder either has."""
+    return fnmatch(_one_name(name), _one_name(pattern))
+
+
+def _one_name(name: str) -> str:
+    """Write ENCODER/DATASET with the registered name of the encoder."""
+    encoder, slash, data_set = name.partition("/")
+    return f"{encoder_name(encoder)}{slash}{data_set}"
 
 
 def _read_labels(path: Path, manifest: BankManifest, num_classes: int) -> NDArray[np.int64]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
-from unitail.banks.bank import FeatureBank, named_banks
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidBank, UserError
@@ -95,13 +94,13 @@ def open_suite(name: str, folder: Path) -> Suite:
             remedy="Make banks with `unitail bank import`, or name their folder with --banks.",
         )
     patterns = [pattern for group in groups for pattern in group.banks]
-    missing = [each for each in patterns if not any(fnmatch(bank, each) for bank in banks)]
+    missing = [each for each in patterns if not any(bank_matches(bank, each) for bank in banks)]
     return Suite(tables=tuple(tables), missing=tuple(missing))
 
 
 def _matching(group: Group, names: Iterable[str]) -> Sequence[str]:
     """List the banks of a group, pattern by pattern, each once."""
-    matching = [name for pattern in group.banks for name in names if fnmatch(name, pattern)]
+    matching = [name for pattern in group.banks for name in names if bank_matches(name, pattern)]
     return list(dict.fromkeys(matching))
 
 

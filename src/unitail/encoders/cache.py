@@ -13,6 +13,8 @@ from unitail.encoders.vector_file import EncoderCount, Vector, VectorFile
 from unitail.errors import CannotWrite, InvalidConfig
 
 FOLDER_VARIABLE, LIMIT_VARIABLE = "UNITAIL_CACHE", "UNITAIL_CACHE_BYTES"
+AUTO = "auto"
+"""The user's cache, but for single items."""
 DEFAULT_LIMIT = 2 * 1024**3
 """2 GiB: some 350,000 vectors of width 1280."""
 FILE = "features-1.sqlite"
@@ -103,6 +105,25 @@ def default_cache() -> FeatureCache:
             remedy="Correct the variable or remove it.",
         )
     return FeatureCache(Path(folder) if folder else user_folder(), int(limit))
+
+
+def choose_cache(cache: object, *, single: bool = False) -> FeatureCache | None:
+    """Return the cache that `TailClassifier(cache=...)` means.
+
+    Under "auto" a single item is looked up and not kept: to write takes as long as to encode it.
+    """
+    if cache is False:
+        return None
+    if cache is True:
+        return default_cache()
+    if isinstance(cache, str) and cache == AUTO:
+        usual = default_cache()
+        return FeatureCache(usual.folder, 0) if single else usual
+    if isinstance(cache, Path) or (isinstance(cache, str) and cache):
+        return FeatureCache(Path(cache), default_cache().limit_bytes)
+    raise InvalidConfig(
+        "cache is unknown", got=repr(cache), allowed=f"'{AUTO}', True, False, or a folder"
+    )
 
 
 def user_folder() -> Path:

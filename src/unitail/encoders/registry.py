@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unitail.devices import choose_device
+from unitail.encoder_names import encoder_name
 from unitail.encoders.efficientnet import EfficientNetLite0
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.log_mel import LogMelEncoder
@@ -59,7 +60,7 @@ def make_encoder(
     `modality` is what the items are: an encoder for others is refused, and a model without a name
     here needs it.
     """
-    where = choose_device(device)
+    name, where = encoder_name(name), choose_device(device)
     encoder = _named(name, modality, where) if name in ENCODERS else _model(name, modality, where)
     encoder.name = name
     return encoder

@@ -79,7 +79,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         their names) go by suffix, other strings are texts, PIL images and arrays of pixels (uint8,
         or three-dimensional) images, pairs (samples, rate) sounds, a DataFrame is a table, encoded
         by the rows of `fit`, other arrays are vectors. Else an encoder's name ("minilm"), a model's
-        hub id or folder, or an `Encoder`. Vectors are cached; unreadable items raise `Unreadable`.
+        hub id or folder, or an `Encoder`. Unreadable items raise `Unreadable`.
     scale : {"auto", "none", "standard"}, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
@@ -94,6 +94,11 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         become p(k | x) prior(k) / share(k), normalised, where share(k) is that of the rows that
         the model read. This is Bayes' rule with the likelihoods p(x | k) as the model has them. Use
         it where the support's shares are an accident of labelling, or a rare class matters.
+    cache : "auto", bool, str or Path, default="auto"
+        Where vectors that an encoder made are kept, so that equal items are encoded once. "auto":
+        in the user's cache (see `unitail cache`), but a single item is only looked up, since to
+        keep it would double the time of an answer. True: single items, too. False: nothing is
+        looked up or kept. Else a folder.
 
     Attributes
     ----------
@@ -136,6 +141,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         encoder: str | Encoder[Any] | None = None,
         scale: str = "auto",
         class_prior: str | ArrayLike | None = None,
+        cache: str | Path | bool = "auto",
     ) -> None:
         self.model = model
         self.visibility = visibility
@@ -149,6 +155,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         self.encoder = encoder
         self.scale = scale
         self.class_prior = class_prior
+        self.cache = cache
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn what X may hold."""
@@ -176,7 +183,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         if self.encoder is not None:
             check_consistent_length(X, y)
         inputs = choose_encoder(self.encoder, X, self.device)
-        vectors = vectors_of(inputs, X)
+        vectors = vectors_of(inputs, X, self.cache)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
         features, labels = _checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
         # 3. Number the classes.
@@ -206,7 +213,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
 
         """
         check_is_fitted(self)
-        vectors = vectors_of(self._inputs, X)
+        vectors = vectors_of(self._inputs, X, self.cache)
         features, labels = _checked(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known = self._fitted.rows
@@ -289,5 +296,5 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
         floats = [np.float64, np.float32]  # taken as they are; others as the first
-        vectors = _checked(self, vectors_of(self._inputs, X), dtype=floats, reset=False)
+        vectors = _checked(self, vectors_of(self._inputs, X, self.cache), dtype=floats, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.calibration import Calibration
@@ -72,6 +73,8 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
         plain["random_state"] = None  # its draws were made
     if isinstance(plain["encoder"], Encoder):
         plain["encoder"] = plain["encoder"].name
+    if not isinstance(plain["cache"], bool):
+        plain["cache"] = AUTO  # a folder may not be there where it is loaded
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]

@@ -5,7 +5,7 @@ scales and categories of their columns. Everything else is then encoded by the s
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.encoders.cache import FeatureCache, choose_cache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
@@ -113,15 +113,23 @@ def encode(
     return vectors.split([len(each) for each in lists])
 
 
-def vectors_of(encoder: InputEncoder | None, inputs: Any) -> Any:  # noqa: ANN401
-    """Return X as an array (n, d_T), or what scikit-learn will make one of."""
+def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
+    """Return X as an array (n, d_T), or what scikit-learn will make one of.
+
+    `cache` is what `TailClassifier` takes.
+    """
     if encoder is None:
         return inputs
-    cache = default_cache()
-    [vectors] = encode(encoder, inputs, cache=cache)
-    if cache.trouble is not None:
-        warnings.warn(cache.trouble, stacklevel=3)
+    used = choose_cache(cache, single=is_single(inputs))
+    [vectors] = encode(encoder, inputs, cache=used)
+    if used is not None and used.trouble is not None:
+        warnings.warn(used.trouble, stacklevel=3)
     return vectors.features
+
+
+def is_single(inputs: object) -> bool:
+    """Tell whether X is one item."""
+    return isinstance(inputs, Sized) and len(inputs) == 1
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from unitail.banks.table import FeatureTable
+from unitail.encoder_names import encoder_name
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble
@@ -43,8 +44,8 @@ class BankEpisodes:
         _check_weights(tables, weights)
         drawn = [table for table in tables if weights.get(table.name, 1) > 0]
         self.catalogues = tuple(
-            Catalogue.of([table for table in drawn if table.encoder == encoder], weights)
-            for encoder in dict.fromkeys(table.encoder for table in drawn)
+            Catalogue.of([one for one in drawn if encoder_name(one.encoder) == encoder], weights)
+            for encoder in dict.fromkeys(encoder_name(table.encoder) for table in drawn)
         )
         room = np.cumsum([catalogue.num_bytes for catalogue in self.catalogues])
         self.resident = tuple(bool(needed <= resident_bytes) for needed in room)

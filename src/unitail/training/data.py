@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from unitail.banks.bank import FeatureBank, named_banks
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
 from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
@@ -119,7 +118,7 @@ def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureB
         )
     paths = named_banks(folder)
     for pattern in choice.banks:
-        if not any(fnmatch(name, pattern) for name in paths):
+        if not any(bank_matches(name, pattern) for name in paths):
             raise InvalidConfig(
                 f"no bank in {folder} matches",
                 got=pattern,

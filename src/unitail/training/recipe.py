@@ -3,10 +3,10 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from unitail.banks.bank import bank_matches
 from unitail.configuration import from_table, require
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import model_config, model_kind
@@ -46,7 +46,7 @@ class BankChoice:
 
     def matches(self, bank: str) -> bool:
         """Tell whether ENCODER/DATASET is among the banks."""
-        return any(fnmatch(bank, pattern) for pattern in self.banks)
+        return any(bank_matches(bank, pattern) for pattern in self.banks)
 
 
 SOURCE_KINDS = {

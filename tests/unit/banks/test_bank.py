@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.banks import NAMES, rows_of, write_bank
-from unitail.banks.bank import FeatureBank, find_banks, named_banks
+from unitail.banks.bank import FeatureBank, bank_matches, find_banks, named_banks
 from unitail.errors import InvalidBank
 from unitail.files import sha256_of
 
@@ -241,3 +241,13 @@ def test_the_fingerprint_changes_with_the_rows(tmp_path: Path) -> None:
     banks = [write_bank(tmp_path / str(width), width=width) for width in (5, 6)]
     assert banks[0].fingerprint != banks[1].fingerprint
     assert banks[0].fingerprint == FeatureBank.open(tmp_path / "5").fingerprint
+
+
+def test_an_encoder_of_two_names_is_one(tmp_path: Path) -> None:
+    assert bank_matches("efficientnet-lite0/cub200", "efflite0/cub*")
+    assert bank_matches("efflite0/cub200", "efficientnet-lite0/*")
+    assert not bank_matches("efflite0/cub200", "resnet50/*")
+    write_bank(tmp_path / "a", name="one", encoder="efflite0")
+    write_bank(tmp_path / "b", name="one", encoder="efficientnet-lite0")
+    with pytest.raises(InvalidBank, match=r"two banks in .* are called efficientnet-lite0/one"):
+        named_banks(tmp_path)

@@ -57,3 +57,10 @@ def test_without_banks_the_import_is_named(tmp_path: Path) -> None:
         open_suite("banks", tmp_path / "none")
     with pytest.raises(UserError, match="unknown suite: got other; allowed: banks"):
         open_suite("other", tmp_path)
+
+
+def test_banks_that_users_encode_are_those_of_the_suite(tmp_path: Path) -> None:
+    write_blobs(tmp_path, "cub200", encoder="efficientnet-lite0", classes=10)
+    suite = open_suite("banks", tmp_path)
+    assert [table.name for table in suite.tables] == ["efficientnet-lite0/cub200"]
+    assert "efflite0/cub200" not in suite.missing

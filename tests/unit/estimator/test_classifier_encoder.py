@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from helpers.colours import MeanColour
-from unitail.encoders.cache import FeatureCache
-from unitail.errors import InvalidCheckpoint, UnknownEncoder, Unreadable
+from helpers.letters import Letters
+from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.errors import InvalidCheckpoint, InvalidConfig, UnknownEncoder, Unreadable
 from unitail.estimator.classifier import TailClassifier
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -159,3 +160,47 @@ def test_vectors_are_recognised_too() -> None:
         TailClassifier(encoder=encoder).fit(rows, [0, 1, 0, 1]) for encoder in (None, "auto")
     )
     np.testing.assert_array_equal(auto.predict_proba(rows), plain.predict_proba(rows))
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FeatureCache:
+    """Give the user an empty cache."""
+    monkeypatch.setenv("UNITAIL_CACHE", str(tmp_path / "cache"))
+    return default_cache()
+
+
+TEXTS, KINDS = ["aaa", "aab", "bbb", "bba"], ["A", "A", "B", "B"]
+
+
+def test_single_items_are_looked_up_and_not_kept(kept: FeatureCache) -> None:
+    classifier = TailClassifier(encoder=Letters()).fit(TEXTS, KINDS)
+    assert kept.info().entries == 4
+    assert classifier.predict(["abbb"]) == ["B"]
+    assert kept.info().entries == 4
+    classifier.predict(["abbb", "baaa"])
+    assert kept.info().entries == 6
+
+
+def test_the_cache_is_chosen(kept: FeatureCache, tmp_path: Path) -> None:
+    everything = TailClassifier(encoder=Letters(), cache=True).fit(TEXTS, KINDS)
+    everything.predict(["abbb"])
+    assert kept.info().entries == 5
+    nothing = TailClassifier(encoder=Letters("other"), cache=False).fit(TEXTS, KINDS)
+    nothing.predict(["abbb", "baaa"])
+    assert kept.info().entries == 5
+    own = tmp_path / "own"
+    TailClassifier(encoder=Letters(), cache=own).fit(TEXTS, KINDS)
+    assert (kept.info().entries, FeatureCache(own).info().entries) == (5, 4)
+
+
+@pytest.mark.parametrize("cache", [None, 3, ""])
+def test_a_cache_that_is_none_is_refused(cache: object) -> None:
+    classifier = TailClassifier(encoder=Letters(), cache=cache)
+    with pytest.raises(InvalidConfig, match=r"cache is unknown: got .*'auto', True, False, or a"):
+        classifier.fit(TEXTS, KINDS)
+
+
+def test_a_folder_of_the_cache_is_not_saved(tmp_path: Path) -> None:
+    for cache, saved in ((tmp_path / "own", "auto"), (False, False)):
+        classifier = TailClassifier(cache=cache).fit(np.eye(4), [0, 0, 1, 1])
+        assert TailClassifier.load(classifier.save(tmp_path / "saved")).cache == saved

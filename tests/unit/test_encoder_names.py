@@ -1,0 +1,9 @@
+from unitail.encoder_names import ALIASES, encoder_name
+from unitail.encoders.registry import ENCODERS
+
+
+def test_all_names_lead_to_encoders_that_are_there() -> None:
+    assert set(ALIASES.values()) <= set(ENCODERS)
+    assert not set(ALIASES) & set(ENCODERS)
+    assert encoder_name("efflite0") == "efficientnet-lite0"
+    assert encoder_name("minilm") == "minilm"

@@ -158,7 +158,8 @@ def test_wide_features(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_to_expect(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [ROOT / "results" / name / "rows.parquet" for name in ("default_banks", "shrunk_centre")]
+    stored = ("default_banks", "shrunk_centre", "tail_banks")
+    rows = [ROOT / "results" / name / "rows.parquet" for name in stored]
     run_script("bench/what_to_expect.py", "--rows", *rows, "--out", page, monkeypatch=monkeypatch)
     assert lines(page) == lines(ROOT / "results" / "what_to_expect.md") != []
 

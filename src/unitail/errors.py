@@ -8,6 +8,10 @@ class UnitailError(Exception):
     """Root of everything this package raises on purpose."""
 
 
+class ColumnWarning(UserWarning):
+    """A column of a table is not used, or not as its owner may expect."""
+
+
 class UserError(UnitailError, ValueError):
     """The caller can fix this; the command line exits with 2.
 

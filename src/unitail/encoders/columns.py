@@ -1,5 +1,6 @@
 """Columns of pandas tables, of any type, read as numbers or as categories."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -13,6 +14,8 @@ Series: TypeAlias = Any
 
 MAX_NUMBER = 1e100
 """Larger numbers, infinity among them, count as missing: their squares would overflow."""
+MIN_WORDS = 3
+"""Words a value, on average, from which on a column holds texts rather than names of classes."""
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
 
 
@@ -58,6 +61,17 @@ def numbers_of(column: Series, kind: Kind) -> NDArray[np.float64]:
         numbers = pandas.to_timedelta(_without_numbers(objects), errors="coerce").dt.total_seconds()
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(np.abs(values) < MAX_NUMBER, values, np.nan)
+
+
+def holds_texts(column: Series) -> bool:
+    """Tell whether a column holds texts, by the length of its different values."""
+    return kind_of(column) is Kind.CATEGORY and are_texts(set(keys_of(column)) - {None})
+
+
+def are_texts(values: Collection[str | None]) -> bool:
+    """Tell whether values have so many words that they are texts rather than names."""
+    words = sum(len(value.split()) for value in values if value is not None)
+    return words >= MIN_WORDS * max(1, len(values))
 
 
 def _without_numbers(objects: Series) -> Series:

@@ -24,7 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from unitail.encoders.columns import MAX_NUMBER, Kind, Series, keys_of, kind_of, numbers_of
+from unitail.encoders.columns import (
+    MAX_NUMBER,
+    Kind,
+    Series,
+    are_texts,
+    keys_of,
+    kind_of,
+    numbers_of,
+)
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 
@@ -89,6 +97,12 @@ class Categories:
         """The number of coordinates."""
         return len(self.categories)
 
+    @property
+    def holds_texts(self) -> bool:
+        """Whether the categories have so many words that they are texts."""
+        named = [category for category in self.categories if category is not None]
+        return are_texts(named)
+
     def encode(self, column: Series) -> NDArray[np.float64]:
         """Return the coordinates (n, width)."""
         places = {category: place for place, category in enumerate(self.categories)}
@@ -152,7 +166,15 @@ class TableEncoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """What users should know, a phrase each."""
-        return tuple(f"Column {name!r} is not used: {why}" for name, why in self.dropped.items())
+        return tuple(
+            [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
+            + [
+                f"Column {column.name!r} holds texts, which are compared as categories, not by"
+                " what they say: give them alone, with the encoder for texts, if that matters"
+                for column in self.columns
+                if isinstance(column, Categories) and column.holds_texts
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned, for JSON."""
@@ -203,7 +225,8 @@ def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
     if len(+counts) < 2:
         return "only one value"
     if num_categories > max(MIN_NAMES, MIN_NAME_SHARE * present):
-        return "nearly as many values as rows"
+        texts = are_texts([key for key in counts if key is not None])
+        return "texts, nearly all different" if texts else "nearly as many values as rows"
     by_frequency = sorted((+counts).items(), key=lambda pair: (-pair[1], pair[0] or ""))
     kept = [key for key, _ in by_frequency[:MAX_CATEGORIES]]
     kept.sort(key=lambda key: (key is None, key or ""))

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from unitail.encoders.encoder import Encoder
+from unitail.encoders.tables import TableEncoder
 from unitail.estimator.calibration import Calibration
 from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.doubts import DoubtsMixin
@@ -34,10 +35,10 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
     and have any width and dtype; columns in units of their own are standardised (see `scale`).
-    Missing values (NaN) are filled in, infinite ones refused. Equal rows are fine, and constant
-    columns: one of zeros changes nothing, another moves all rows away from the origin, from which
-    some angles are measured. X may hold files, images, texts, sounds or a table if there is an
-    `encoder`.
+    Missing values (NaN) are filled in, infinite ones refused; sparse matrices are written out.
+    Equal rows are fine, and constant columns: one of zeros changes nothing, another moves all rows
+    away from the origin, from which some angles are measured. X may hold files, images, texts,
+    sounds or a table (of pandas, polars or pyarrow) if there is an `encoder`.
 
     Parameters
     ----------
@@ -108,6 +109,8 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         Who sees whom: what "auto" came to.
     scaled_ : bool
         Whether columns are standardised: what `scale` came to in `fit`; `add` keeps to it.
+    dropped_columns_ : dict of str to str
+        The columns of a table that are not used, and why; `fit` warns of them (`ColumnWarning`).
     n_features_in_ : int
         The width of vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -160,7 +163,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn what X may hold."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Examples, y: ArrayLike) -> Self:
@@ -291,6 +294,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         fitted = Fitted.of(rows, settings, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self.visibility_ = str(fitted.settings.visibility)
+        self.dropped_columns_ = dict(inputs.dropped) if isinstance(inputs, TableEncoder) else {}
         self.scaled_ = fitted.settings.scale is Scale.STANDARD
         return self
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unitail.encoders.columns import are_texts
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
@@ -14,8 +15,6 @@ from unitail.inputs.suffixes import common_modality
 from unitail.inputs.tables import list_columns
 from unitail.wording import numbered
 
-MIN_WORDS = 3
-"""Words a cell, on average, from which on a column is text rather than names of classes."""
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Cells of a table that say that a value is missing, in lower case."""
 
@@ -139,9 +138,7 @@ def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
     cells = [cell for cell in texts_of(frame[name]) if cell]
     if not cells or all(map(_is_number, cells)):
         return False
-    return len(frame.columns) == 1 or (
-        sum(len(cell.split()) for cell in cells) >= MIN_WORDS * len(cells)
-    )
+    return len(frame.columns) == 1 or are_texts(cells)
 
 
 def _is_row_name(cells: Any) -> bool:  # noqa: ANN401

@@ -14,11 +14,19 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from unitail.encoders.cache import FeatureCache, choose_cache
+from unitail.encoders.columns import holds_texts
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
-from unitail.errors import InvalidConfig, UnknownEncoder, Unreadable
+from unitail.errors import (
+    ColumnWarning,
+    InvalidConfig,
+    InvalidInput,
+    UnknownEncoder,
+    Unreadable,
+)
+from unitail.inputs.conversion import converted
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items
 from unitail.inputs.recognise import are_files, is_frame, listed, recognise
@@ -36,6 +44,7 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
     """
     if encoder is None:
         return None
+    examples = converted(examples)
     if isinstance(encoder, Encoder):
         files = are_files(listed(examples))
         return ItemEncoder(
@@ -48,7 +57,7 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
             allowed=f"None, '{AUTO}', the name of an encoder, or an Encoder",
         )
     if is_frame(examples):
-        return fit_encoder(encoder, examples, Modality.TABLE)
+        return _fit_table(encoder, examples)
     modality = encoder_names().get(encoder) or recognise(examples)
     if modality is None and encoder == AUTO:
         return None
@@ -59,6 +68,22 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
         strings_are_files=are_files(listed(examples)),
         device=str(device),
     )
+
+
+def _fit_table(encoder: str, frame: Any) -> InputEncoder:  # noqa: ANN401 - a DataFrame
+    """Learn from a frame, and warn of columns that are not used as one may expect."""
+    if frame.shape[1] and all(holds_texts(frame.iloc[:, place]) for place in range(frame.shape[1])):
+        name = frame.columns[0]
+        raise InvalidInput(
+            "the table holds texts, which have no meaning as categories",
+            got=f"column {name!r}" if frame.shape[1] == 1 else f"{frame.shape[1]} such columns",
+            allowed="columns of numbers, dates or categories",
+            remedy=f"Give the texts themselves, X[{name!r}], with encoder='{AUTO}'.",
+        )
+    learned = fit_encoder(encoder, frame, Modality.TABLE)
+    for note in learned.notes:
+        warnings.warn(f"{note}.", ColumnWarning, stacklevel=4)
+    return learned
 
 
 def fit_encoder(
@@ -118,6 +143,7 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
 
     `cache` is what `TailClassifier` takes.
     """
+    inputs = converted(inputs)
     if encoder is None:
         return inputs
     used = choose_cache(cache, single=is_single(inputs))

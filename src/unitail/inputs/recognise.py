@@ -1,5 +1,6 @@
 """What X holds: vectors, images, texts, sounds, or the rows of a table."""
 
+import math
 import os
 import sys
 from collections.abc import Collection, Iterable
@@ -13,6 +14,7 @@ from unitail.encoders.images import is_image
 from unitail.encoders.sounds import is_sound
 from unitail.errors import InvalidInput
 from unitail.inputs.suffixes import known_suffixes, modality_of
+from unitail.wording import numbered
 
 
 def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users give
@@ -42,13 +44,34 @@ def is_frame(rows: object) -> bool:
 def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
     """Return the items of X."""
     if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
-        return list(rows)
+        items = list(rows)
+        _check_none_missing(items)
+        return items
     raise InvalidInput(
         "X is not a list of items",
         got=type(rows).__name__,
         allowed="a list of paths, texts, images or sounds",
         remedy="Put the items into a list; tables need encoder='auto'.",
     )
+
+
+def _check_none_missing(items: list[Any]) -> None:
+    """Refuse a gap among texts or names of files."""
+    if not any(isinstance(item, str | Path) for item in items):
+        return
+    gaps = [place for place, item in enumerate(items) if _is_gap(item)]
+    if gaps:
+        raise InvalidInput(
+            f"{numbered(len(gaps), 'item')} of X missing",
+            got=f"{items[gaps[0]]!r} at place {gaps[0]} (the first is 0)",
+            allowed="a text or a path in each place",
+            remedy="Leave the gaps out, with their labels.",
+        )
+
+
+def _is_gap(item: object) -> bool:
+    is_nan = isinstance(item, float) and math.isnan(item)
+    return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
 
 
 def look_like_files(texts: Collection[str]) -> bool:

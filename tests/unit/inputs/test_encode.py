@@ -11,7 +11,14 @@ from helpers.letters import Letters
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import TableEncoder
-from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder, Unreadable
+from unitail.errors import (
+    ColumnWarning,
+    InvalidConfig,
+    InvalidInput,
+    UnknownEncoder,
+    Unreadable,
+)
+from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import encode as road
 from unitail.inputs.encode import (
     Unread,
@@ -181,3 +188,37 @@ def test_a_table_is_encoded_by_the_rows_of_fit() -> None:
     np.testing.assert_array_equal(vectors_of(by, frame[:1]), vectors_of(by, frame)[:1])
     with pytest.raises(InvalidInput, match=r"not a table: got list; allowed: a pandas\.DataFrame"):
         vectors_of(by, [[1.0, "red"]])
+
+
+# Columns of frames
+
+
+def test_columns_that_are_not_used_are_a_warning_and_an_attribute() -> None:
+    frame = pd.DataFrame({"size": [1, 2, 8, 9], "year": [7, 7, 7, 7]})
+    with pytest.warns(ColumnWarning, match="Column 'year' is not used: only one value"):
+        classifier = TailClassifier(encoder="auto").fit(frame, [0, 0, 1, 1])
+    assert classifier.dropped_columns_ == {"year": "only one value"}
+    assert TailClassifier().fit([[1.0], [2.0]], [0, 1]).dropped_columns_ == {}
+
+
+TEXTS = ["a small kitten sleeps", "stocks fell again today", "the old dog barks"]
+
+
+def test_a_frame_of_texts_is_refused() -> None:
+    for texts in (TEXTS, 4 * TEXTS):
+        with pytest.raises(InvalidInput, match=r"got column 'text'.*Give .*X\['text'\], with enc"):
+            choose_encoder("auto", pd.DataFrame({"text": texts}), "cpu")
+
+
+def test_texts_beside_other_columns_are_told() -> None:
+    repeated = pd.DataFrame({"text": 4 * TEXTS, "size": range(12)})
+    with pytest.warns(ColumnWarning, match="Column 'text' holds texts, .* compared as categories"):
+        choose_encoder("auto", repeated, "cpu")
+    different = pd.DataFrame({"text": [f"{i} words of text" for i in range(12)], "size": range(12)})
+    with pytest.warns(ColumnWarning, match="'text' is not used: texts, nearly all different"):
+        choose_encoder("auto", different, "cpu")
+
+
+def test_names_of_one_or_two_words_are_categories() -> None:
+    frame = pd.DataFrame({"place": 4 * ["New York", "Paris", "Rio de Janeiro"]})
+    assert choose_encoder("auto", frame, "cpu") is not None  # a warning would be an error

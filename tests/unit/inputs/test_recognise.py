@@ -100,3 +100,10 @@ def test_names_of_images_are_files_even_if_missing() -> None:
 def test_a_table_is_no_list() -> None:
     with pytest.raises(InvalidInput, match=r"got DataFrame; .*tables need encoder='auto'"):
         listed(pandas.DataFrame({"a": [1]}))
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), pandas.NA])
+def test_a_gap_among_texts_is_named(gap: object) -> None:
+    with pytest.raises(InvalidInput, match=r"1 item of X missing: got .* at place 1"):
+        recognise(["a cat", gap])
+    assert recognise([[1.0, float("nan")], [2.0, 3.0]]) is None

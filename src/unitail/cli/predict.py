@@ -83,7 +83,9 @@ def run(
     if out is not None:
         write_answers(answers, items, out, label_column=label_column)
     if report is not None:
-        _write_report(answers, items, report, title=f"Answers from {support.name}")
+        _write_report(
+            answers, items, examples, report, label_column, f"Answers from {support.name}"
+        )
     sorted_files = sorting.sort(answers, items)
     _tell(console, answers, items, out, report)
     sorting.tell(console, sorted_files)
@@ -122,9 +124,24 @@ def _read_queries(
     )
 
 
-def _write_report(answers: Answers, items: Items, path: Path, *, title: str) -> None:
+def _write_report(
+    answers: Answers,
+    items: Items,
+    examples: LabelledItems,
+    path: Path,
+    label_column: str,
+    title: str,
+) -> None:
     with bar("drawing", min(len(answers.answers), MAX_CARDS)) as on_progress:
-        write_html_report(answers, items, path, title=title, on_progress=on_progress)
+        write_html_report(
+            answers,
+            items,
+            path,
+            title=title,
+            examples=examples,
+            label_column=label_column,
+            on_progress=on_progress,
+        )
 
 
 def _tell(

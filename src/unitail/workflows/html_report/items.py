@@ -15,6 +15,7 @@ from urllib.parse import quote
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.errors import UserError
+from unitail.inputs.items import Items
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
@@ -47,6 +48,13 @@ class Room:
             fits = size <= self.left
             self.left -= size if fits else 0
         return fits
+
+
+def item_at(items: Items, place: int) -> object:
+    """Return one of the items; a row of a table as a dict."""
+    if items.modality is Modality.TABLE:
+        return items.items.iloc[place].to_dict()  # type: ignore[attr-defined]
+    return items.items[place]
 
 
 def item_as_html(item: object, modality: Modality, room: Room) -> str:

@@ -5,6 +5,7 @@ security policy keeps browsers from asking the network. Everything that comes fr
 """
 
 import hashlib
+import json
 import re
 from base64 import b64encode
 from collections import Counter
@@ -12,15 +13,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import unitail
 from unitail.encoders.encoder import Modality
 from unitail.files import disk_errors, write_text
-from unitail.inputs.items import Items
+from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
-from unitail.workflows.html_report.items import Room, item_as_html, link
+from unitail.workflows.html_report.examples import examples_as_html
+from unitail.workflows.html_report.items import Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent
 MAX_CARDS = 2000
@@ -29,6 +32,8 @@ MAX_MEMBERS = 8
 """Classes of a set that are named."""
 MAX_LINES = 200
 """Unreadable files that are listed."""
+MAX_RECORD = 20_000
+"""Characters of a row that can be corrected on the page."""
 MAX_MEDIA_BYTES = 32 * 1024**2
 """Room for images and sounds inside the file, before they are written as characters."""
 THREADS = 8
@@ -46,11 +51,17 @@ def write_html_report(
     path: Path,
     *,
     title: str = "Answers",
+    examples: LabelledItems | None = None,
+    label_column: str = "label",
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Write the page; it is whole or not there. `on_progress` counts the cards."""
+    """Write the page; it is whole or not there. `on_progress` counts the cards.
+
+    `label_column` is what corrections call the column of labels.
+    """
     shown = result.by_uncertainty()[:MAX_CARDS]
-    cards = _cards(shown, len(result.examples), queries, path.parent, on_progress)
+    room = Room(MAX_MEDIA_BYTES)
+    cards = _cards(shown, len(result.examples), queries, path.parent, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(
         _file("page.html"),
@@ -67,7 +78,10 @@ def write_html_report(
             "sure": _percent(DOUBTFUL),
             "num_classes": str(len(result.examples)),
             "classes": _classes(result),
+            "examples": examples_as_html(examples, room, path.parent) if examples else "",
             "notes": _notes(result),
+            "labels": "".join(f'<option value="{escape(name)}">' for name in result.examples),
+            "label_column": escape(label_column),
             "options": _options(shown),
             "cards": "\n".join(cards),
             "version": escape(unitail.__version__),
@@ -82,15 +96,17 @@ def _cards(
     num_classes: int,
     queries: Items,
     folder: Path,
+    room: Room,
     on_progress: OnProgress | None,
 ) -> list[str]:
     """Draw all cards; images are decoded in threads."""
-    room = Room(MAX_MEDIA_BYTES)
+    records = {record.item: record.cells for record in queries.records}
 
     def draw(answer: Answer) -> str:
-        item = _item(queries, answer.place)
+        item = item_at(queries, answer.place)
         shown = item_as_html(item, queries.modality, room)
-        return _card(answer, shown, _name(answer, item, folder), num_classes)
+        field = _field(answer, records.get(answer.place))
+        return _card(answer, shown, _name(answer, item, folder), field, num_classes)
 
     cards = []
     with ThreadPoolExecutor(THREADS) as pool:
@@ -101,10 +117,16 @@ def _cards(
     return cards
 
 
-def _item(queries: Items, place: int) -> object:
-    if queries.modality is Modality.TABLE:
-        return queries.items.iloc[place].to_dict()  # type: ignore[attr-defined]
-    return queries.items[place]
+def _field(answer: Answer, cells: Mapping[str, Any] | None) -> str:
+    """Return where a correction is written; it carries what the input says of the item."""
+    record = "" if cells is None else json.dumps(dict(cells), ensure_ascii=False, default=str)
+    if not 0 < len(record) <= MAX_RECORD:
+        return ""
+    return (
+        '<label class="correct" hidden><input list="labels" placeholder="right class"'
+        f' aria-label="Right class of {escape(answer.name)}" autocomplete="off"'
+        f' data-record="{escape(record)}"></label>'
+    )
 
 
 def _name(answer: Answer, item: object, folder: Path) -> str:
@@ -112,7 +134,7 @@ def _name(answer: Answer, item: object, folder: Path) -> str:
     return f"text {answer.place + 1}" if isinstance(item, str) else link(item, answer.name, folder)
 
 
-def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
+def _card(answer: Answer, item: str, name: str, field: str, num_classes: int) -> str:
     bars = "".join(
         f"<li><span>{escape(label)}</span><b>{_percent(p)}</b>"
         f'<progress max="1" value="{p:.4f}"></progress></li>'
@@ -122,11 +144,11 @@ def _card(answer: Answer, item: str, name: str, num_classes: int) -> str:
     return (
         f'<article class="card" data-p="{answer.probability:.6f}"'
         f' data-novelty="{answer.novelty:.6f}" data-place="{answer.place}"'
-        f' data-label="{escape(answer.label)}">{item}'
+        f' data-label="{escape(answer.label)}" data-state="{answer.state}">{item}'
         f'<div class="answer"><ul class="bars">{bars}</ul>'
         f'<p class="facts">Could be: {_members(answer, num_classes)}</p>'
         f'<p class="facts">Novelty: {_percent(answer.novelty)}{mark}</p>'
-        f'<p class="name">{name}</p></div></article>'
+        f'{field}<p class="name">{name}</p></div></article>'
     )
 
 
@@ -153,14 +175,17 @@ def _tiles(result: Answers) -> str:
     unread = len(result.unreadable)
     sure = _percent(DOUBTFUL)
     tiles = [
-        ("", states[State.LIKELY], f"likely: {sure} or more"),
-        ("", states[State.DOUBTFUL], f"doubtful: below {sure}"),
-        ("warn", states[State.NOVEL], "novel: perhaps of no class here"),
-        ("warn", unread, "could not be read"),
+        (State.LIKELY, "", f"likely: {sure} or more"),
+        (State.DOUBTFUL, "", f"doubtful: below {sure}"),
+        (State.NOVEL, "warn", "novel: perhaps of no class here"),
     ]
     return "".join(
-        f'<li class="{kind if number else ""}"><b>{number:,}</b>{what}</li>'
-        for kind, number, what in tiles
+        f'<li class="{kind if states[state] else ""}"><button type="button" disabled'
+        f' aria-pressed="false" data-state="{state}"><b>{states[state]:,}</b>{what}</button></li>'
+        for state, kind, what in tiles
+    ) + (
+        f'<li class="{"warn" if unread else ""}"><span><b>{unread:,}</b>could not be read</span>'
+        "</li>"
     )
 
 

@@ -63,6 +63,8 @@ def run(
 def _tell_examples(examples: LabelledItems) -> None:
     classes = len(examples.classes)
     typer.echo(f"{examples.modality}: {len(examples):,} items of {classes:,} classes.")
+    for note in examples.guesses:
+        typer.echo(f"Guessed: {note}.")
     for note in examples.ignored:
         typer.echo(f"Passed over: {note}.")
 

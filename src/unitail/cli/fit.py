@@ -32,6 +32,7 @@ def run(
     )
     classes = numbered(len(examples.classes), "class")
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
+    say(console, *(f"Guessed: {note}." for note in examples.guesses))
     say(console, *(f"Passed over: {note}." for note in examples.ignored))
     cache = default_cache() if use_cache else None
     with bar("encoding", len(examples)) as on_progress:

@@ -31,6 +31,8 @@ def tell_inputs(console: Console, examples: LabelledItems, items: Items) -> None
     )
     if examples.content_column is not None:
         say(console, f"Content is in the column {examples.content_column!r}.")
+    guesses = dict.fromkeys((*examples.guesses, *items.guesses))
+    say(console, *(f"Guessed: {note}." for note in guesses))
     say(console, *(f"Passed over among the examples: {note}." for note in examples.ignored))
     say(console, *(f"Passed over among the queries: {note}." for note in items.ignored))
 

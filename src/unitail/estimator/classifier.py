@@ -35,10 +35,9 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
     and have any width and dtype; columns in units of their own are standardised (see `scale`).
-    Missing values (NaN) are filled in, infinite ones refused; sparse matrices are written out.
-    Equal rows are fine, and constant columns: one of zeros changes nothing, another moves all rows
-    away from the origin, from which some angles are measured. X may hold files, images, texts,
-    sounds or a table (of pandas, polars or pyarrow) if there is an `encoder`.
+    Missing values (NaN) are filled in, infinite ones refused; sparse matrices are written out. A
+    constant column other than zeros moves all rows away from the origin, from which some angles are
+    measured. With an `encoder` X may hold files, images, texts, sounds or a table.
 
     Parameters
     ----------
@@ -84,17 +83,15 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
     scale : {"auto", "none", "standard"}, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
-        column of its own says so if the support has missing values. "none": nothing, but for
-        missing values. "auto": "standard" for what looks like the columns of a table: few
-        columns carry all distances and spreads differ by much, or values are missing. Vectors of
-        encoders never look so. The rule, in `unitail.estimator.scaling`, asks the support alone.
-        What comes from an `encoder` stays as it is.
+        column of its own says so if the support has such. "none": only what is missing is filled
+        in. "auto": "standard" for what looks like a table by `unitail.estimator.scaling`: few
+        columns carry all distances and spreads differ by much, or values are missing. What
+        comes from an `encoder` stays as it is.
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
-        or a number for each class in the order of `classes_`, adding up to one: probabilities
-        become p(k | x) prior(k) / share(k), normalised, where share(k) is that of the rows that
-        the model read. This is Bayes' rule with the likelihoods p(x | k) as the model has them. Use
-        it where the support's shares are an accident of labelling, or a rare class matters.
+        or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),
+        normalised, where share(k) is that of the rows that the model read (Bayes' rule). Use it
+        where the support's shares are an accident of labelling, or a rare class matters.
     cache : "auto", bool, str or Path, default="auto"
         Where vectors that an encoder made are kept, so that equal items are encoded once. "auto":
         in the user's cache (see `unitail cache`), but a single item is only looked up, since to
@@ -110,7 +107,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
     scaled_ : bool
         Whether columns are standardised: what `scale` came to in `fit`; `add` keeps to it.
     dropped_columns_ : dict of str to str
-        The columns of a table that are not used, and why; `fit` warns of them (`ColumnWarning`).
+        Columns of a table that are not used, and why; `fit` warns of them (`ColumnWarning`).
     n_features_in_ : int
         The width of vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -199,8 +196,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
 
         The rows from before were kept. The support is read again, since what the model makes of a
-        row depends on all others. Draws, whether columns are scaled and how a table is encoded stay
-        as they were in `fit`.
+        row depends on all others. Draws, the choice of `scale` and a table's encoding stay.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """Which column of a table holds the items, and what the others are."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,13 @@ from unitail.inputs.suffixes import common_modality
 from unitail.inputs.tables import list_columns
 from unitail.wording import numbered
 
+COMMAS = "decimal_commas"
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Cells of a table that say that a value is missing, in lower case."""
+DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
+"""A number as 1.234,5 or 0,5."""
+THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+|\d+\.\d+)")
+"""A number whose commas may divide thousands, as in 1,234."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,17 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
 
     A column is numeric if all of its cells are. With `like`, only its columns are returned, as far
     as they are there, and numeric if they are there; cells without a number are then missing
-    too, and told in the phrases returned.
+    too, and told in the phrases returned. Decimal commas are read where no cell has a point instead
+    and the commas cannot divide thousands.
     """
     pandas = optional("pandas", extra="encoders")
-    columns, notes = {}, []
+    columns, notes, commas = {}, [], []
     for name in frame if like is None else [name for name in like if name in frame]:
         texts = pandas.Series(texts_of(frame[name]), dtype=object)
         texts = texts.where(~texts.str.lower().isin(MISSING), None)
+        if _reads_commas(name, texts, like):
+            texts = texts.str.replace(".", "").str.replace(",", ".")
+            commas.append(name)
         numbers = pandas.to_numeric(texts, errors="coerce").astype("float64")
         wrong = texts[numbers.isna() & texts.notna()]
         if like is None:
@@ -94,7 +104,9 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
             if len(wrong):
                 cells = numbered(len(wrong), "cell")
                 notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
-    return pandas.DataFrame(columns), notes
+    features = pandas.DataFrame(columns)
+    features.attrs[COMMAS] = commas
+    return features, notes
 
 
 def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> Content:  # noqa: ANN401
@@ -136,16 +148,37 @@ def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series
 
 def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
     cells = [cell for cell in texts_of(frame[name]) if cell]
-    if not cells or all(map(_is_number, cells)):
+    if not cells or all(map(_is_number, cells)) or _has_decimal_commas(cells):
         return False
     return len(frame.columns) == 1 or are_texts(cells)
+
+
+def decimal_commas(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
+    """Name the columns of features whose numbers were written with decimal commas."""
+    return list(features.attrs.get(COMMAS, ()))
+
+
+def _reads_commas(name: str, texts: Any, like: Any) -> bool:  # noqa: ANN401 - a Series, a DataFrame
+    """Tell whether commas are decimal: by the cells, or since they were among the examples."""
+    cells = [text for text in texts if text is not None]
+    known = like is not None and name in decimal_commas(like)
+    return _has_decimal_commas(cells) or (known and all(map(DECIMAL_COMMA.fullmatch, cells)))
+
+
+def _has_decimal_commas(cells: Sequence[str]) -> bool:
+    return (
+        any("," in cell for cell in cells)
+        and all(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+        and not all(THOUSANDS.fullmatch(cell) for cell in cells)
+    )
 
 
 def _is_row_name(cells: Any) -> bool:  # noqa: ANN401
     """Say whether a column only tells rows apart: all distinct, and no measurements."""
     texts = texts_of(cells)
     fractions = any("." in cell and _is_number(cell) for cell in texts)
-    return len(set(texts)) == len(texts) and not fractions
+    measured = fractions or _has_decimal_commas([cell for cell in texts if cell])
+    return len(set(texts)) == len(texts) and not measured
 
 
 def _is_number(text: str) -> bool:

@@ -36,6 +36,8 @@ class Items:
     modality: Modality
     ignored: tuple[str, ...] = ()
     """What was passed over and why, a phrase each."""
+    guesses: tuple[str, ...] = ()
+    """What was guessed to read them, a phrase each."""
     content_column: str | None = None
     """The column of a table that the texts or paths came from."""
     records: tuple[Record, ...] = ()

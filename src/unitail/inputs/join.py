@@ -30,6 +30,7 @@ def join_items(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
         names=tuple(chain.from_iterable(map(_full_names, paths, pieces))),
         modality=kinds[0],
         ignored=tuple(chain.from_iterable(piece.ignored for piece in pieces)),
+        guesses=tuple(chain.from_iterable(piece.guesses for piece in pieces)),
         content_column=pieces[0].content_column,
         records=_records(pieces),
     )
@@ -54,6 +55,7 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
         labels=(*(first.labels[place] for place in kept), *second.labels),
         modality=first.modality,
         ignored=(*first.ignored, *second.ignored, *corrected),
+        guesses=(*first.guesses, *second.guesses),
         content_column=first.content_column,
         num_corrections=first.num_corrections + len(second),
     )

@@ -8,10 +8,16 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.answer_columns import as_meant
-from unitail.inputs.columns import Content, as_features, choose_content, texts_of
+from unitail.inputs.columns import (
+    Content,
+    as_features,
+    choose_content,
+    decimal_commas,
+    texts_of,
+)
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.inputs.suffixes import modality_of
-from unitail.inputs.tables import list_columns, read_table, without_row_numbers
+from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
 from unitail.wording import exact, excerpt, numbered, shown, some
 
 
@@ -29,7 +35,8 @@ def read_labelled_rows(
             f"{shown(path)} has no column of labels named {label_column!r}",
             got=list_columns(frame),
             allowed="a table with such a column",
-            remedy="Name the column that holds the labels.",
+            remedy="Name the column that holds the labels: --label-column"
+            f" {_likely(frame, label_column)}.",
         )
     labels = _labels(frame, label_column)
     labelled = [place for place, label in enumerate(labels) if label]
@@ -82,6 +89,12 @@ def read_rows(
     return replace(items, records=_records(table, labels, places, set(asked), items, path))
 
 
+def _likely(frame: Any, label_column: str) -> str:  # noqa: ANN401 - a DataFrame
+    """Return the column that is called so but for capitals and spaces."""
+    wanted = label_column.strip().casefold()
+    return next((name for name in frame if name.strip().casefold() == wanted), "NAME")
+
+
 def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame
     """Return the label of each row, empty if it has none."""
     return list(map(as_meant, texts_of(frame[column]))) if column in frame else [""] * len(frame)
@@ -129,6 +142,7 @@ def _items_of(
             names=tuple(rows),
             modality=Modality.TABLE,
             ignored=(*notes, *_unused(unused)),
+            guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
         )
         return items, list(range(len(rows)))
     cells = texts_of(frame[content.column])
@@ -142,9 +156,15 @@ def _items_of(
         names=tuple(shown(cell) if content.folder else excerpt(cell) for cell in chosen),
         modality=content.modality,
         ignored=(*notes, *_unused(unused)),
+        guesses=guesses_of(frame),
         content_column=content.column,
     )
     return items, kept
+
+
+def _commas(names: list[str]) -> list[str]:
+    columns = some(map(repr, names))
+    return [f"the commas in the numbers of {columns} are decimal points"] if names else []
 
 
 def _is_item(cell: str, content: Content) -> bool:

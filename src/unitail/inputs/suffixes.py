@@ -10,13 +10,13 @@ from unitail.errors import InvalidInput
 SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.IMAGE: (
         ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm",
-        ".avif", ".heic", ".heif", ".jp2", ".tga",
+        ".avif", ".jp2", ".tga",
     ),
     Modality.AUDIO: (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"),
     Modality.TEXT: (".txt", ".text", ".md"),
 }  # fmt: skip
 """A file with one of these is one item."""
-TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".xlsx")
 """A file with one of these holds one item in each row."""
 
 

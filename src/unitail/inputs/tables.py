@@ -1,4 +1,4 @@
-"""Files of rows and columns, read without guessing more than the delimiter."""
+"""Files of rows and columns, read without guessing more than delimiter and encoding."""
 
 import codecs
 import csv
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from unitail.errors import InvalidInput
 from unitail.extras import optional
@@ -18,6 +19,11 @@ from unitail.wording import shown, some
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
 MAX_NAMED_COLUMNS = 20
+MAX_CELL = 2**31 - 1
+"""Characters of a cell; what Python's reader takes on every platform."""
+WINDOWS = "cp1252"
+"""What spreadsheets write in much of the world, if they do not write UTF-8."""
+GUESSES = "guesses"
 NESTED = (list, dict, bytes)
 _NAMELESS = re.compile(r"|__index_level_\d+__")
 """What CSV and Parquet files call row numbers that pandas wrote."""
@@ -28,16 +34,23 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
 
     Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
     `columns.as_features` finds numbers and missing values. Columns that `unitail predict` added
-    to a table are left out.
+    to a table are left out. What was guessed is in `guesses_of`.
     """
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
         frame = _read_parquet(path)
     elif suffix in (".jsonl", ".ndjson"):
         frame = _read_json_lines(path)
+    elif suffix == ".xlsx":
+        frame = _read_excel(path)
     else:
         frame = _read_delimited(path, "\t" if suffix == ".tsv" else None)
     return _checked(frame, path)
+
+
+def guesses_of(frame: Any) -> tuple[str, ...]:  # noqa: ANN401 - a DataFrame
+    """Return what was guessed to read a table, a phrase each."""
+    return tuple(frame.attrs.get(GUESSES, ()))
 
 
 def without_row_numbers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
@@ -64,12 +77,28 @@ def decode(content: bytes, where: str) -> str:
         ) from error
 
 
+def _decode_file(path: Path) -> tuple[str, list[str]]:
+    """Decode a table, as Windows' own encoding if it is not Unicode; return also what is said."""
+    content = _bytes(path)
+    try:
+        return decode(content, shown(path)), []
+    except InvalidInput:
+        try:
+            text = content.decode(WINDOWS)
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:  # not a text at all
+            raise
+        return text, [f"{shown(path)} is not in UTF-8 and was read as Windows-1252"]
+
+
 def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
-    text = decode(_bytes(path), shown(path))
+    text, guesses = _decode_file(path)
     delimiter = delimiter or _delimiter(text)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     cells: list[list[str]] = []
+    usual = csv.field_size_limit(MAX_CELL)
     try:
         header = [name.strip() for name in next(rows, [])]
         for row in rows:
@@ -84,8 +113,10 @@ def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
             f" hold the delimiter {delimiter!r}",
             remedy="Correct the line.",
         ) from error
+    finally:
+        csv.field_size_limit(usual)  # it is one for all of Python
     columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in header]
-    return _frame(header, columns)
+    return _frame(header, columns, guesses)
 
 
 def _delimiter(text: str) -> str:
@@ -119,6 +150,31 @@ def _bad_line(path: Path, number: int, got: str) -> InvalidInput:
     )
 
 
+def _read_excel(path: Path) -> Any:  # noqa: ANN401
+    """Read the sheet that was open last; empty rows, and columns without a name, are no data."""
+    openpyxl = optional("openpyxl", extra="excel")
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(_bytes(path)), read_only=True, data_only=True)
+        sheet = book.active
+        header, *rows = [list(row) for row in sheet.iter_rows(values_only=True)] or [[]]
+    except (BadZipFile, KeyError, ValueError, OSError, AttributeError) as error:
+        raise InvalidInput(
+            f"{shown(path)} is not an Excel file",
+            got=f"{type(error).__name__}: {error}",
+            allowed="a whole .xlsx file with a sheet of cells",
+        ) from error
+    named = [place for place, name in enumerate(header) if name is not None]
+    rows = [row + [None] * (len(header) - len(row)) for row in rows if any(_holds(row))]
+    sheets = book.sheetnames
+    guesses = [f"of the sheets of {shown(path)}, {sheet.title!r} was read"] if sheets[1:] else []
+    names = [str(header[place]).strip() for place in named]
+    return _frame(names, [[row[place] for row in rows] for place in named], guesses)
+
+
+def _holds(row: list[Any]) -> list[bool]:
+    return [cell is not None for cell in row]
+
+
 def _read_parquet(path: Path) -> Any:  # noqa: ANN401
     parquet = optional("pyarrow.parquet", extra="encoders")
     pyarrow = optional("pyarrow", extra="encoders")
@@ -133,11 +189,16 @@ def _read_parquet(path: Path) -> Any:  # noqa: ANN401
     return _frame(table.column_names, [column.to_pylist() for column in table.columns])
 
 
-def _frame(names: Iterable[str], columns: list[list[Any]]) -> Any:  # noqa: ANN401
+def _frame(
+    names: Iterable[str],
+    columns: list[list[Any]],
+    guesses: Iterable[str] = (),
+) -> Any:  # noqa: ANN401
     """Make a frame of objects; names may still be equal."""
     pandas = optional("pandas", extra="encoders")
     frame = pandas.DataFrame(dict(enumerate(columns)), dtype=object)
     frame.columns = list(names)
+    frame.attrs[GUESSES] = list(guesses)
     return frame
 
 

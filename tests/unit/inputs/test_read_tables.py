@@ -1,3 +1,4 @@
+import csv
 import io
 import json
 import sys
@@ -170,9 +171,19 @@ def test_tables_that_are_refused(name: str, text: str, message: str, tmp_path: P
         read_labelled(_write(tmp_path / name, text))
 
 
-def test_other_letters_than_unicode_are_refused(tmp_path: Path) -> None:
-    path = _write(tmp_path / "t.csv", TEXTS.replace("soon", "söon"), "latin-1")
-    with pytest.raises(InvalidInput, match=r"not text in UTF-8: got byte 0xf6 at place 41; "):
+def test_windows_encoding_is_read_and_said(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", TEXTS.replace("soon", "söon €"), "cp1252")
+    examples = read_labelled(path)
+    assert any("söon €" in text for text in examples.items)
+    assert examples.guesses == (f"{path} is not in UTF-8 and was read as Windows-1252",)
+    assert read_labelled(_write(tmp_path / "u.csv", TEXTS)).guesses == ()
+
+
+@pytest.mark.parametrize("content", [b"text,label\n\x00\xff,x\n", b"text,label\n\x81,x\n"])
+def test_what_is_no_text_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="not text in UTF-8: got byte 0x"):
         read_labelled(path)
 
 
@@ -220,3 +231,63 @@ def test_without_pandas_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unitail\[encoders\]'"):
         read_labelled(_write(tmp_path / "t.csv", TEXTS))
+
+
+# What spreadsheets write
+
+
+def test_decimal_commas_are_numbers_and_said(tmp_path: Path) -> None:
+    rows = ["39,1;1.234,5;1,250;a", "40;2.000,25;2,500;b", "NA;3;3,750;a"]
+    table = "\n".join(["bill;mass;price;label", *rows]) + "\n"
+    examples = read_labelled(_write(tmp_path / "t.csv", table))
+    np.testing.assert_array_equal(examples.items["bill"], [39.1, 40, np.nan])
+    np.testing.assert_array_equal(examples.items["mass"], [1234.5, 2000.25, 3])
+    assert list(examples.items["price"]) == ["1,250", "2,500", "3,750"]  # perhaps thousands
+    assert examples.guesses == ("the commas in the numbers of 'bill', 'mass' are decimal points",)
+    asked = _write(tmp_path / "q.csv", "bill;mass\n38,125;1.234\n")  # thousands, if alone
+    items = read_unlabelled([asked], like=examples)
+    assert items.items.to_numpy().tolist() == [[38.125, 1234]]
+
+
+def test_points_stay_points(tmp_path: Path) -> None:
+    table = 'x,y,label\n"1,5",1.5,a\n2.5,"1,234",b\n'
+    examples = read_labelled(_write(tmp_path / "t.csv", table))
+    assert list(examples.items["x"]) == ["1,5", "2.5"]
+    assert list(examples.items["y"]) == ["1.5", "1,234"]
+    assert examples.guesses == ()
+
+
+def test_large_cells_are_read_and_pythons_own_limit_stays(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    long = "word " * 50_000
+    examples = read_labelled(_write(tmp_path / "t.csv", TEXTS + f"{long},greeting\n"))
+    assert examples.items[2] == long.strip()
+    assert csv.field_size_limit() == before
+
+
+def test_excel_files_are_read(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in [["x", None, "colour", "label"], [1.5, None, "red", "a"], [], [2, None, None, "b"]]:
+        sheet.append(row)
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    examples = read_labelled(path)
+    assert list(examples.items["x"]) == [1.5, 2]
+    assert list(examples.items) == ["x", "colour"]
+    assert (examples.labels, examples.guesses) == (("a", "b"), ())
+    book.create_sheet("notes")
+    book.save(path)
+    assert read_labelled(path).guesses == (f"of the sheets of {path}, 'Sheet' was read",)
+    with pytest.raises(InvalidInput, match="is not an Excel file: got BadZipFile"):
+        read_labelled(_write(tmp_path / "u.xlsx", "x,label\n"))
+
+
+def test_a_column_of_labels_with_capitals_is_named(tmp_path: Path) -> None:
+    path = _write(tmp_path / "t.csv", TEXTS.replace("label", "Label"))
+    with pytest.raises(InvalidInput, match=r"labels: --label-column Label\.$"):
+        read_labelled(path)
+    path = _write(tmp_path / "t.csv", TEXTS.replace("label", "kind"))
+    with pytest.raises(InvalidInput, match=r"labels: --label-column NAME\.$"):
+        read_labelled(path)

@@ -75,7 +75,8 @@ def test_the_benchmark_measures_and_reports(folders: Path) -> None:
     assert "--episodes 6 --draws 2 --seed 0\n" in text
     assert str(folders) not in text
     assert "- Learning algorithms, explicit: " in text
-    assert "; implicit: my_tail; mixed: unitail, unitail_joint, unitail_joint_balanced. " in text
+    assert "; implicit: tail, tail_50w, my_tail" in text
+    assert "; mixed: unitail, unitail_joint, unitail_joint_balanced" in text
 
 
 def test_transduction_is_named(folders: Path) -> None:

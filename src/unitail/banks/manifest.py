@@ -57,6 +57,8 @@ class BankManifest:
 
     def __post_init__(self) -> None:
         require(bool(self.name), "name", got="nothing", allowed="the name of the data set")
+        # A bank is called ENCODER/NAME, and the encoder of a hub has a slash of its own.
+        require("/" not in self.name, "name", got=self.name, allowed="a name without a slash")
         require(bool(self.encoder), "encoder", got="nothing", allowed="the name of the encoder")
         require(self.rows >= 1, "rows", got=self.rows, allowed="1 or more")
         require(self.feature_dim >= 1, "feature_dim", got=self.feature_dim, allowed="1 or more")

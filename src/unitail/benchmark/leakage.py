@@ -43,5 +43,6 @@ def trained_classes(run: RunRecord, bank: FeatureBank) -> set[str]:
 
 def _data_sets(choice: BankChoice, banks: Iterable[str]) -> set[str]:
     """List the data sets that a choice has trained on, of the banks that were there."""
-    chosen = {bank.split("/", 1)[1] for bank in banks if choice.matches(bank)}
+    # The data set is what follows the last slash: encoders from a hub have slashes in their names.
+    chosen = {bank.rsplit("/", 1)[1] for bank in banks if choice.matches(bank)}
     return {each for each in chosen if choice.data_set_weights.get(each) != 0}

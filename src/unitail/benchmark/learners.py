@@ -1,4 +1,4 @@
-"""The learners of a benchmark: those that need no training, and trained ones in run folders."""
+"""The learners of a benchmark: explicit ones, shipped ones, and trained ones in run folders."""
 
 import hashlib
 import inspect
@@ -15,7 +15,7 @@ from unitail.framework.learner import Inference
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.pretrained import FOLDER, fingerprint
+from unitail.learners.pretrained import fingerprint, shipped_folder
 from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.training.run_folder import MODEL_FOLDER, RunRecord
 
@@ -47,7 +47,7 @@ class BenchLearner:
 def load_learners(
     runs: Path, names: Sequence[str] = (), *, draws: int = 1, device: torch.device | str = "cpu"
 ) -> list[BenchLearner]:
-    """Load the learners of these names, or all: explicit ones, and RUNS/*/model by their folders.
+    """Load the learners of these names, or all: those with a name, and RUNS/*/model by folders.
 
     Trained ones answer with the mean of `draws` draws.
     """
@@ -82,7 +82,9 @@ def _explicit(name: str, learner: Inference) -> BenchLearner:
 
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:
     chosen = SHIPPED[name]
-    return BenchLearner(name, chosen.build(device), f"{fingerprint()} {chosen.variant}", FOLDER)
+    folder = shipped_folder(chosen.model)
+    stamp = f"{fingerprint(folder)} {chosen.variant}"
+    return BenchLearner(name, chosen.build(device), stamp, folder)
 
 
 def _trained(folder: Path, draws: int, device: torch.device | str) -> BenchLearner:

@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import torch
 
@@ -18,6 +19,7 @@ FOLDER = Path(__file__).parent.parent / "weights" / DEFAULT
 MANIFEST_FILE = "manifest.json"
 """Holds {"sha256": {file: hash}} for the files that decide what the model computes."""
 SEALED = (CONFIG_FILE, WEIGHTS_FILE)
+_LOADING = Lock()
 REINSTALL = "Install unitail again, or give a model of your own: TailClassifier(model=FOLDER)."
 
 
@@ -48,8 +50,13 @@ def shipped_names() -> list[str]:
     return [name for name in DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]
 
 
-@cache
 def _load(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:
+    with _LOADING:  # `cache` alone would let several threads load at once
+        return _load_once(folder, device, dtype)
+
+
+@cache
+def _load_once(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:
     fingerprint(folder)
     model = load_model(folder).to(device, dtype)
     return model.eval().requires_grad_(False)

@@ -94,15 +94,20 @@ class NamedLearner:
     build: Callable[[torch.device | str], Inference]
     """Make it for a device."""
     variant: str = ""
-    """How the shipped model is asked; a part of what results are stored for."""
+    """How a shipped model is asked; a part of what results are stored for."""
+    model: str = "default"
+    """Which shipped model it is, if it is one."""
 
 
-def _shipped(visibility: Visibility) -> Callable[[torch.device | str], InContextLearner]:
+def _shipped(
+    visibility: Visibility, model: str = "default"
+) -> Callable[[torch.device | str], InContextLearner]:
     def build(device: torch.device | str) -> InContextLearner:
         # Not above: the shipped weights are loaded as all models are, which needs this file.
-        from unitail.learners.pretrained import load_default
+        from unitail.learners.pretrained import DRAWS, load_shipped
 
-        return InContextLearner(load_default(device), visibility=visibility)
+        network = load_shipped(model, device)
+        return InContextLearner(network, visibility=visibility, num_draws=DRAWS[model])
 
     return build
 
@@ -131,8 +136,12 @@ SHIPPED = {
     "unitail": NamedLearner("unitail", _shipped(Visibility.ISOLATED), "isolated"),
     "unitail_joint": NamedLearner("unitail, joint", _shipped(Visibility.JOINT), "joint"),
     "unitail_joint_balanced": NamedLearner("unitail, joint, balanced", _balanced, "joint balanced"),
+    "tail": NamedLearner("TAIL, joint", _shipped(Visibility.JOINT, "tail"), "joint", "tail"),
+    "tail_50w": NamedLearner(
+        "TAIL 50w, joint", _shipped(Visibility.JOINT, "tail-50w"), "joint", "tail-50w"
+    ),
 }
-"""The model that comes with the package, by the keys that results use."""
+"""The models that come with the package, by the keys that results use."""
 LEARNERS = {**EXPLICIT, **SHIPPED}
 
 

@@ -29,6 +29,8 @@ from unitail.training.state import TrainingState
 
 RECIPE_FILE = "recipe.json"
 MODEL_FOLDER = "model"
+EPISODES_VERSION = 2
+"""Counts up when a seed comes to mean other episodes: no run goes on across such a change."""
 KEPT_CHECKPOINTS = 2
 OPTIMISER_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
@@ -46,7 +48,12 @@ class RunRecord:
     def text(self) -> str:
         """Write the record as it stands in the folder."""
         learner = learner_name(self.recipe.model)
-        content = {"learner": learner, "recipe": to_table(self.recipe), "data": dict(self.data)}
+        content = {
+            "learner": learner,
+            "recipe": to_table(self.recipe),
+            "data": dict(self.data),
+            "episodes_version": EPISODES_VERSION,
+        }
         return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
     @classmethod
@@ -101,9 +108,9 @@ class RunFolder:
         path = self.path / RECIPE_FILE
         if path.exists() and path.read_text() != text:
             raise UserError(
-                f"{self.path} holds the run of another recipe, or on other data",
+                f"{self.path} holds the run of another recipe, on other data or of another version",
                 got="something that differs from its recipe.json",
-                allowed="the recipe and the banks that the run was started with",
+                allowed="the recipe, the banks and the unitail that the run was started with",
                 remedy="Name another folder with --out, or delete this one.",
             )
         with disk_errors(self.path):

@@ -20,6 +20,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"name": "a/b"}, "name is out of range: got a/b; allowed: a name without a slash"),
         ({"name": ""}, "name is out of range: got nothing; allowed: the name of the data set"),
         ({"encoder": ""}, "encoder is out of range: got nothing"),
         ({"rows": 0}, "rows is out of range: got 0; allowed: 1 or more"),

@@ -52,6 +52,13 @@ def test_held_out_classes_and_other_data_sets_are_fine(
     check_not_trained_on(RunRecord(short_recipe(), {}), tables, name="synthetic")
 
 
+def test_an_encoder_with_a_slash_in_its_name_hides_no_data_set(seen: FeatureBank) -> None:
+    run = _run("owner/model/seen", banks=["owner/*"], held_out_from=["other"])
+    assert trained_classes(run, seen) == set(seen.class_names)
+    with pytest.raises(Leakage, match="run was trained on classes of net/seen"):
+        check_not_trained_on(run, [_whole(seen)], name="run")
+
+
 def test_the_classes_seen_are_all_but_those_held_out(
     seen: FeatureBank, held_out: BenchTable
 ) -> None:

@@ -39,6 +39,8 @@ def test_learners_whose_queries_see_each_other_are_known(runs: Path) -> None:
     assert [each.name for each in load_learners(runs) if each.transductive] == [
         "unitail_joint",
         "unitail_joint_balanced",
+        "tail",
+        "tail_50w",
         "second",
     ]
 

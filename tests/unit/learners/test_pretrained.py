@@ -1,4 +1,6 @@
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import torch
@@ -71,6 +73,18 @@ def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not has_default()
     with pytest.raises(InvalidCheckpoint, match=r"shipped model cannot be found.*TailClassifier\("):
         load_default()
+
+
+def test_threads_that_ask_at_once_share_one_model() -> None:
+    pretrained._load_once.cache_clear()
+    together = Barrier(4)
+
+    def ask(_: int) -> object:
+        together.wait()
+        return load_default()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({id(model) for model in pool.map(ask, range(4))}) == 1
 
 
 @pytest.mark.parametrize("name", ["tail", "tail-50w"])

@@ -9,6 +9,7 @@ from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER
 from unitail.nn.visibility import Visibility
 from unitail.tail.model import Tail
+from unitail.training import run_folder
 from unitail.training.recipe import BankChoice, read_recipe
 from unitail.training.run_folder import RECIPE_FILE, Progress, RunFolder, RunRecord
 from unitail.training.state import TrainingState
@@ -65,8 +66,21 @@ def test_a_folder_belongs_to_one_recipe(tmp_path: Path) -> None:
     folder.release()
     with pytest.raises(UserError, match=r"holds the run of another recipe.*--out"):
         folder.claim(RunRecord(short_recipe(training={"seed": 1}), {}))
-    with pytest.raises(UserError, match="or on other data"):
+    with pytest.raises(UserError, match="on other data"):
         folder.claim(RunRecord(RECIPE, {"a/b": "another hash"}))
+
+
+def test_a_run_does_not_go_on_where_a_seed_means_other_episodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path / "run")
+    monkeypatch.setattr(run_folder, "EPISODES_VERSION", 1)
+    folder.claim(RECORD)
+    folder.release()
+    monkeypatch.undo()
+    with pytest.raises(UserError, match="of another version"):
+        folder.claim(RECORD)
+    assert RunRecord.read(folder.path) == RECORD, "what it was trained on can still be told"
 
 
 def test_a_folder_is_worked_on_by_one_run_at_a_time(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.train import train
-from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipe
+from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
 from unitail.errors import UserError
 
 RESEARCH = "Banks, training and benchmarks"
@@ -57,10 +57,11 @@ def main() -> None:
     If nobody reads the output, the command still does all else, and exits as if it had been ended
     by the closed pipe.
     """
-    output = outlast_closed_pipe()
+    outputs = outlast_closed_pipes()
     code = _run()
     sys.stdout.flush()
-    sys.exit(CLOSED_PIPE if output is not None and output.was_closed else code)
+    sys.stderr.flush()
+    sys.exit(CLOSED_PIPE if any(output.was_closed for output in outputs) else code)
 
 
 def _run() -> int | str | None:

@@ -2,13 +2,14 @@
 
 import io
 import sys
+from typing import TextIO
 
 CLOSED_PIPE = 141
 """What shells report for a tool that a closed pipe ended."""
 
 
 class PatientOutput(io.FileIO):
-    """Standard output that takes everything, and remembers that nobody reads it any more.
+    """An output that takes everything, and remembers that nobody reads it any more.
 
     So a command finishes what else it promised, the files above all, before it exits.
     """
@@ -25,17 +26,22 @@ class PatientOutput(io.FileIO):
         return len(content)
 
 
-def outlast_closed_pipe() -> PatientOutput | None:
-    """Put such an output in the place of `sys.stdout`; None if that is no file."""
+def outlast_closed_pipes() -> list[PatientOutput]:
+    """Put such outputs in the place of `sys.stdout` and `sys.stderr`, where these are files."""
+    stdout, stderr = _patient(sys.stdout), _patient(sys.stderr)
+    sys.stdout, sys.stderr = stdout or sys.stdout, stderr or sys.stderr
+    return [stream.buffer.raw for stream in (stdout, stderr) if stream]  # type: ignore[attr-defined]
+
+
+def _patient(stream: TextIO) -> io.TextIOWrapper | None:
     try:
-        output = PatientOutput(sys.stdout.fileno(), "w", closefd=False)
+        output = PatientOutput(stream.fileno(), "w", closefd=False)
     except (AttributeError, OSError, ValueError):
         return None
-    sys.stdout.flush()
-    sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(output),
-        encoding=sys.stdout.encoding,
-        errors=sys.stdout.errors,
-        line_buffering=output.isatty(),
+    stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(output),  # type: ignore[type-var]
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=output.isatty() or stream is sys.stderr,
     )
-    return output

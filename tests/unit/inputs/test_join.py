@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from unitail.errors import InvalidInput
+from unitail.inputs.join import settle
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 
@@ -60,3 +61,17 @@ def test_examples_of_another_kind_are_refused(tmp_path: Path) -> None:
     (tmp_path / "box" / "a" / "x.png").write_bytes(b"")
     with pytest.raises(InvalidInput, match="holds no text files"):
         read_labelled(first, also=[tmp_path / "box"])
+
+
+def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
+    for name in ("a/1.txt", "b/1.txt", "b/2.txt"):
+        _write(tmp_path / "box" / name, name)
+    fix = _write(tmp_path / "fix.csv", "file,label\nbox/b/2.txt,c\n")
+    examples = read_labelled(tmp_path / "box", also=[fix])
+    queries = settle(read_unlabelled([tmp_path / "box"], like=examples), examples)
+    assert queries.names == ("a/1.txt", "b/1.txt")
+    assert [(record.item, record.label) for record in queries.records] == [
+        (0, "a"),
+        (1, "b"),
+        (None, "c"),
+    ]

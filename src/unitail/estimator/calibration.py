@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.configuration import to_table
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import fingerprint, shipped_folder
+from unitail.nn.episode_model import EpisodeModel
 
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
 """Settings that do not change the scores, which are of rows asked in isolation."""
@@ -51,9 +53,11 @@ def calibration_key(rows: Rows, settings: Settings) -> str:
 def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib names no type
     """Hash one field."""
     digest.update(f"{name}:".encode())
-    if isinstance(value, torch.nn.Module):
+    if isinstance(value, EpisodeModel):
+        digest.update(json.dumps(to_table(value.config), default=str).encode())
         for key, tensor in value.state_dict().items():
-            _add(digest, key, tensor.cpu().numpy())
+            raw = tensor.cpu().contiguous().reshape(-1).view(torch.uint8)  # numpy has no bfloat16
+            _add(digest, f"{key} {tensor.dtype} {tuple(tensor.shape)}", raw.numpy())
     elif name == "model":
         digest.update(fingerprint(shipped_folder(value)).encode())
     elif isinstance(value, np.ndarray):

@@ -5,6 +5,8 @@ from typing import Any
 
 MAX_CLASSES = 50
 """Classes that are listed."""
+COMMAND = ["```sh", "unitail predict --model THIS_FOLDER files...", "```", ""]
+"""For those that take what a command finds in files."""
 
 
 def card(table: Mapping[str, Any], shots: Sequence[int]) -> str:
@@ -24,10 +26,7 @@ def card(table: Mapping[str, Any], shots: Sequence[int]) -> str:
         f"- Prediction sets: {_sets(table['calibration'])}",
         f"- Made with {versions}; format {table['format']}",
         "",
-        "```sh",
-        "unitail predict --model THIS_FOLDER files...",
-        "```",
-        "",
+        *([] if table["inputs"] is None else COMMAND),
         "```python",
         'TailClassifier.load("THIS_FOLDER").predict(items)',
         "```",

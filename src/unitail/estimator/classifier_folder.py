@@ -78,7 +78,8 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
-    return plain
+    # A search over parameters gives numpy's numbers, which JSON does not know.
+    return {n: v.item() if isinstance(v, np.generic) else v for n, v in plain.items()}
 
 
 def is_classifier(folder: Path) -> bool:

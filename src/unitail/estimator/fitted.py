@@ -156,7 +156,7 @@ class Fitted:
 class ClassifierLearner:
     """`TailClassifier` as a learner: what it answers after a fit, for many episodes at once.
 
-    Of models that are random, each episode has other draws, as each fit has.
+    Of models that are random, each episode of a batch has other draws, and so has each seed.
     """
 
     settings: Settings
@@ -172,18 +172,30 @@ class ClassifierLearner:
         features, queries = support.features.cpu().double(), query_features.cpu()
         indices = support.class_indices.cpu().numpy()
         limit = support_limit(self.settings.max_support, support.ways)
-        if limit is None or support.num_support <= limit:
-            features, queries = _scaled_alone(features, queries, self.settings.scale)
-            learner = self.settings.learner(support.num_support)
-            answers = learner.infer(replace(support, features=features), queries)
-            answers = with_prior(answers, indices, self.settings.prior(support.ways))
-            return _agreeing(answers, self.settings.shares(support.ways))
-        alone = [  # each support is scaled and reduced by itself
-            Fitted.of(Rows(rows.numpy(), classes, support.ways), self.settings)
-            for rows, classes in zip(features, indices, strict=True)
-        ]
-        each = zip(alone, queries, strict=True)
-        return torch.stack([torch.from_numpy(one.log_probabilities(q.numpy())) for one, q in each])
+        whole = limit is None or support.num_support <= limit
+        scaled = _scaled_alone(features, queries, self.settings.scale) if whole else None
+        if scaled is None:  # each support is scaled and reduced by itself
+            each = zip(features.numpy(), indices, queries.numpy(), strict=True)
+            return torch.stack([self._alone(*episode, support.ways) for episode in each])
+        learner = self.settings.learner(support.num_support)
+        answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
+        answers = with_prior(answers, indices, self.settings.prior(support.ways))
+        return _agreeing(answers, self.settings.shares(support.ways))
+
+    def with_seed(self, seed: int) -> "ClassifierLearner":
+        """Return the same learner with other draws; see `framework.learner.reseeded`."""
+        return ClassifierLearner(replace(self.settings, seed=seed))
+
+    def _alone(
+        self,
+        rows: NDArray[Any],
+        class_indices: NDArray[np.int64],
+        queries: NDArray[Any],
+        ways: int,
+    ) -> Tensor:
+        """Answer one episode of a batch."""
+        fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
+        return torch.from_numpy(fitted.log_probabilities(queries))
 
 
 def check_joint_call(num_queries: int, limit: int | None) -> None:
@@ -197,8 +209,13 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
         )
 
 
-def _scaled_alone(features: Tensor, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor]:
-    """Scale each support (B, n, d_T) and its queries (B, m, d_T) by itself."""
+def _scaled_alone(features: Tensor, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor] | None:
+    """Scale each support (B, n, d_T) and its queries (B, m, d_T) by itself.
+
+    None where values are missing: what stands for them may take other columns in each episode.
+    """
+    if features.isnan().any() or queries.isnan().any():
+        return None
     scalings = [Scaling.of(rows.numpy(), scale) for rows in features]
     if all(scaling.choice is Scale.NONE for scaling in scalings):
         return features, queries

@@ -19,6 +19,7 @@ def test_a_card_says_what_the_classifier_is(tmp_path: Path) -> None:
     text = _card(TailClassifier().fit(X, ["a|b", "ö", "c"] * 2), tmp_path / "saved")
     assert "Learned from 6 labelled examples of 3 classes." in text
     assert "- Takes: vectors, as they are" in text
+    assert "unitail predict" not in text, "no command asks about vectors"
     assert "- Model: one that comes with unitail (sha256 " in text
     assert "- Prediction sets: calibrated" in text
     assert f"- Made with unitail {unitail.__version__}, torch " in text
@@ -32,6 +33,7 @@ def test_tables_and_models_of_ones_own(tmp_path: Path) -> None:
     text = _card(classifier, tmp_path / "saved", calibrate=False)
     assert r"rows of a table with the columns height, leaf\_width, petals" in text
     assert "- Model: in this folder" in text
+    assert "unitail predict --model THIS_FOLDER" in text
     assert "- Prediction sets: computed when they are first asked for" in text
 
 

@@ -70,6 +70,14 @@ def test_a_model_of_ones_own_is_saved_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(Q), classifier.predict_proba(Q))
 
 
+def test_half_precision_and_numpys_numbers_are_saved(tmp_path: Path) -> None:
+    parameters = {"max_support": np.int64(100), "random_state": np.int64(3)}
+    classifier = TailClassifier(small_model().bfloat16(), **parameters).fit(X, Y)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.predict_proba(Q), classifier.predict_proba(Q))
+    assert (loaded.max_support, loaded.random_state) == (100, 3)
+
+
 def test_a_loaded_classifier_takes_more_examples(tmp_path: Path) -> None:
     classifier = TailClassifier(small_model(), random_state=0).fit(X, Y)
     loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))

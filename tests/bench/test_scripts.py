@@ -238,3 +238,14 @@ def test_tabpfn_v1(tmp_path: Path, page: Path) -> None:
     tasks = ["iris, 3 classes", "glove100/agnews, 5 classes", "glove100/banking77, 5 classes"]
     assert [row[0] for row in rows] == tasks
     assert (tmp_path / "site" / "tabpfn" / "models_diff" / "model.cpkt").read_bytes() == b"weights"
+
+
+def test_label_noise(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4)
+    options = ["--banks", tmp_path / "banks", "--shots", 5, "--draws", 2, "--out", page]
+    run_script("bench/label_noise.py", *options, monkeypatch=monkeypatch)
+    header, *_, own, everything = lines(page)
+    assert header[1:3] == ["5%: right", "5%: found"]
+    assert own[0] == "toy/blobs"
+    assert own[1:] == everything[1:]
+    assert "python bench/label_noise.py --banks BANKS" in page.read_text()

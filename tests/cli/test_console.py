@@ -4,6 +4,7 @@ import pytest
 import typer
 from rich.console import Console
 
+from unitail.cli import console
 from unitail.cli.console import bar, say, say_unreadable
 
 
@@ -56,3 +57,25 @@ def test_a_quiet_bar_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with bar("reading", quiet=True) as on_progress:
         on_progress(3, 7)
     assert capsys.readouterr() == ("", "")
+
+
+def test_long_work_says_something_in_a_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 5.0, 20.0, 20.0, 20.0, 25.0, 31.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    with bar("encoding") as on_progress:
+        on_progress(1, 40)
+        on_progress(9, 40)
+        on_progress(40, 40)
+    assert capsys.readouterr().err.splitlines() == ["encoding 9/40, 20 s", "encoding 40/40, 31 s"]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=60)
+    monkeypatch.setattr(console, "Console", lambda **_: terminal)
+    with bar("reading") as on_progress:
+        on_progress(3, 7)
+    assert "3/7" in stream.getvalue()
+    assert "━" in stream.getvalue()

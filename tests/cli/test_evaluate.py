@@ -99,3 +99,19 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_work(table: Path) ->
     found = CliRunner().invoke(app, command)
     assert isinstance(found.exception, CannotWrite)
     assert found.stdout == ""
+
+
+def test_labels_that_look_wrong_are_named(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    kinds = np.arange(40) % 4
+    rows = pd.DataFrame(generator.normal(size=(40, 4)) + 12 * np.eye(4)[kinds])
+    rows["label"] = np.array(["ant", "bee", "cat", "dog"])[kinds]
+    rows.loc[9, "label"] = "dog"
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--splits", "2", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [str(tmp_path / "rows.csv"), *options])
+    words = " ".join(result.stdout.split())
+    assert "1 label may be wrong, please look: row 10 is labelled dog, looks like bee (" in words
+    [flagged] = json.loads((tmp_path / "out" / "curve.json").read_text())["suspicious"]
+    assert (flagged["name"], flagged["label"], flagged["likely"]) == ("row 10", "dog", "bee")
+    assert flagged["label_probability"] < 0.05 < 0.9 < flagged["likely_probability"]

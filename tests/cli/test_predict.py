@@ -76,7 +76,7 @@ def test_a_table_is_answered_on_screen_and_in_files(
 def test_equal_shares_need_joint_answers(tables: tuple[Path, Path]) -> None:
     assert _run(*tables, "--joint", "--balanced").exit_code == 0
     found = _run(*tables, "--balanced")
-    assert "class_shares=None, or visibility='joint'" in str(found.exception)
+    assert "got --balanced without --joint; allowed: --joint --balanced" in str(found.exception)
 
 
 def test_json_and_joint(tables: tuple[Path, Path], tmp_path: Path) -> None:

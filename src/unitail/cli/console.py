@@ -1,5 +1,6 @@
 """What several commands say and show."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,6 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from unitail.encoders.cache import FeatureCache
 from unitail.progress import OnProgress
 
+LOG_SECONDS = 15.0
+"""Between two lines that say how far work is, in a log."""
 MAX_UNREADABLE = 10
 """Unreadable files on the screen."""
 
@@ -52,9 +55,37 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
+class LogLines:
+    """Say now and then how far work is, where there is no terminal to draw a bar on."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._start = what, time.monotonic()
+        self._last = self._start
+        self.done: tuple[int, int] | None = None
+
+    def __call__(self, done: int, of: int) -> None:
+        """Take note, and say it if it is time."""
+        self.done = (done, of)
+        if time.monotonic() - self._last >= LOG_SECONDS:
+            self._last = time.monotonic()
+            self.say()
+
+    def say(self) -> None:
+        """Say how far it is."""
+        if self.done is not None:
+            spent = time.monotonic() - self._start
+            typer.echo(f"{self._what} {self.done[0]}/{self.done[1]}, {spent:.0f} s", err=True)
+
+
 @contextmanager
 def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[OnProgress]:
-    """Show a bar on the error stream as long as some work tells how far it is."""
-    with progress_bar(Console(stderr=True, quiet=quiet)) as progress:
+    """Show a bar on the error stream as long as some work tells how far it is; in a log, lines."""
+    console = Console(stderr=True, quiet=quiet)
+    if not console.is_terminal:
+        lines = LogLines(what)
+        yield (lambda done, of: None) if quiet else lines
+        lines.say()
+        return
+    with progress_bar(console) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done, of: progress.update(task, completed=done, total=of)

@@ -18,6 +18,7 @@ from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.train import train
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
+from unitail.cli.plain_help import PlainCommand
 from unitail.errors import UserError
 
 RESEARCH = "Banks, training and benchmarks"
@@ -26,16 +27,16 @@ BUG = 70
 """Exit code of an error that nobody foresaw, as in sysexits.h."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-app.command()(predict)
-app.command()(fit)
-app.command()(evaluate)
-app.command()(demo)
-app.command(rich_help_panel=RESEARCH)(encode)
-app.command(rich_help_panel=RESEARCH)(train)
-app.command(rich_help_panel=RESEARCH)(bench)
-app.command(rich_help_panel=RESEARCH)(compare)
+app.command(cls=PlainCommand)(predict)
+app.command(cls=PlainCommand)(fit)
+app.command(cls=PlainCommand)(evaluate)
+app.command(cls=PlainCommand)(demo)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(bench)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(compare)
 app.add_typer(bank.app, name="bank", rich_help_panel=RESEARCH)
-app.command(rich_help_panel=INSTALLATION)(info)
+app.command(cls=PlainCommand, rich_help_panel=INSTALLATION)(info)
 app.add_typer(cache.app, name="cache", rich_help_panel=INSTALLATION)
 
 

@@ -17,7 +17,7 @@ from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write
 from unitail.workflows.answers import Answers
 from unitail.workflows.fit import load_saved, remembered_examples
 from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
-from unitail.workflows.predict import predict_files
+from unitail.workflows.predict import check_options, predict_files
 from unitail.workflows.scores import score
 
 PAGES = (".html", ".htm")
@@ -44,6 +44,7 @@ def run(
     device: str,
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
+    check_options(model, joint=joint, balanced=balanced)
     _check_targets(out, report)
     sorting.check([support, *also, *queries])
     console = Console(stderr=out == STDOUT)

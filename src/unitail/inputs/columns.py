@@ -67,7 +67,7 @@ def choose_content(
             "the rows may be texts or rows of features",
             got=f"text in {', '.join(map(repr, texts))} beside {', '.join(map(repr, features))}",
             allowed="one of the two",
-            remedy="Name the content column, or choose the modality table.",
+            remedy="Name the texts, --content-column COLUMN, or take --modality table.",
         )
     return Content(Modality.TABLE, None)
 
@@ -198,7 +198,7 @@ def _only(names: list[str], what: str) -> str:
             f"it is not clear which column holds the {what}",
             got=", ".join(map(repr, names)) or "no such column",
             allowed="one column",
-            remedy="Name the content column.",
+            remedy="Name it: --content-column COLUMN.",
         )
     return names[0]
 

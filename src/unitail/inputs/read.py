@@ -159,7 +159,7 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
             f"{shown(path)} cannot be an item",
             got="another kind of file" if path.exists() else "no such file or folder",
             allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
-            remedy="Name another file, or choose the modality.",
+            remedy="Name another file, or say what it is: --modality KIND.",
         )
     return Items(
         items=(path,), names=(shown(path),), modality=kind, records=records_of_files([path])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
-from unitail.errors import InvalidInput
+from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import encode, fit_encoder, unread_items
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
@@ -65,6 +65,7 @@ def predict_files(
         check_classes(support, labels)
         classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
         classifier.fit(known.features, labels)
+    check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
     answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
     repeated = _repeated(kept.vectors, asked)
@@ -107,6 +108,29 @@ def make_classifier(
         random_state=0,
         scale="none",  # what encoders make has its scale
     )
+
+
+def check_options(model: str, *, joint: bool, balanced: bool) -> None:
+    """Refuse options of the command line that contradict each other."""
+    if balanced and not joint and model == DEFAULT:
+        raise InvalidConfig(
+            "--balanced is about files that are answered together",
+            got="--balanced without --joint",
+            allowed="--joint --balanced",
+            remedy="Add --joint, or leave out --balanced.",
+        )
+
+
+def check_together(classifier: TailClassifier, number: int) -> None:
+    """Refuse more files than can inform each other, in the words of the command line."""
+    limit = classifier.max_support
+    if classifier.visibility_ == Visibility.JOINT and limit is not None and number > limit:
+        raise InvalidInput(
+            "so many files cannot be answered together",
+            got=f"{number:,} files with --joint",
+            allowed=f"at most {limit:,}, or any number without --joint",
+            remedy="Leave out --joint, or ask for fewer files at a time.",
+        )
 
 
 def _check_same_kind(support: Items, queries: Items) -> None:

@@ -9,7 +9,17 @@ import pytest
 from unitail.estimator import classifier as module
 from unitail.estimator.classifier import TailClassifier
 
-METHODS = ("fit", "add", "predict", "predict_proba", "predict_set", "novelty", "save", "load")
+METHODS = (
+    "fit",
+    "add",
+    "predict",
+    "predict_proba",
+    "predict_set",
+    "novelty",
+    "flag_labels",
+    "save",
+    "load",
+)
 
 
 @pytest.mark.usefixtures("real_weights")

@@ -12,7 +12,7 @@ from unitail.inputs import encode as vectors
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import predict
-from unitail.workflows.predict import predict_files
+from unitail.workflows.predict import check_together, make_classifier, predict_files
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
 
@@ -194,3 +194,12 @@ def test_calls_that_are_wrong(support: Path, queries: Path) -> None:
     texts = Items(items=("x",), names=("x",), modality=Modality.TEXT)
     with pytest.raises(InvalidInput, match="another kind than the examples: got text"):
         predict_files(examples, texts)
+
+
+def test_too_many_files_together_are_told_in_words_of_the_command() -> None:
+    classifier = make_classifier(joint=True, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
+    check_together(classifier, 4000)
+    with pytest.raises(InvalidInput, match=r"got 4,001 files with --joint; .*Leave out --joint"):
+        check_together(classifier, 4001)
+    alone = make_classifier(joint=False, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
+    check_together(alone, 10**6)

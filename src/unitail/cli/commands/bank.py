@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from unitail.cli.plain_help import PlainCommand
+
 app = typer.Typer(no_args_is_help=True, help="Features of data sets, encoded once, in folders.")
 
 Folders = Annotated[
@@ -12,7 +14,7 @@ Folders = Annotated[
 ]
 
 
-@app.command("import")
+@app.command("import", cls=PlainCommand)
 def import_(
     sources: Annotated[
         list[Path],
@@ -32,7 +34,7 @@ def import_(
     import_banks(sources, out, licence=licence, encoder=encoder)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def info(folders: Folders) -> None:
     """List banks: data sets, encoders, sizes and licences."""
     from unitail.cli.bank import list_banks
@@ -40,7 +42,7 @@ def info(folders: Folders) -> None:
     list_banks(folders)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def check(folders: Folders) -> None:
     """Read all of every bank; name those that are damaged, with exit code 2."""
     from unitail.cli.bank import check_banks

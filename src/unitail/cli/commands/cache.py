@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
+from unitail.cli.plain_help import PlainCommand
+
 app = typer.Typer(no_args_is_help=True, help="Vectors of files, kept so that each is made once.")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def info() -> None:
     """Say where the cache is, how large it is and what it holds."""
     from unitail.cli.cache import describe
@@ -15,7 +17,7 @@ def info() -> None:
     describe()
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before.")] = False,
 ) -> None:

@@ -13,17 +13,34 @@ Examples = Annotated[
 ]
 Encoder = Annotated[
     str | None,
-    typer.Option(help="Name of an encoder, or a transformers model; else the offline default."),
+    typer.Option(
+        metavar="NAME",
+        help="What turns files into numbers: a name that `unitail info` lists, or a transformers "
+        "model; else one that needs no network.",
+    ),
 ]
 Modality = Annotated[
-    str | None, typer.Option(help="Where files leave a doubt: image, text, audio, table.")
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="What the files are, where they leave a doubt: image, text, audio, table.",
+    ),
 ]
-LabelColumn = Annotated[str, typer.Option(help="The column of labels in a table.")]
-ContentColumn = Annotated[str | None, typer.Option(help="The column of texts or paths in a table.")]
+LabelColumn = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The column of labels in a table.")
+]
+ContentColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column of texts or paths in a table.")
+]
 Joint = Annotated[
-    bool, typer.Option("--joint", help="Answer what is asked together: items inform each other.")
+    bool,
+    typer.Option(
+        "--joint",
+        help="Answer all files together, so that they inform each other: better if every class "
+        "is among them.",
+    ),
 ]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Neither use nor fill the feature cache.")
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, ...")]
+Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, ...")]

@@ -49,7 +49,11 @@ def predict(
     joint: options.Joint = False,
     balanced: Annotated[
         bool,
-        typer.Option("--balanced", help="With --joint: all classes occur equally often."),
+        typer.Option(
+            "--balanced",
+            help="With --joint: equally many of the files are of each class. Only if you know so: "
+            "where it is untrue, it ruins the answers.",
+        ),
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
     coverage: Annotated[

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.estimator.conformal import HeldOut
+from unitail.estimator.label_check import SuspiciousLabel, suspicious_labels
 from unitail.estimator.rows import Rows
 from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support
@@ -40,6 +42,8 @@ class Level:
     """N; None where all rows but one of each class are the support."""
     answers: dict[str, Answers] = field(default_factory=dict)
     """The classes that each learner chose, (T,)."""
+    probabilities: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """What each learner said where all rows but some are the support, (T, K)."""
 
     @property
     def count(self) -> int:
@@ -111,6 +115,14 @@ class OwnCurve:
                 carried = moments[place].support_variance
         return moments
 
+    def suspicious(self, name: str, classes: Sequence[str]) -> list[SuspiciousLabel]:
+        """List the rows whose label a learner finds improbable when they are left out."""
+        last = self.levels[-1]
+        if name not in last.probabilities:
+            return []
+        held_out = HeldOut(last.asked, last.probabilities[name])
+        return suspicious_labels(held_out, self.rows.class_indices, classes)
+
     def confusions(self, name: str) -> list[tuple[int, int, int]]:
         """Count wrong answers of leave-one-out: (true class, answer, count), most often first."""
         last = self.levels[-1]
@@ -164,18 +176,21 @@ class _Panel:
 
     def ask(self, level: Level) -> Iterator[int]:
         """Let all answer a level, batch by batch; give the number of splits of each batch."""
-        answers: dict[str, list[Answers]] = {name: [] for name in self.learners}
+        said: dict[str, list[torch.Tensor]] = {name: [] for name in self.learners}
         for turn, batch in enumerate(_batches(level)):
             episode = _episode(self.features, level.rows, batch)
-            for name in [name for name in answers if name not in self.failures]:
-                said = ask(self.learners[name], episode, turn, name=name)
-                if isinstance(said, Cannot):
-                    self.failures[name] = str(said)
+            for name in [name for name in said if name not in self.failures]:
+                answer = ask(self.learners[name], episode, turn, name=name)
+                if isinstance(answer, Cannot):
+                    self.failures[name] = str(answer)
                 else:
-                    answers[name].append(said.argmax(dim=-1).flatten().numpy())
+                    said[name].append(answer.flatten(0, 1).cpu())
             yield batch.count
-        complete = {name: said for name, said in answers.items() if name not in self.failures}
-        level.answers.update({name: np.concatenate(said) for name, said in complete.items()})
+        for name in [name for name in said if name not in self.failures]:
+            log_probabilities = torch.cat(said[name])
+            level.answers[name] = log_probabilities.argmax(dim=-1).numpy()
+            if level.shots is None:
+                level.probabilities[name] = log_probabilities.double().softmax(dim=-1).numpy()
 
 
 def _batches(level: Level) -> Iterator[Splits]:

@@ -31,6 +31,8 @@ class OwnData:
     """The names of the classes 0..K-1; one without a readable example is not among them."""
     modality: Modality
     encoder: str
+    names: tuple[str, ...] = ()
+    """What to call each row before the user."""
     unreadable: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
     """What else the user should know, a phrase each."""
@@ -61,9 +63,11 @@ def encode_own(
     if len(chosen) < len(labels):
         twice = numbered(len(labels) - len(chosen), "example")
         notes.append(f"{twice} equal to another of the same class: left out")
+    names = np.array([examples.names[place] for place in vectors.kept], dtype=object)
     return _own(
         vectors.features[chosen],
         labels[chosen],
+        names[chosen],
         seed,
         modality=examples.modality,
         encoder=by.name,
@@ -83,6 +87,7 @@ def _first_of_each(features: NDArray[np.float32], labels: NDArray[Any]) -> NDArr
 def _own(
     features: NDArray[np.float32],
     labels: NDArray[Any],
+    names: NDArray[Any],
     seed: int,
     *,
     notes: list[str],
@@ -92,8 +97,18 @@ def _own(
     rows = Rows(features, indices.astype(np.int64), len(classes))
     kept = thinned(rows, seed)
     if len(kept) < len(labels):
-        notes.append(f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate")
+        most = int(rows.take(kept).shots.max())
+        notes.append(
+            f"{len(kept):,} of {len(labels):,} examples were drawn for the estimate, at most"
+            f" {most:,} of a class"
+        )
     alone = classes[rows.shots == 1]
     if len(alone):
         notes.append(f"Never asked about, with one example only: {some(alone, 5)}")
-    return OwnData(rows=rows.take(kept), classes=tuple(classes), notes=tuple(notes), **facts)
+    return OwnData(
+        rows=rows.take(kept),
+        classes=tuple(classes),
+        names=tuple(names[kept]),
+        notes=tuple(notes),
+        **facts,
+    )

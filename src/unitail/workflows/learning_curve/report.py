@@ -22,6 +22,8 @@ OURS = LEARNERS["unitail"].label
 USUAL_SHOTS = 5
 """Sentences tell of the largest number of examples up to this."""
 MAX_CONFUSIONS = 5
+MAX_SUSPICIOUS = 10
+"""Labels that look wrong, in sentences; the file has all."""
 DIGITS = 4
 MAX_LOPSIDED = 0.5
 """The shorter side of an interval over the longer one, below which ± would mislead."""
@@ -71,6 +73,7 @@ def sentences(curve: OwnCurve, data: OwnData) -> list[str]:
         f"Twice as many ({2 * everything:.3g} a class) would give about {100 * forecast.mean:.0f} %"
         f" ({100 * forecast.low:.0f} to {100 * forecast.high:.0f}).",
         *_confusions(curve, data),
+        *_suspicious(curve, data),
     ]
 
 
@@ -104,6 +107,16 @@ def as_json(curve: OwnCurve, data: OwnData) -> dict[str, Any]:
         "confusions": [
             {"true": data.classes[true], "answer": data.classes[said], "count": count}
             for true, said, count in curve.confusions(OURS)
+        ],
+        "suspicious": [
+            {
+                "name": _name(data, each.place),
+                "label": each.label,
+                "likely": each.likely,
+                "label_probability": round(each.label_probability, DIGITS),
+                "likely_probability": round(each.likely_probability, DIGITS),
+            }
+            for each in curve.suspicious(OURS, data.classes)
         ],
         "cannot": dict(curve.failures),
         "unreadable": [{"name": item.name, "reason": item.reason} for item in data.unreadable],
@@ -162,6 +175,22 @@ def _confusions(curve: OwnCurve, data: OwnData) -> Iterator[str]:
             for true, said, count in confusions
         )
         yield f"Confused most: {', '.join(pairs)}."
+
+
+def _suspicious(curve: OwnCurve, data: OwnData) -> Iterator[str]:
+    """Name the labels that look wrong."""
+    flagged = curve.suspicious(OURS, data.classes)
+    if flagged:
+        more = len(flagged) - MAX_SUSPICIOUS
+        rest = f", the {MAX_SUSPICIOUS} least probable; --out lists all" if more > 0 else ""
+        yield f"{numbered(len(flagged), 'label')} may be wrong, please look{rest}:"
+    for each in flagged[:MAX_SUSPICIOUS]:
+        likely = f"{each.likely} ({each.likely_probability:.0%})"
+        yield f"  {_name(data, each.place)} is labelled {each.label}, looks like {likely}"
+
+
+def _name(data: OwnData, place: int) -> str:
+    return data.names[place] if data.names else f"example {place + 1}"
 
 
 def _examples(level: Level) -> str:

@@ -25,10 +25,10 @@ MAX_CLASS_QUESTIONS = 15
 MAX_QUESTIONS = 150
 """Rows of all classes that are asked in one split, about."""
 MIN_SPLITS = 20
-MAX_PAIRS = 2**25
+MAX_PAIRS = 2**23
 """Pairs of support rows in all splits of one size: large supports are drawn less often."""
-MAX_ROWS = 2000
-"""More rows than these are thinned out, so that an estimate takes minutes and not hours."""
+MAX_ROWS = 1000
+"""More rows than these are thinned out, so that an estimate takes about a minute."""
 
 Places = NDArray[np.int64]
 

@@ -66,4 +66,7 @@ def test_of_very_many_rows_some_are_drawn(tmp_path: Path, monkeypatch: pytest.Mo
     table.to_csv(tmp_path / "table.csv", index=False)
     data = encode_own(read_labelled(tmp_path / "table.csv"))
     assert data.rows.shots.tolist() == [10, 10]
-    assert data.notes == (TABLE_NOTE, "20 of 60 examples were drawn for the estimate")
+    drawn = "20 of 60 examples were drawn for the estimate, at most 10 of a class"
+    assert data.notes == (TABLE_NOTE, drawn)
+    assert len(data.names) == 20
+    assert data.names[:2] == ("row 1", "row 2")

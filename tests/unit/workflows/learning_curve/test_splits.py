@@ -6,6 +6,7 @@ from unitail.estimator.rows import Rows
 from unitail.workflows.learning_curve import splits as own_splits
 from unitail.workflows.learning_curve.splits import (
     MAX_CLASS_QUESTIONS,
+    MIN_SPLITS,
     check_rows,
     leave_out_splits,
     random_splits,
@@ -67,7 +68,8 @@ def test_splits_depend_on_the_seed_alone() -> None:
 def test_large_supports_are_drawn_less_often() -> None:
     rows = rows_of(1000, 1000)
     assert random_splits(rows, 1, 200, 0).count == 200
-    assert random_splits(rows, 500, 200, 0).count == 33
+    assert random_splits(rows, 200, 200, 0).count == 52
+    assert random_splits(rows, 500, 200, 0).count == MIN_SPLITS
 
 
 def test_each_row_is_left_out_once_with_one_of_every_class() -> None:

@@ -1,0 +1,131 @@
+"""How many of the labels that look wrong are wrong: `TailClassifier.flag_labels` on spoilt labels.
+
+    python bench/label_noise.py --banks BANKS --only 'efflite0/*' --out results/label_noise.md
+
+Some labels of real rows are exchanged for others drawn at random. Precision is the share of the
+flagged labels that were exchanged, recall the share of the exchanged ones that are flagged. Labels
+that were wrong before count against precision. Only use banks that the model was trained on, or
+others that are not needed for tests.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from measuring import Page
+from numpy.typing import NDArray
+
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.benchmark.report import table
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+
+NOISES = (0.05, 0.1)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What came of one draw."""
+
+    flagged: int
+    exchanged: int
+    both: int
+
+
+def draw(
+    bank: FeatureBank, ways: int, shots: int, generator: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Draw classes, and rows of each."""
+    large = np.flatnonzero(bank.class_sizes >= shots)
+    classes = generator.permutation(large)[:ways]
+    rows = [
+        generator.permutation(np.flatnonzero(bank.class_indices == each))[:shots]
+        for each in classes
+    ]
+    features = np.asarray(bank.features[np.concatenate(rows)], dtype=np.float32)
+    return features, np.repeat(np.arange(len(classes)), shots)
+
+
+def measure(
+    features: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    noise: float,
+    generator: np.random.Generator,
+) -> Counts:
+    """Exchange some labels, and count those that are flagged."""
+    ways = int(labels.max()) + 1
+    wrong = generator.permutation(len(labels))[: max(1, round(noise * len(labels)))]
+    given = labels.copy()
+    given[wrong] = (labels[wrong] + generator.integers(1, ways, len(wrong))) % ways
+    classifier = TailClassifier(device="cpu", random_state=0).fit(features, given)
+    flagged = {each.place for each in classifier.flag_labels()}
+    return Counts(len(flagged), len(wrong), len(flagged & set(wrong.tolist())))
+
+
+def interval(counts: Sequence[Counts], of: str) -> str:
+    """Write the share in %, of all draws together; the interval is about draws."""
+    whole = np.array([getattr(each, of) for each in counts], dtype=np.float64)
+    both = np.array([each.both for each in counts], dtype=np.float64)
+    share = both.sum() / max(1.0, whole.sum())
+    # The ratio of two means: its error is that of both - share * whole, over the mean of whole.
+    error = MeanInterval.of((both - share * whole) / max(1e-9, whole.mean())).half_width
+    return f"{100 * share:.0f} ± {100 * error:.0f}"
+
+
+def cells(counts: Sequence[Counts]) -> Iterator[str]:
+    """Write precision, recall, and the labels flagged in a draw."""
+    yield interval(counts, "flagged")
+    yield interval(counts, "exchanged")
+    yield f"{np.mean([each.flagged for each in counts]):.1f}"
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--ways", type=int, default=8)
+    parser.add_argument("--shots", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # the matrices are small
+    banks = {
+        name: FeatureBank.open(path)
+        for name, path in named_banks(args.banks).items()
+        if any(bank_matches(name, pattern) for pattern in args.only)
+    }
+    if not banks:
+        parser.error(f"no bank matches {' '.join(args.only)}")
+    page = Page(
+        args.out,
+        "Labels that look wrong",
+        f"Up to {args.ways} classes, {args.shots} rows of each, {args.draws} draws of each data"
+        " set; in % with the half width of the 95 % interval, which is about draws; labels flagged"
+        " in a draw.",
+        BANKS=args.banks,
+    )
+    rows = []
+    everything: dict[float, list[Counts]] = {noise: [] for noise in NOISES}
+    for name, bank in banks.items():
+        row = [name]
+        for noise in NOISES:
+            counts = []
+            for number in range(args.draws):
+                generator = np.random.default_rng(number)
+                drawn = draw(bank, args.ways, args.shots, generator)
+                counts.append(measure(*drawn, noise, generator))
+            everything[noise] += counts
+            row += cells(counts)
+        print(" | ".join(row), flush=True)
+        rows.append(row)
+    rows.append(["all", *(cell for counts in everything.values() for cell in cells(counts))])
+    heads = [f"{noise:.0%}: {what}" for noise in NOISES for what in ("right", "found", "flagged")]
+    page.text(table(["data set", *heads], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from unitail.cli.main import app
+
+COMMANDS = [
+    "predict",
+    "fit",
+    "evaluate",
+    "demo",
+    "encode",
+    "train",
+    "bench",
+    "compare",
+    "info",
+    "bank import",
+    "bank info",
+    "bank check",
+    "cache info",
+    "cache clear",
+]
+
+
+def _help(command: str) -> str:
+    result = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_help_speaks_python(command: str) -> None:
+    text = _help(command)
+    assert re.findall(r"<\w[^>]*>|list\[", text) == []
+    assert not re.search(r"\b(SUPPORT|QUERIES)\b", text)
+
+
+def test_every_command_is_looked_at() -> None:
+    names = {command.split()[0] for command in COMMANDS}
+    rows = re.findall(r"^│ (\w+) ", _help("").replace("--help", ""), re.M)
+    assert set(rows) == names
+
+
+def test_options_say_what_to_write() -> None:
+    words = " ".join(_help("predict").replace("│", " ").split())
+    assert "--label-column COLUMN The column of labels in a table." in words
+    assert "--top NUMBER" in words
+    assert "--joint Answer all files together" in words
+    assert "ruins the answers" in words
+
+
+def test_help_prints_the_same_twice() -> None:
+    assert _help("predict") == _help("predict")

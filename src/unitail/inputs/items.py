@@ -42,6 +42,8 @@ class Items:
     """The column of a table that the texts or paths came from."""
     records: tuple[Record, ...] = ()
     """All that was there, in its order, with what did not become an item."""
+    given: tuple[tuple[Any, str], ...] = ()
+    """What was taken out since the user corrected it, with its class; see `join.settle`."""
 
     def __len__(self) -> int:
         return len(self.names)

@@ -77,6 +77,9 @@ def settle(queries: Items, examples: LabelledItems) -> Items:
         queries,
         items=_chosen(queries, kept),
         names=tuple(queries.names[place] for place in kept),
+        given=tuple(
+            (item, label) for item, label in zip(queries.items, labels, strict=True) if label
+        ),
         records=tuple(
             record
             if record.item is None

@@ -58,16 +58,18 @@ def check_sorting(target: Path, inputs: Iterable[Path]) -> None:
 
 
 def plan_sorting(result: Answers, queries: Items, target: Path) -> list[Step]:
-    """Say where each answered file goes: the likely by class, the doubtful and the novel apart.
+    """Say where each file goes: the likely by class, the doubtful and the novel apart.
 
-    Names that are taken, by another file here or on the disk, get a number.
+    Files that the user corrected go where they said. Names that are taken, by another file here or
+    on the disk, get a number.
     """
-    folders = _class_folders(answer.label for answer in result.answers)
+    files = [(queries.items[each.place], each.label, each.state) for each in result.answers]
+    files += [(item, label, State.GIVEN) for item, label in queries.given]
+    folders = _class_folders(label for _, label, _ in files)
     taken: set[str] = set()
     steps = []
-    for answer in result.answers:
-        item = queries.items[answer.place]
-        folder = target / APART.get(answer.state, folders[answer.label])
+    for item, label, state in files:
+        folder = target / APART.get(state, folders[label])
         step = _free(item, folder / _shortened(Path(item).name), taken)
         taken.add(_folded(step.target))
         steps.append(step)

@@ -70,6 +70,7 @@ def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
     examples = read_labelled(tmp_path / "box", also=[fix])
     queries = settle(read_unlabelled([tmp_path / "box"], like=examples), examples)
     assert queries.names == ("a/1.txt", "b/1.txt")
+    assert queries.given == ((tmp_path / "box/b/2.txt", "c"),)
     assert [(record.item, record.label) for record in queries.records] == [
         (0, "a"),
         (1, "b"),

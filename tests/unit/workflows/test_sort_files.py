@@ -1,5 +1,6 @@
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,13 @@ def test_the_doubtful_and_the_novel_are_apart(tmp_path: Path) -> None:
         result, items = _answered([file], ["a"], p, novelty)
         (step,) = plan_sorting(result, items, tmp_path / "out")
         assert step.target == tmp_path / "out" / folder / "1.png"
+
+
+def test_what_was_corrected_goes_where_the_user_said(tmp_path: Path) -> None:
+    one, two = _files(tmp_path / "in", "1.png", "2.png")
+    result, items = _answered([one], ["a"], p=0.5)
+    steps = plan_sorting(result, replace(items, given=((two, "new"),)), tmp_path / "out")
+    assert [step.target.parent.name for step in steps] == ["_doubtful", "new"]
 
 
 @pytest.mark.parametrize(

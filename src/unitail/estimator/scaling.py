@@ -104,8 +104,6 @@ class Scaling:
 
 def looks_like_table(support: NDArray[Any]) -> bool:
     """Tell whether columns (n, d_T) have units of their own, by the rule above."""
-    from scipy.special import digamma, polygamma
-
     if np.isnan(support).any():
         return True
     freedom = len(support) - 1
@@ -116,11 +114,23 @@ def looks_like_table(support: NDArray[Any]) -> bool:
     variances = variances[variances > 0]
     if len(support) < MIN_ROWS or len(variances) < 2 or not 0 < squares < np.inf:
         return False
-    carriers = 1 + (variances.sum() ** 2 / squares - 1) * (1 + 2 / freedom)
+    few = carriers(variances, freedom) < MAX_CARRIERS
+    return bool(few and disparity(variances, freedom) > MIN_DISPARITY)
+
+
+def carriers(variances: Floats, freedom: int) -> float:
+    """Return how many columns distances depend on, by their variances over freedom + 1 rows."""
+    seen = variances.sum() ** 2 / np.square(variances).sum()
+    return float(1 + (seen - 1) * (1 + 2 / freedom))
+
+
+def disparity(variances: Floats, freedom: int) -> float:
+    """Return how much variances differ at least, by those over freedom + 1 rows."""
+    from scipy.special import digamma, polygamma
+
     bias = np.log(freedom / 2) - digamma(freedom / 2)
     error = np.sqrt(polygamma(1, freedom / 2) / len(variances))
-    disparity = np.log(variances.mean()) - np.log(variances).mean() - bias - error
-    return bool(carriers < MAX_CARRIERS and disparity > MIN_DISPARITY)
+    return float(np.log(variances.mean()) - np.log(variances).mean() - bias - error)
 
 
 def _vary(lowest: NDArray[Any], highest: NDArray[Any]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from helpers.blobs import blobs
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.scaling import Scale, Scaling, looks_like_table
+from unitail.estimator.scaling import Scale, Scaling, carriers, disparity, looks_like_table
 
 X, Y, Q, _ = blobs(shots=6)
 UNITS = np.array([1e-3, 1, 50, 1e4, 1, 1])
@@ -49,9 +49,24 @@ def test_few_rows_of_one_unit_seldom_look_like_a_table() -> None:
     generator = np.random.default_rng(0)
     for rows in (3, 4, 6, 10):
         for width in (2, 4, 10):
-            seen = [looks_like_table(generator.normal(size=(rows, width))) for _ in range(100)]
-            assert np.mean(seen) <= 0.1, (rows, width)
-    assert not any(looks_like_table(generator.normal(size=(2, 4)) * 10.0**i) for i in range(9))
+            seen = [looks_like_table(generator.normal(size=(rows, width))) for _ in range(500)]
+            assert np.mean(seen) <= 0.01, (rows, width)
+
+
+def test_two_rows_say_nothing_about_spreads() -> None:
+    assert not any(looks_like_table(rows_of(load_wine().data, 2, seed)) for seed in range(10))
+    assert looks_like_table(rows_of(load_wine().data, 3, 0))
+
+
+@pytest.mark.parametrize("rows", [3, 5, 20])
+def test_chance_among_few_rows_is_taken_off(rows: int) -> None:
+    width, spread = 2000, np.repeat([1.0, 3.0], 1000)
+    variances = (spread * np.random.default_rng(0).normal(size=(rows, width))).var(axis=0, ddof=1)
+    truth = np.square(spread)
+    count = truth.sum() ** 2 / np.square(truth).sum()
+    assert carriers(variances, rows - 1) == pytest.approx(count, rel=0.1)
+    differ = np.log(truth.mean()) - np.log(truth).mean()
+    assert disparity(variances, rows - 1) == pytest.approx(differ, abs=0.15)
 
 
 def test_a_common_unit_shift_or_order_and_constant_columns_have_no_say() -> None:

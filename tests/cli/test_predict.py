@@ -163,7 +163,7 @@ def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = _run(support, "-", text="aaaa\n\nbbbb\n")
     assert found.exit_code == 0, found.output
     assert "Content is in the column 'text'." in found.output
-    assert "Passed over among the queries: 1 empty line." in found.output
+    assert "Passed over among the files: 1 empty line." in found.output
     lines = [line.split()[:2] for line in found.output.splitlines()]
     assert ["aaaa", "A"] in lines
     assert ["bbbb", "B"] in lines

@@ -1,5 +1,6 @@
 """Run `unitail fit`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +17,7 @@ def run(
     path: Path,
     folder: Path,
     *,
+    also: Sequence[Path],
     modality: str | None,
     label_column: str,
     content_column: str | None,
@@ -28,7 +30,11 @@ def run(
     check_free(folder)
     console = Console()
     examples = read_labelled(
-        path, label_column=label_column, content_column=content_column, modality=modality
+        path,
+        also=also,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
     )
     classes = numbered(len(examples.classes), "class")
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")

@@ -34,7 +34,7 @@ def tell_inputs(console: Console, examples: LabelledItems, items: Items) -> None
     guesses = dict.fromkeys((*examples.guesses, *items.guesses))
     say(console, *(f"Guessed: {note}." for note in guesses))
     say(console, *(f"Passed over among the examples: {note}." for note in examples.ignored))
-    say(console, *(f"Passed over among the queries: {note}." for note in items.ignored))
+    say(console, *(f"Passed over among the files: {note}." for note in items.ignored))
 
 
 def tell_answers(console: Console, answers: Answers) -> None:
@@ -44,7 +44,7 @@ def tell_answers(console: Console, answers: Answers) -> None:
     repeated = answers.repeated
     if repeated:
         equal = "equals" if len(repeated) == 1 else "equal"
-        say(console, f"{len(repeated):,} of the queries {equal} an example ({repeated[0]}).")
+        say(console, f"{len(repeated):,} of the files {equal} an example ({repeated[0]}).")
     if answers.answers:
         console.print(_answer_table(answers, room=console.width // 4))
 

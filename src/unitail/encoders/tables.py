@@ -73,7 +73,7 @@ class Numbers:
         absent = np.isnan(values)
         if absent.all() and not column.isna().all():
             raise InvalidInput(
-                f"column {self.name!r} holds no {self.kind}s, unlike the support",
+                f"column {self.name!r} holds no {self.kind}s, unlike the examples",
                 got=repr(column[column.notna()].astype(object).iloc[0]),
                 allowed=f"{self.kind}s, or nothing where they are missing",
                 remedy="Correct the column.",
@@ -150,7 +150,7 @@ class TableEncoder:
         lost = [column.name for column in self.columns if column.name not in given]
         if lost:
             raise InvalidInput(
-                "the table lacks columns that the support has",
+                "the table lacks columns that the examples have",
                 got=f"no {', '.join(map(repr, lost))}",
                 allowed=f"all of {', '.join(repr(column.name) for column in self.columns)}",
                 remedy="Add the columns; values may be missing.",

@@ -136,7 +136,7 @@ def check_together(classifier: TailClassifier, number: int) -> None:
 def _check_same_kind(support: Items, queries: Items) -> None:
     if queries.modality is not support.modality:
         raise InvalidInput(
-            "queries are of another kind than the examples",
+            "the files are of another kind than the examples",
             got=queries.modality,
             allowed=str(support.modality),
         )

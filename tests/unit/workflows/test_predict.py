@@ -181,7 +181,7 @@ def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
     (tmp_path / "q.csv").write_text("shape\nround\n")
     items = read_unlabelled([tmp_path / "q.csv"], like=examples, modality=Modality.TABLE)
-    with pytest.raises(InvalidInput, match="lacks columns that the support has: got no 'size'"):
+    with pytest.raises(InvalidInput, match="lacks columns that the examples have: got no 'size'"):
         predict_files(examples, items)
 
 

@@ -11,6 +11,7 @@ from unitail.cli.commands import options
 def fit(
     examples: options.Examples,
     save: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to keep what was learned.")],
+    also: options.Also = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
@@ -34,6 +35,7 @@ def fit(
     run(
         examples,
         save,
+        also=also or [],
         label_column=label_column,
         content_column=content_column,
         modality=modality,

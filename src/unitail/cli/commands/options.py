@@ -11,6 +11,14 @@ Examples = Annotated[
         metavar="EXAMPLES", help="A folder with a subfolder for each class, or a table with labels."
     ),
 ]
+Also = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH",
+        help="More examples, as often as needed: a folder or a table, such as answers into "
+        "which you wrote labels. They outweigh earlier examples of the same items.",
+    ),
+]
 Encoder = Annotated[
     str | None,
     typer.Option(

@@ -26,14 +26,7 @@ def predict(
             "class folders.",
         ),
     ] = None,
-    also: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="More examples, as often as needed: a folder or a table, such as answers into "
-            "which you wrote labels. They outweigh earlier examples of the same items.",
-        ),
-    ] = None,
+    also: options.Also = None,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",

@@ -1,4 +1,4 @@
-"""Errors with one root, split by who can fix them.
+"""Errors with one root, split by who can fix them, and warnings.
 
 Every `UserError` says what is wrong, what was got, what is allowed and what to do.
 """

@@ -10,8 +10,9 @@ demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 test: .venv/ok  ## all tests, on all cores
 	$(BIN)/pytest -n auto --dist loadfile
 
-quick: .venv/ok  ## a minute's tests, for work in progress
-	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
+quick: .venv/ok  ## a minute's tests of models, learners and inputs, for work in progress
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow" $(addprefix tests/,golden theorems) \
+		$(addprefix tests/unit/,framework nn tail relational baselines learners tasks inputs)
 
 check: lint types layers docs  ## what continuous integration runs; the tests come last
 	$(MAKE) test

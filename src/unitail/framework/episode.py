@@ -187,9 +187,12 @@ class Episode:
         )
 
 
-def check_query_fits(support: Support, query_features: Tensor) -> None:
-    """Refuse queries whose width, number of episodes or type differs from the support's."""
-    check_features(query_features, "query")
+def check_query_fits(support: Support, query_features: Tensor, name: str = "query") -> None:
+    """Refuse queries whose width, number of episodes or type differs from the support's.
+
+    They are called `name` in messages: a pool of unlabelled rows has to fit likewise.
+    """
+    check_features(query_features, name)
     own, other = support.features, query_features
     for what, got, allowed in (
         ("the feature width", other.shape[2], own.shape[2]),
@@ -198,8 +201,8 @@ def check_query_fits(support: Support, query_features: Tensor) -> None:
     ):
         if got != allowed:
             raise InvalidEpisode(
-                f"{what} of the query differs from the support's",
+                f"{what} of the {name} differs from the support's",
                 got=got,
                 allowed=f"{allowed}, as in the support",
-                remedy="Encode support and query in the same way.",
+                remedy=f"Encode support and {name} in the same way.",
             )

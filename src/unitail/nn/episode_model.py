@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
-from unitail.errors import InvalidConfig, TooManyExamples
+from unitail.errors import CannotSolve, InvalidConfig, TooManyExamples
 from unitail.framework.episode import Episode, Support, check_query_fits
 from unitail.framework.learner import Paradigm
 from unitail.nn.normalisation import FeatureScale
@@ -68,6 +68,8 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     """Who may see whom in this kind of network, trained so or not."""
     trained_visibilities: tuple[Visibility, ...] = ()
     """What the recipe's steps drew from, where it names several."""
+    takes_pool: ClassVar[bool] = False
+    """Whether unlabelled rows can be read with the support, for all queries to come."""
 
     @abstractmethod
     def draw_for(
@@ -83,6 +85,10 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     @abstractmethod
     def _read(self, support: Support, draw: Drawn, visibility: Visibility) -> Read:
         """Read a support that was checked."""
+
+    def _read_pool(self, support: Support, draw: Drawn, pool: Tensor) -> Read:
+        """Read a support and a pool (B, u, d_T) that were checked."""
+        raise NotImplementedError(f"{type(self).__name__} says that it takes a pool")
 
     @abstractmethod
     def _answer(self, read: Read, query_features: Tensor) -> Tensor:
@@ -137,13 +143,28 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         )
 
     def forward(
-        self, episode: Episode, draw: Drawn, visibility: Visibility | None = None
+        self,
+        episode: Episode,
+        draw: Drawn,
+        visibility: Visibility | None = None,
+        pool: Tensor | None = None,
     ) -> Tensor:
         """Score the classes for all queries of a batch of episodes: (B, m, K)."""
-        return self.answer(self.read(episode.support, draw, visibility), episode.query.features)
+        read = self.read(episode.support, draw, visibility, pool)
+        return self.answer(read, episode.query.features)
 
-    def read(self, support: Support, draw: Drawn, visibility: Visibility | None = None) -> Read:
-        """Read a support set once, as far as the visibility allows without the queries."""
+    def read(
+        self,
+        support: Support,
+        draw: Drawn,
+        visibility: Visibility | None = None,
+        pool: Tensor | None = None,
+    ) -> Read:
+        """Read a support set once, as far as the visibility allows without the queries.
+
+        `pool` (B, u, d_T) are unlabelled rows, read with the support and by its side: every query
+        is then answered from both, by itself, whatever else is asked.
+        """
         limit = self.config.max_support
         if limit is not None and support.num_support > limit:
             raise TooManyExamples(
@@ -158,12 +179,33 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
                 got=visibility,
                 allowed=", ".join(self.visibilities),
             )
-        return self._read(support, draw, visibility)
+        if pool is None:
+            return self._read(support, draw, visibility)
+        self._check_pool(support, visibility, pool)
+        return self._read_pool(support, draw, pool)
 
     def answer(self, read: Read, query_features: Tensor) -> Tensor:
         """Score the classes for queries (B, m, d_T): (B, m, K)."""
         check_query_fits(read.support, query_features)
         return self._answer(read, query_features)
+
+    def _check_pool(self, support: Support, visibility: Visibility, pool: Tensor) -> None:
+        """Refuse a pool that the model cannot read, or that does not fit."""
+        if not self.takes_pool:
+            raise CannotSolve(
+                "the model takes no pool of unlabelled rows",
+                got=f"{pool.shape[-2]} rows for {type(self).__name__}",
+                allowed="no pool",
+                remedy="Leave it out, or choose a relational model, as the default is.",
+            )
+        if not visibility.isolates_queries:
+            raise InvalidConfig(
+                "with a pool every query is answered by itself",
+                got=f"visibility {visibility}",
+                allowed=Visibility.ISOLATED,
+                remedy="Leave the pool out, or ask with this visibility.",
+            )
+        check_query_fits(support, pool, "pool")
 
 
 AnyModel = EpisodeModel[Any, Any]

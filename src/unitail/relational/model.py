@@ -67,6 +67,8 @@ class ReadRelations:
     visibility: Visibility
     draw: RelationalDraw
     seen: Seen | None = None
+    pooled: bool = False
+    """Whether unlabelled rows were read with it, through the blocks for joint answers too."""
 
 
 class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
@@ -87,6 +89,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     config: RelationalConfig
     paradigm = Paradigm.MIXED  # scores are added to those of ridge regression
     visibilities = VISIBILITIES
+    takes_pool = True
 
     def __init__(self, config: RelationalConfig, *, seed: int = 0) -> None:
         super().__init__()
@@ -177,9 +180,20 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         kept = last.keep(states, seen.labels, seen.size)  # the support itself goes no further
         return ReadRelations(support, visibility, draw, replace(seen, layers=(*layers, kept)))
 
+    def _read_pool(self, support: Support, draw: RelationalDraw, pool: Tensor) -> ReadRelations:
+        """Let support and pool see each other as support and joint queries do."""
+        features = torch.cat([at_least_float32(x) for x in (support.features, pool)], dim=1)
+        seen, relations = self._look(support, features)
+        states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
+        *stack, last = self._stack(jointly=True)
+        states, layers = self._run(states, stack, relations, seen)
+        kept = last.keep(states, seen.labels, seen.size)
+        seen = replace(seen, layers=(*layers, kept))
+        return ReadRelations(support, Visibility.ISOLATED, draw, seen, pooled=True)
+
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         if read.seen is not None:
-            seen, stack, num_seen = read.seen, self._stack(), 0
+            seen, stack, num_seen = read.seen, self._stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.guess.dtype)
             vectors = seen.frame.geometry.scale(query_features)
         else:

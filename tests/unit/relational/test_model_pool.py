@@ -1,0 +1,107 @@
+"""Unlabelled rows that are read with the support: answers that stand alone know of them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from helpers.builders import random_episode, small_model
+from unitail.errors import CannotSolve, InvalidConfig, InvalidEpisode
+from unitail.framework.episode import Episode
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+from unitail.relational.config import PRESETS, FeaturesAs
+from unitail.relational.model import Relational, RelationalDraw
+
+POOL = 6
+
+
+def network(features_as: FeaturesAs = FeaturesAs.RELATIONS) -> Relational:
+    config = replace(PRESETS["tiny"], features_as=features_as, projected_dim=4)
+    model = Relational(config, seed=1).double().requires_grad_(False)
+    for weight in model.parameters():
+        if not weight.any():
+            torch.nn.init.normal_(weight, std=0.3, generator=torch.Generator())
+    return model
+
+
+def episode_and_pool() -> tuple[Episode, Tensor]:
+    episode = random_episode((2, 1, 3), queries=5, episodes=2)
+    pool = torch.randn(2, POOL, 5, generator=stream(7), dtype=torch.float64)
+    return episode, pool
+
+
+def plain_answers(
+    model: Relational, episode: Episode, draw: RelationalDraw, pool: Tensor
+) -> Tensor:
+    """Answer as it is defined: rows of support and pool see each other, and queries see those."""
+    support, queries = episode.support, episode.query.features
+    seen, relations = model._look(support, torch.cat([support.features, pool], dim=1))
+    asked = seen.frame.relate(queries)
+    everything = torch.cat([support.features, pool, queries], dim=1)
+    states = model._first_states(seen.labels, seen.frame.geometry.scale(everything), draw)
+    count = support.num_support + POOL
+    states, answers = states[:, :count], states[:, count:]
+    for block in model._stack(jointly=True):
+        answers = block(answers, states, seen.labels, seen.size, asked)
+        states = block(states, states, seen.labels, seen.size, relations)
+    return model._scores(answers, asked.operators, seen.labels)
+
+
+@pytest.mark.parametrize("features_as", FeaturesAs)
+def test_answers_are_those_of_the_plain_definition(features_as: FeaturesAs) -> None:
+    model, (episode, pool) = network(features_as), episode_and_pool()
+    draw = model.draw(episode.support, stream(0))
+    answers = model(episode, draw, pool=pool)
+    expected = plain_answers(model, episode, draw, pool)
+    torch.testing.assert_close(answers, expected, rtol=0, atol=1e-12)
+
+
+def test_an_answer_depends_on_no_other_query_nor_on_their_order_or_number() -> None:
+    model, (episode, pool) = network(), episode_and_pool()
+    read = model.read(episode.support, RelationalDraw(), pool=pool)
+    queries = episode.query.features
+    together = model.answer(read, queries)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    turned = model.answer(read, queries[:, order])
+    torch.testing.assert_close(turned, together[:, order], rtol=0, atol=1e-12)
+    crowd = torch.cat([100 * torch.randn_like(queries), queries], dim=1)
+    torch.testing.assert_close(model.answer(read, crowd)[:, 5:], together, rtol=0, atol=1e-12)
+    for index in range(5):
+        alone = model.answer(read, queries[:, index : index + 1])
+        torch.testing.assert_close(alone[:, 0], together[:, index], rtol=0, atol=1e-12)
+
+
+def test_the_order_of_the_pool_means_nothing_but_its_rows_do() -> None:
+    model, (episode, pool) = network(), episode_and_pool()
+    answers = model(episode, RelationalDraw(), pool=pool)
+    turned = model(episode, RelationalDraw(), pool=pool.flip(1))
+    torch.testing.assert_close(turned, answers, rtol=0, atol=1e-12)
+    for other in (None, pool[:, 1:], pool + torch.arange(POOL).view(1, -1, 1)):
+        assert not torch.allclose(model(episode, RelationalDraw(), pool=other), answers)
+
+
+def test_queries_that_are_the_pool_are_not_answered_as_joint_ones() -> None:
+    """A joint query sees itself, too; one that is asked of a pool sees its twin in it."""
+    model, (episode, _) = network(), episode_and_pool()
+    joint = model(episode, RelationalDraw(), Visibility.JOINT)
+    pooled = model(episode, RelationalDraw(), pool=episode.query.features)
+    assert not torch.allclose(joint, pooled)
+
+
+def test_a_pool_that_does_not_fit_is_refused() -> None:
+    model, (episode, pool) = network(), episode_and_pool()
+    message = "width of the pool differs from the support's: got 4; allowed: 5, as in the support"
+    with pytest.raises(InvalidEpisode, match=message):
+        model.read(episode.support, RelationalDraw(), pool=pool[..., :4])
+    message = "every query is answered by itself: got visibility joint; allowed: isolated"
+    with pytest.raises(InvalidConfig, match=message):
+        model.read(episode.support, RelationalDraw(), Visibility.JOINT, pool)
+
+
+def test_a_model_that_takes_no_pool_says_so() -> None:
+    model, (episode, pool) = small_model(), episode_and_pool()
+    message = "takes no pool of unlabelled rows: got 6 rows for Tail; allowed: no pool. Leave it"
+    with pytest.raises(CannotSolve, match=message):
+        model.read(episode.support, model.draw(episode.support, stream(0)), pool=pool)

@@ -23,6 +23,9 @@ ELSEWHERE = {
     "nn/sharding.py": "unit/training/test_processes.py",  # only processes use it
     "progress.py": "cli/test_console.py",  # one type
     "training/reporter.py": "unit/training/test_trainer.py",  # the log of a run
+    "web/asgi.py": "unit/web/test_guards.py",  # types
+    "web/body.py": "unit/web/test_guards.py",
+    "web/refusal.py": "unit/web/test_access.py",
     "workflows/html_report/items.py": "unit/workflows/html_report/test_page.py",
 }
 """Modules that are tested through others, and where."""

@@ -1,0 +1,1 @@
+"""What every server of this package stands behind: who may ask, how much, what browsers may do."""

@@ -1,0 +1,68 @@
+"""How much of a request is read, and how long: a body that is too large or too slow is refused."""
+
+import asyncio
+import time
+
+from unitail.web.asgi import Message, Receive, Scope, header
+from unitail.web.refusal import Refusal
+
+
+class LimitedBody:
+    """A `receive` that ends with a `Refusal` once a limit is passed."""
+
+    def __init__(self, receive: Receive, *, max_bytes: int, max_seconds: float) -> None:
+        self._receive, self._max_bytes, self._max_seconds = receive, max_bytes, max_seconds
+        self._deadline = time.monotonic() + max_seconds
+        self._bytes, self._complete = 0, False
+        self.refusal: Refusal | None = None
+        """Why the body was not read to its end, if so."""
+
+    def check_announced(self, scope: Scope) -> None:
+        """Refuse by the length that the request announces, before anything is read."""
+        length = header(scope, "content-length")
+        if length is not None and not (length.isascii() and length.isdigit()):
+            raise Refusal(
+                400,
+                "the length of the body is no number",
+                got=length[:40],
+                allowed="digits",
+            )
+        if length is not None and int(length) > self._max_bytes:
+            raise self._too_large(f"{int(length):,} bytes")
+
+    async def __call__(self) -> Message:
+        """Return what comes next."""
+        if self._complete:  # what follows is the end of the connection, which may take its time
+            return await self._receive()
+        try:
+            left = self._deadline - time.monotonic()
+            message = await asyncio.wait_for(self._receive(), max(0, left))
+        except TimeoutError:
+            self.refusal = Refusal(
+                408,
+                "the body took too long to arrive",
+                got=f"{self._bytes:,} bytes in {self._max_seconds:g} s",
+                allowed=f"all of it within {self._max_seconds:g} s",
+                remedy="Send less at a time.",
+                headers={"Connection": "close"},
+            )
+            raise self.refusal from None
+        self._count(message)
+        return message
+
+    def _count(self, message: Message) -> None:
+        self._bytes += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        if self._bytes > self._max_bytes:
+            self.refusal = self._too_large(f"more than {self._max_bytes:,} bytes")
+            raise self.refusal
+
+    def _too_large(self, got: str) -> Refusal:
+        return Refusal(
+            413,
+            "the body is too large",
+            got=got,
+            allowed=f"at most {self._max_bytes:,} bytes",
+            remedy="Send less at a time.",
+            headers={"Connection": "close"},
+        )

@@ -1,0 +1,146 @@
+"""The gate in front of an application: access, size of bodies, headers for browsers."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from urllib.parse import parse_qsl, quote, urlencode
+
+from unitail.web.access import COOKIE, Access
+from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_json
+from unitail.web.body import LimitedBody
+from unitail.web.refusal import Refusal
+
+NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""The content security policy of answers that are no page."""
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What browsers are told with every answer that does not say otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much of a request is read."""
+
+    body_bytes: int = 64 * 2**20
+    body_seconds: float = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Guards:
+    """An application behind the gate; it is an application (ASGI) itself.
+
+    With FastAPI: `app.add_middleware(Guards, access=Access.at("127.0.0.1"))`.
+    """
+
+    app: App
+    _: KW_ONLY
+    access: Access
+    limits: Limits = field(default_factory=Limits)
+    content_policy: str = NOTHING
+    """The Content-Security-Policy of answers that bring none of their own."""
+    open_paths: frozenset[str] = frozenset()
+    """Paths that are answered without the token, to tell whether the server lives."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "http":
+            await self._answer(scope, receive, _with_headers(send, self._headers))
+        elif scope["type"] == "websocket":
+            await self._connect(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {**HEADERS, "Content-Security-Policy": self.content_policy}
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = LimitedBody(
+            receive, max_bytes=self.limits.body_bytes, max_seconds=self.limits.body_seconds
+        )
+        try:
+            token = self._token_in_link(scope)
+            self.access.check(
+                scope, needs_token=token is None and scope["path"] not in self.open_paths
+            )
+            body.check_announced(scope)
+        except Refusal as refusal:
+            await send_json(send, refusal.status, refusal.content, refusal.headers)
+            return
+        if token is not None:
+            await _keep_token(scope, send, token)
+        else:
+            await _unless_refused(self.app, scope, body, send)
+
+    async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self.access.check(scope)
+        except Refusal:
+            await receive()  # the request to connect
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self.app(scope, receive, send)
+
+    def _token_in_link(self, scope: Scope) -> str | None:
+        """Return the token of a link `/?token=...` that was opened, if it is the right one."""
+        if scope["method"] != "GET" or header(scope, "authorization") is not None:
+            return None
+        token = dict(_query(scope)).get("token")
+        return token if token is not None and self.access.knows(token) else None
+
+
+async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send) -> None:
+    """Run the application; if its body was refused, say so whatever it made of that."""
+    started = False
+
+    async def watched(message: Message) -> None:
+        nonlocal started
+        if body.refusal is not None and not started:
+            return
+        started = True
+        await send(message)
+
+    try:
+        await app(scope, body, watched)
+    except Exception:
+        if started or body.refusal is None:
+            raise
+    if body.refusal is not None and not started:
+        refusal = body.refusal
+        await send_json(send, refusal.status, refusal.content, refusal.headers)
+
+
+async def _keep_token(scope: Scope, send: Send, token: str) -> None:
+    """Move the token from the link to a cookie, so that it is in no address or history."""
+    rest = urlencode([pair for pair in _query(scope) if pair[0] != "token"])
+    # Two slashes at the beginning would be another server.
+    path = "/" + scope["path"].lstrip("/")
+    where = quote(path) + (f"?{rest}" if rest else "")
+    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    secure = "; Secure" if scope.get("scheme") == "https" else ""
+    await send_json(send, 303, {}, {"Location": where, "Set-Cookie": cookie + secure})
+
+
+def _query(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+
+
+def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    """Add headers to an answer where it has none of that name."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            lines = list(message.get("headers", []))
+            there = {name.lower() for name, _ in lines}
+            for name, value in headers.items():
+                if name.lower().encode() not in there:
+                    lines.append((name.lower().encode(), value.encode("latin-1")))
+            message = {**message, "headers": lines}
+        await send(message)
+
+    return sending

@@ -1,0 +1,154 @@
+import hmac
+
+import pytest
+
+from helpers.asgi import header_lines
+from unitail.errors import InvalidConfig
+from unitail.web.access import COOKIE, LOCAL_HOSTS, Access, is_local, new_token
+from unitail.web.refusal import Refusal
+
+TOKEN = "a token of 24 characters"
+
+
+def request(method: str = "POST", **headers: str) -> dict[str, object]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return {"type": "http", "method": method, "headers": header_lines(named)}
+
+
+def refused(access: Access, scope: dict[str, object]) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        access.check(scope)
+    return caught.value
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "localhost", "LOCALHOST", "::1"])
+def test_this_machine_alone_needs_no_token(host: str) -> None:
+    assert is_local(host)
+    assert Access.at(host).token is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
+def test_beyond_this_machine_a_token_is_required(host: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        Access.at(host)
+    assert str(caught.value) == (
+        f"a server that others can reach needs a token: got host {host} without a token;"
+        " allowed: a token of 16 characters or more, or host 127.0.0.1."
+        " Give a token, or listen on this machine alone."
+    )
+
+
+@pytest.mark.parametrize(("token", "got"), [("short", "5 characters"), ("ü" * 20, "beyond ASCII")])
+def test_a_token_that_could_be_guessed_is_refused(token: str, got: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"too easy to guess: got .*{got}"):
+        Access.at("127.0.0.1", token=token)
+
+
+def test_new_tokens_are_long_and_differ() -> None:
+    assert new_token() != new_token()
+    assert Access.at("0.0.0.0", token=new_token()).token is not None
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LocalHost"]
+)
+def test_own_names_are_hosts(host: str) -> None:
+    Access.at("127.0.0.1").check(request(host=host))
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000", "localhost."]
+)
+def test_a_name_that_was_rebound_to_this_machine_is_refused(host: str) -> None:
+    refusal = refused(Access.at("127.0.0.1"), request(host=host))
+    assert refusal.status == 403
+    assert str(refusal) == (
+        "the request names a host that is not this server:"
+        f" got {host.partition(':')[0]}; allowed: {', '.join(LOCAL_HOSTS)}."
+        " Ask by one of these names, or start the server with the name allowed."
+    )
+
+
+@pytest.mark.parametrize("host", ["", "localhost:port", "localhost/path", "user@localhost", "[::1"])
+def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+    assert refused(Access.at("127.0.0.1"), request(host=host)).status == 400
+
+
+def test_no_host_and_two_hosts_are_refused() -> None:
+    access = Access.at("127.0.0.1")
+    assert refused(access, request()).status == 400
+    two = {"type": "http", "method": "GET", "headers": 2 * header_lines({"host": "localhost"})}
+    assert refused(access, two).status == 400
+
+
+def test_names_are_hosts_of_a_server_that_others_reach() -> None:
+    access = Access.at("0.0.0.0", token=TOKEN, names=["Tail.example"])
+    bearer = f"Bearer {TOKEN}"
+    access.check(request(host="tail.example:80", authorization=bearer))
+    assert refused(access, request(host="other.example", authorization=bearer)).status == 403
+    Access.at("0.0.0.0", token=TOKEN).check(request(host="any.example", authorization=bearer))
+
+
+def test_only_own_pages_and_allowed_ones_ask() -> None:
+    access = Access.at("127.0.0.1", origins=["https://App.example"])
+    access.check(request(host="localhost:8000", origin="http://localhost:8000"))
+    access.check(request(host="localhost:8000", origin="https://app.example"))
+    for origin in ("http://evil.example", "http://localhost:3000", "null", "https://localhost"):
+        refusal = refused(access, request(host="localhost:8000", origin=origin))
+        assert refusal.status == 403
+        assert f"a page of another site asks: got origin {origin}; allowed: pages" in str(refusal)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_what_another_page_embeds_is_refused_but_its_links_work(site: str) -> None:
+    access = Access.at("127.0.0.1")
+    embedded = request("GET", host="localhost", sec_fetch_site=site, sec_fetch_mode="no-cors")
+    assert refused(access, embedded).status == 403
+    link = request("GET", host="localhost", sec_fetch_site=site, sec_fetch_mode="navigate")
+    access.check(link)
+    form = request("POST", host="localhost", sec_fetch_site=site, sec_fetch_mode="navigate")
+    assert refused(access, form).status == 403
+
+
+def test_the_token_comes_as_header_or_cookie() -> None:
+    access = Access.at("127.0.0.1", token=TOKEN)
+    access.check(request(host="localhost", authorization=f"Bearer {TOKEN}"))
+    quoted = Access.at("127.0.0.1", token=TOKEN.replace(" ", "-"))
+    quoted.check(request(host="localhost", cookie=f"a=b; {COOKIE}={quoted.token}"))
+    access.check(request(host="localhost"), needs_token=False)
+    assert Access.at("127.0.0.1").knows("") is False
+
+
+@pytest.mark.parametrize(
+    ("headers", "got"),
+    [
+        ({}, "no token"),
+        ({"authorization": f"Basic {TOKEN}"}, "no token"),
+        ({"authorization": "Bearer "}, "no token"),
+        ({"authorization": f"Bearer {TOKEN[:-1]}"}, "another token"),
+        ({"authorization": f"Bearer {TOKEN}s"}, "another token"),
+        ({"cookie": f"{COOKIE}=other"}, "another token"),
+        ({"cookie": "\x00=;;"}, "no token"),
+    ],
+)
+def test_without_the_token_nothing_is_answered(headers: dict[str, str], got: str) -> None:
+    refusal = refused(Access.at("127.0.0.1", token=TOKEN), request(host="localhost", **headers))
+    assert refusal.status == 401
+    assert refusal.headers == {"WWW-Authenticate": "Bearer"}
+    assert f"the request does not know the token: got {got}; allowed: the header" in str(refusal)
+    assert TOKEN not in str(refusal)
+
+
+def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def spy(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return compare(one, other)
+
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", spy)
+    access = Access.at("127.0.0.1", token=TOKEN)
+    assert [access.knows(token) for token in ("", "x", TOKEN[:-1], TOKEN)] == [False] * 3 + [True]
+    assert len(compared) == 4  # no shortcut by length or first character
+    assert {len(digest) for pair in compared for digest in pair} == {32}

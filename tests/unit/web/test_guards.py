@@ -1,0 +1,177 @@
+import asyncio
+import json
+
+import pytest
+from fastapi import FastAPI
+
+from helpers.asgi import HOST, ask, connect
+from unitail.web.access import COOKIE, Access
+from unitail.web.asgi import App, Message, Receive, Scope, Send
+from unitail.web.guards import HEADERS, NOTHING, Guards, Limits
+
+TOKEN = "a-token-of-24-characters"
+BEARER = {**HOST, "authorization": f"Bearer {TOKEN}"}
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the whole body, then answer with its length."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        length, more = length + len(message["body"]), message["more_body"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(length).encode()})
+
+
+def guarded(app: App = echo, *, token: str | None = None, **limits: float) -> Guards:
+    return Guards(
+        app,
+        access=Access.at("127.0.0.1", token=token),
+        limits=Limits(**limits),  # type: ignore[arg-type]
+        open_paths=frozenset({"/health"}),
+    )
+
+
+def fastapi_app() -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/")
+    def count(content: dict[str, str]) -> int:
+        return len(content)
+
+    app.add_middleware(Guards, access=Access.at("127.0.0.1"), limits=Limits(body_bytes=100))
+    return app
+
+
+def test_every_answer_tells_browsers_what_not_to_do() -> None:
+    for reply in (ask(guarded()), ask(guarded(), headers={"host": "evil.example"})):
+        for name, value in HEADERS.items():
+            assert reply.headers[name.lower()] == value
+        assert reply.headers["content-security-policy"] == NOTHING
+
+
+def test_an_application_may_say_otherwise() -> None:
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        own = [(b"Cache-Control", b"max-age=60"), (b"content-security-policy", b"own")]
+        await send({"type": "http.response.start", "status": 200, "headers": own})
+        await send({"type": "http.response.body", "body": b""})
+
+    reply = ask(guarded(page))
+    assert reply.headers["cache-control"] == "max-age=60"
+    assert reply.headers["content-security-policy"] == "own"
+    assert reply.headers["x-frame-options"] == "DENY"
+
+
+def test_refused_requests_never_reach_the_application() -> None:
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    app = guarded(never, token=TOKEN)
+    assert ask(app).status == 401
+    assert ask(app, headers={"host": "evil.example"}).status == 403
+    assert ask(app, headers={**BEARER, "origin": "http://evil.example"}).status == 403
+    assert ask(app, "POST", headers={**BEARER, "content-length": str(2**40)}).status == 413
+    assert ask(app, "POST", headers={**BEARER, "content-length": "-1"}).status == 400
+
+
+def test_the_token_opens_and_health_needs_none() -> None:
+    app = guarded(token=TOKEN)
+    assert ask(app, headers=BEARER).status == 200
+    assert ask(app, path="/health").status == 200
+    assert ask(app, path="/health/").status == 401
+    assert ask(app, path="/health", headers={"host": "evil.example"}).status == 403
+
+
+def test_a_link_with_the_token_becomes_a_cookie() -> None:
+    app = guarded(token=TOKEN)
+    reply = ask(app, path=f"//evil.example/a%20b?x=1&token={TOKEN}")
+    assert reply.status == 303
+    assert reply.headers["location"] == "/evil.example/a%2520b?x=1"
+    assert reply.headers["set-cookie"] == f"{COOKIE}={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
+    assert ask(app, headers={**HOST, "cookie": f"{COOKIE}={TOKEN}"}).status == 200
+    assert ask(app, path="/?token=another-token-than-it").status == 401
+    assert ask(app, "POST", path=f"/?token={TOKEN}").status == 401
+
+
+def test_a_body_as_large_as_allowed_is_read_and_one_byte_more_is_not() -> None:
+    app = guarded(body_bytes=10)
+    assert ask(app, "POST", body=[b"12345", b"67890"]).body == b"10"
+    for headers in (HOST, {**HOST, "content-length": "3"}):  # whatever it announced
+        reply = ask(app, "POST", headers=headers, body=[b"12345", b"67890", b"1"])
+        assert (reply.status, reply.headers["connection"]) == (413, "close")
+        assert reply.error == (
+            "the body is too large: got more than 10 bytes; allowed: at most 10 bytes."
+            " Send less at a time."
+        )
+    announced = ask(app, "POST", headers={**HOST, "content-length": "11"})
+    assert "the body is too large: got 11 bytes" in announced.error
+
+
+def test_a_body_that_stalls_is_given_up() -> None:
+    reply = ask(guarded(body_seconds=0.05), "POST", body=[b"123"], stalls=True)
+    assert reply.status == 408
+    assert "the body took too long to arrive: got 3 bytes in 0.05 s; allowed" in reply.error
+
+
+def test_answers_may_take_longer_than_bodies() -> None:
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await asyncio.sleep(0.1)
+        await echo(scope, _empty, send)
+
+    async def _empty() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    assert ask(guarded(slow, body_seconds=0.05), "POST").status == 200
+
+
+def test_what_a_framework_makes_of_a_refused_body_is_not_sent() -> None:
+    app, headers = fastapi_app(), {**HOST, "content-type": "application/json"}
+    reply = ask(app, "POST", headers=headers, body=[b'{"a": "', 200 * b"x", b'"}'])
+    assert reply.status == 413
+    assert ask(app, "POST", headers=headers, body=[b'{"a": "b"}']).body == b"1"
+    assert "detail" in json.loads(ask(app, "POST", headers=headers, body=[b"{"]).body)
+
+
+def test_errors_of_the_application_are_its_own() -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        ask(guarded(broken))
+
+
+@pytest.mark.parametrize(
+    ("headers", "accepted"),
+    [
+        (BEARER, True),
+        ({**BEARER, "origin": "http://localhost:8000"}, True),
+        ({**BEARER, "origin": "http://evil.example"}, False),
+        ({**BEARER, "host": "evil.example"}, False),
+        (HOST, False),
+    ],
+)
+def test_websockets_pass_the_same_gate(headers: dict[str, str], accepted: bool) -> None:
+    async def chat(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.accept"})
+
+    [message] = asyncio.run(connect(guarded(chat, token=TOKEN), headers))
+    assert message["type"] == ("websocket.accept" if accepted else "websocket.close")
+    assert accepted or message["code"] == 1008
+
+
+def test_the_start_of_the_server_passes() -> None:
+    started = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        started.append(scope["type"])
+
+    asyncio.run(connect_lifespan(guarded(app)))
+    assert started == ["lifespan"]
+
+
+async def connect_lifespan(app: App) -> None:
+    async def nothing(*_: object) -> Message:
+        return {}
+
+    await app({"type": "lifespan"}, nothing, nothing)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from unitail.benchmark.report import table
+from unitail.benchmark.suite_file import read_suite
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.estimator.classifier import TailClassifier
 from unitail.evaluation.episodes import FixedEpisodes
@@ -74,7 +75,7 @@ class Kind:
         protocol = EvaluationProtocol(
             ways=self.ways, shots=self.shots, queries=QUERIES, episodes=count
         )
-        if not protocol.allowed_by(of.table.class_sizes):
+        if not of.allows(protocol):
             return None
         found = FixedEpisodes.of(of.table, protocol)
         return found if self.known(found.protocol.ways) >= 2 else None
@@ -221,7 +222,7 @@ def main() -> None:
     torch.set_num_threads(1)  # the matrices are small
     tables = [
         each
-        for each in open_suite("banks", args.banks).tables
+        for each in open_suite(read_suite("banks"), args.banks).tables
         if any(fnmatch(each.name, pattern) for pattern in args.only)
     ]
     if not tables:

@@ -41,6 +41,7 @@ from unitail.benchmark.report import (
 )
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.store import TableResult
+from unitail.benchmark.suite_file import read_suite
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.benchmark.tables import data_set_means, group_means, grouped
 from unitail.evaluation.episodes import FixedEpisodes
@@ -149,7 +150,7 @@ def all_runs(
         )
         for each in tables
         for protocol in protocols(args.episodes)
-        if protocol.allowed_by(each.table.class_sizes)
+        if each.allows(protocol)
     ]
 
 
@@ -240,7 +241,7 @@ def main() -> None:
         return
     tables = [
         each
-        for each in open_suite("banks", args.banks).tables
+        for each in open_suite(read_suite("banks"), args.banks).tables
         if any(fnmatch(each.name, pattern) for pattern in args.only)
     ]
     if not tables:

@@ -72,11 +72,22 @@ def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables
     if get_origin(kind) is dict and isinstance(value, dict):
         inner = get_args(kind)[1]
         return {key: _convert(part, inner, f"{where}.{key}") for key, part in value.items()}
-    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        return choice(kind, value, where)
+    if isinstance(kind, type) and (dataclasses.is_dataclass(kind) or issubclass(kind, enum.Enum)):
+        return _build(value, kind, where)
     if kind is float and type(value) is int:
         return float(value)
     if not isinstance(kind, type) or type(value) is not kind:
         name = "a list" if get_origin(kind) is tuple else getattr(kind, "__name__", str(kind))
         raise InvalidConfig(f"{where} has the wrong type", got=repr(value), allowed=name)
     return value
+
+
+def _build(value: Any, kind: type[Any], where: str) -> Any:  # noqa: ANN401 - tables hold anything
+    """Make a member of an enumeration of its name, or a configuration of a table in the table."""
+    if isinstance(value, kind):
+        return value
+    if issubclass(kind, enum.StrEnum):
+        return choice(kind, value, where)
+    if not isinstance(value, Mapping):
+        raise InvalidConfig(f"{where} has the wrong type", got=repr(value), allowed="a table")
+    return from_table(kind, value, where)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
-from unitail.benchmark.suites import SUITES
+from unitail.benchmark.suite_file import suite_names
 from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
@@ -47,9 +47,9 @@ def folders(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _options(folder: Path, *more: object) -> list[str]:
+def _options(folder: Path, *more: object, suite: str = "banks") -> list[str]:
     places = [f"--{name}={folder / name}" for name in ("banks", "runs", "out")]
-    numbers = ["--episodes=6", "--queries=3", "--device=cpu"]
+    numbers = ["--episodes=6", "--queries=3", "--device=cpu", f"--suite={suite}"]
     return ["bench", *places, *numbers, *(str(each) for each in more)]
 
 
@@ -119,7 +119,8 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     ("options", "message"),
     [
         (["--banks={}/runs"], r"no bank of the suite 'banks'.*`unitail bank import`"),
-        (["--suite=other"], "unknown suite: got other; allowed: banks"),
+        (["--suite=other"], "unknown suite: got other; allowed: all, banks, "),
+        (["--encoder=net"], "place of another is not understood: got net; allowed: OLD=NEW"),
         (["--learner=nobody"], "unknown learner: got nobody; allowed: .*my_tail"),
         (["--device=tpu"], "device is unknown: got 'tpu'; allowed: auto, cpu"),
     ],
@@ -129,6 +130,40 @@ def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> N
     assert isinstance(found.exception, UserError), found.output
     with pytest.raises(UserError, match=message):
         raise found.exception
+
+
+def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
+    """Any bank is tested; a file says more, and queries may come from another bank."""
+    for name, seed in (("mine", 0), ("other", 1)):
+        write_blobs(tmp_path / "banks", name, encoder="net", seed=seed)
+    learner = "--learner=proto_head_centred"
+    found = _run(*_options(tmp_path, learner, "--shots=1", suite="all"))
+    assert found.exit_code == 0, found.output
+    assert "| learner | net/mine, 5-way | net/other, 5-way |" in _readme(tmp_path)
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'title = "Mine"\nencoder = "old"\nways = [3]\nshots = [2]\nepisodes = 5\n'
+        'learners = ["proto_head_centred", "not_trained"]\n'
+        '[[groups]]\nname = "across"\nsets = ["mine->other"]\noverlap = ["mine->other"]\n'
+    )
+    found = _run(*_options(tmp_path, "--encoder=old=net", suite=str(own)))
+    assert found.exit_code == 0, found.output
+    text = _readme(tmp_path)
+    assert "# Mine\n" in text
+    assert "unitail bench --suite own.toml --banks BANKS --runs RUNS --encoder old=net" in text
+    assert "--shots 2 --ways 3 --queries 3 --episodes 6 --draws 1 --seed 0\n" in text
+    assert "| learner | net/mine->other*, 3-way |" in text
+    assert "- Learners of the suite that are not trained here: not_trained.\n" in text
+
+
+def test_the_smoke_suite_needs_no_data(tmp_path: Path) -> None:
+    found = _run(*_options(tmp_path, "--shots=1", "--learner=proto_head_centred", suite="smoke"))
+    assert found.exit_code == 0, found.output
+    assert "digits, 5-way | scikit-learn/wine, 3-way | " in _readme(tmp_path)
+
+
+def _readme(folder: Path) -> str:
+    return (folder / "out" / "README.md").read_text()
 
 
 def test_a_model_that_has_seen_the_test_is_refused(folders: Path) -> None:
@@ -149,7 +184,8 @@ def test_without_the_extra_nothing_begins(folders: Path, monkeypatch: pytest.Mon
 
 def test_help_names_what_can_be_chosen() -> None:
     words = " ".join(_run("bench", "--help").output.replace("│", " ").split())
-    assert f"What to test on: {', '.join(SUITES)}." in words
+    listed = words.split("What to test on: ")[1].split("or your own")[0]
+    assert all(name in listed for name in suite_names())
     assert f"Class shares of the queries: {' or '.join(QueryShares)} (" in words
 
 

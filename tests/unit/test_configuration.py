@@ -82,3 +82,17 @@ def test_require() -> None:
     require(True, "steps", got=1, allowed="1 or more")
     with pytest.raises(InvalidConfig, match="steps is out of range: got 0; allowed: 1 or more"):
         require(False, "steps", got=0, allowed="1 or more")
+
+
+@dataclass(frozen=True)
+class Shelf:
+    paints: tuple[Paint, ...] = ()
+
+
+def test_tables_in_tables_are_configurations() -> None:
+    shelf = from_table(Shelf, {"paints": [{"litres": 2}, Paint(litres=3)]}, "shelf")
+    assert [paint.litres for paint in shelf.paints] == [2, 3]
+    with pytest.raises(InvalidConfig, match=r"missing key in \[shelf\.paints\]: got price"):
+        from_table(Shelf, {"paints": [{"price": 1.0}]}, "shelf")
+    with pytest.raises(InvalidConfig, match=r"shelf\.paints has the wrong type: got 3; allowed: a"):
+        from_table(Shelf, {"paints": [3]}, "shelf")

@@ -15,15 +15,16 @@ from unitail.wording import some
 def check_not_trained_on(run: RunRecord, tables: Iterable[BenchTable], *, name: str) -> None:
     """Refuse tables with classes that a run has trained on, in any encoder's features."""
     for table in tables:
-        trained = trained_classes(run, table.bank)
+        trained = {each for bank in table.banks for each in trained_classes(run, bank)}
         shared = [each for each in table.table.class_names if each in trained]
         if shared:
             raise Leakage(
                 f"{name} was trained on classes of {table.name}, which is to test it",
                 got=f"{len(shared)} in common: {some(shared)}",
                 allowed="no class in both",
-                remedy="Leave the run out (name the others with --learner), or train it again"
-                f" without the data set, or with the held-out classes of `held_out` = {HELD_OUT}"
+                remedy="Leave the run out (name the others with --learner) or the data set (name a"
+                " suite without it), or train it again without the data set, or with the held-out"
+                f" classes of `held_out` = {HELD_OUT}"
                 f" and `seed` = {DEFAULT_SEED}.",
             )
 

@@ -16,7 +16,7 @@ from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import fingerprint, shipped_folder
-from unitail.learners.registry import SHIPPED, explicit_learners
+from unitail.learners.registry import LEARNERS, SHIPPED, explicit_learners
 from unitail.training.run_folder import MODEL_FOLDER, RunRecord
 
 
@@ -62,6 +62,12 @@ def load_learners(
     _check_names(names, own, trained, runs)
     loaders = own | trained
     return [loaders[name]() for name in dict.fromkeys(names or loaders)]
+
+
+def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
+    """List the names of no learner that is here: runs that have not been trained yet."""
+    trained = {path.parent.name for path in runs.glob(f"*/{MODEL_FOLDER}")}
+    return [name for name in names if name not in {*LEARNERS, *trained}]
 
 
 def explicit_fingerprint(learner: Inference) -> str:

@@ -100,11 +100,11 @@ def readme(
         *_by_protocol(rows, _data_set_section),
         "## Probabilities",
         PROBABILITIES,
-        *_by_protocol(groups, lambda own: learner_table(own, _group, probability_cell)),
+        *_by_protocol(groups, lambda own: learner_table(own, _title, probability_cell)),
         *([f"![reliability curves]({RELIABILITY_FILE})"] if answered else []),
         "## Time",
         _time_text(rows),
-        *_by_protocol(groups, lambda own: learner_table(own, _group, time_cell)),
+        *_by_protocol(groups, lambda own: learner_table(own, _title, time_cell)),
         *_refusals(rows),
     ]
     return "\n\n".join(sections) + "\n"
@@ -178,8 +178,8 @@ def _accuracy(row: Means) -> float:
     return row.accuracy
 
 
-def _group(row: Means) -> str:
-    return row.group
+def _title(row: GroupMeans | DataSetMeans) -> str:
+    return row.title
 
 
 def _facts(rows: Sequence[DataSetMeans], notes: Sequence[str]) -> Iterator[str]:
@@ -224,14 +224,14 @@ def _by_protocol(
 
 def _group_section(rows: Sequence[GroupMeans]) -> str:
     protocol = rows[0].protocol
-    text = learner_table(rows, _group, accuracy_cell, bold=True)
+    text = learner_table(rows, _title, accuracy_cell, bold=True)
     return f"{text}\n\n![accuracy, {protocol}]({picture_name(protocol)})"
 
 
 def _data_set_section(rows: Sequence[DataSetMeans]) -> str:
     return "\n\n".join(
-        f"**{group}**\n\n{learner_table(own, lambda row: row.name, accuracy_cell, bold=True)}"
-        for group, own in grouped(rows, _group).items()
+        f"**{group}**\n\n{learner_table(own, _title, accuracy_cell, bold=True)}"
+        for group, own in grouped(rows, lambda row: row.group).items()
     )
 
 

@@ -55,7 +55,7 @@ class BenchRun:
             f"{table.name} ({protocol.name})"
             for table in self.tables
             for protocol in self.protocols
-            if not protocol.allowed_by(table.table.class_sizes)
+            if not table.allows(protocol)
         ]
 
     def pending(self) -> int:
@@ -83,7 +83,7 @@ class BenchRun:
             (table, protocol)
             for table in self.tables
             for protocol in self.protocols
-            if protocol.allowed_by(table.table.class_sizes)
+            if table.allows(protocol)
         ]
 
     def _pending(self, table: BenchTable, protocol: EvaluationProtocol) -> int:

@@ -123,7 +123,7 @@ def _identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]
         "format": FORMAT,
         "table": table.name,
         "classes": list(table.table.class_names),
-        "bank": table.bank.fingerprint,
+        "bank": table.fingerprint,
         "protocol": to_table(protocol),
     }
 

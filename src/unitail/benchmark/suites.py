@@ -1,55 +1,20 @@
-"""What learners are tested on: suites of feature banks, in groups that are averaged."""
+"""What learners are tested on: the feature banks of a suite, in groups that are averaged."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.banks.cross import ARROW, CrossTable
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
-from unitail.errors import InvalidBank, UserError
+from unitail.benchmark.bundled import ENCODER as BUNDLED
+from unitail.benchmark.bundled import bundled_bank, bundled_names
+from unitail.benchmark.suite_file import ENCODER_FIELD, SuiteFile, SuiteGroup, is_cross
+from unitail.errors import InvalidBank
+from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.training.config import DEFAULT_SEED
-from unitail.training.recipe import HELD_OUT
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Data sets whose accuracies are averaged."""
-
-    name: str
-    banks: tuple[str, ...]
-    """Patterns ENCODER/DATASET."""
-    held_out: float | None = None
-    """Test only the share of the classes that training keeps out; None for all classes."""
-
-
-SUITES: dict[str, tuple[Group, ...]] = {
-    "banks": (
-        Group(
-            name="in-domain, held-out classes",
-            banks=("efflite0/tiny_imagenet",),
-            held_out=HELD_OUT,
-        ),
-        Group(
-            name="unseen image domains",
-            banks=(
-                "efflite0/cub200",
-                "efflite0/rsscn7",
-                "efflite0/dtd10",
-                "efflite0/pacs_photo",
-                "efflite0/pacs_art_painting",
-                "efflite0/pacs_cartoon",
-                "efflite0/pacs_sketch",
-                "efflite0/brain_mri4",
-                "efflite0/chest_xray3",
-            ),
-        ),
-        Group(name="unseen encoder", banks=("resnet50/*",)),
-        Group(name="text", banks=("minilm/*", "glove100/*")),
-        Group(name="audio", banks=("yamnet/*", "whisper_tiny/*")),
-    )
-}
-"""The testing groups by the name of the suite."""
+from unitail.wording import some
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,54 +24,120 @@ class BenchTable:
     group: str
     """What it is averaged with."""
     bank: FeatureBank
-    """The bank that it is, or whose classes it has some of."""
-    table: FeatureTable
+    """The bank that it is, or whose classes it has some of; of two, the examples'."""
+    table: FeatureTable | CrossTable
     """The classes that are tested."""
+    query_bank: FeatureBank | None = None
+    """Where the queries come from, if it is another bank."""
+    overlap: bool = False
+    """Whether classes may mean the same as some that were trained on."""
 
     @property
     def name(self) -> str:
         """ENCODER/DATASET."""
         return self.table.full_name
 
+    @property
+    def banks(self) -> tuple[FeatureBank, ...]:
+        """All banks that rows come from."""
+        return (self.bank,) if self.query_bank is None else (self.bank, self.query_bank)
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes when features or labels do."""
+        return " ".join(bank.fingerprint for bank in self.banks)
+
+    def allows(self, protocol: EvaluationProtocol) -> bool:
+        """Tell whether two classes or more have rows enough."""
+        if isinstance(self.table, CrossTable):
+            query = self.table.query.class_sizes
+            return protocol.allowed_by(self.table.support.class_sizes, query)
+        return protocol.allowed_by(self.table.class_sizes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
     """The tables of a suite that are there."""
 
+    file: SuiteFile
     tables: tuple[BenchTable, ...]
     """In the order of the suite."""
     missing: tuple[str, ...]
     """Patterns of the suite that no bank matches."""
 
+    def notes(self) -> list[str]:
+        """Say what a reader of the results should know of the data."""
+        crossed = [each.table for each in self.tables if isinstance(each.table, CrossTable)]
+        dropped = [f"{each.name} ({each.shared_rows})" for each in crossed if each.shared_rows]
+        marked = any(each.overlap for each in self.tables)
+        pairs = [
+            (crossed, f"A{ARROW}B: examples come from A, queries from B."),
+            (dropped, f"Left out as queries, since they are examples, too: {', '.join(dropped)}."),
+            (marked, "* Some classes may mean the same as some that were trained on."),
+            (self.missing, f"Banks of the suite that are not there: {', '.join(self.missing)}."),
+        ]
+        return [self.file.about] * bool(self.file.about) + [text for there, text in pairs if there]
 
-def open_suite(name: str, folder: Path) -> Suite:
+
+def open_suite(suite: SuiteFile, folder: Path) -> Suite:
     """Open the banks of a suite; some may be missing, not all."""
-    if name not in SUITES:
-        raise UserError("unknown suite", got=name, allowed=", ".join(SUITES))
-    banks = named_banks(folder)
-    groups = SUITES[name]
-    tables = [_open(group, banks[bank]) for group in groups for bank in _matching(group, banks)]
+    banks = _listed(suite, folder)
+    tables: list[BenchTable] = []
+    missing: list[str] = []
+    for group in suite.groups:
+        seen: set[tuple[str, ...]] = set()
+        for short, pattern in zip(group.sets, group.patterns(suite.encoder), strict=True):
+            names = [each for each in _matching(pattern, list(banks)) if each not in seen]
+            seen.update(names)
+            tables += [_open(group, [banks[one] for one in each], short) for each in names]
+            if not _matching(pattern, list(banks)):
+                missing.append(pattern)
     if not tables:
         raise InvalidBank(
-            f"{folder} holds no bank of the suite {name!r}",
-            got=", ".join(banks) or "no banks",
-            allowed=", ".join(pattern for group in groups for pattern in group.banks),
-            remedy="Make banks with `unitail bank import`, or name their folder with --banks.",
+            f"{folder} holds no bank of the suite {suite.name!r}",
+            got=some(banks, 6) or "no banks",
+            allowed=some(suite.patterns(), 6),
+            remedy="Make banks with `unitail data prepare`, `unitail encode` or `unitail bank"
+            " import`, name their folder with --banks, or try --suite smoke, which needs none.",
         )
-    patterns = [pattern for group in groups for pattern in group.banks]
-    missing = [each for each in patterns if not any(bank_matches(bank, each) for bank in banks)]
-    return Suite(tables=tuple(tables), missing=tuple(missing))
+    return Suite(file=suite, tables=tuple(tables), missing=tuple(missing))
 
 
-def _matching(group: Group, names: Iterable[str]) -> Sequence[str]:
-    """List the banks of a group, pattern by pattern, each once."""
-    matching = [name for pattern in group.banks for name in names if bank_matches(name, pattern)]
-    return list(dict.fromkeys(matching))
+def _listed(suite: SuiteFile, folder: Path) -> Mapping[str, Path | str]:
+    """Find all banks by name; those of scikit-learn are there without a folder."""
+    bundled: dict[str, Path | str] = {f"{BUNDLED}/{name}": name for name in bundled_names()}
+    own = [each.startswith(f"{BUNDLED}/") for each in suite.patterns()]
+    if all(own):
+        return bundled
+    return {**named_banks(folder), **(bundled if any(own) else {})}
 
 
-def _open(group: Group, path: Path) -> BenchTable:
-    bank = FeatureBank.open(path)
-    if group.held_out is None:
-        return BenchTable(group=group.name, bank=bank, table=bank)
-    _, held_out = split_classes(bank, group.held_out, DEFAULT_SEED)
-    return BenchTable(group=group.name, bank=bank, table=held_out)
+def _matching(pattern: str, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """List the banks of a pattern; of "A->B", pairs."""
+    if not is_cross(pattern):
+        return [(name,) for name in names if bank_matches(name, pattern)]
+    encoder = pattern.partition(ARROW)[0].strip().rpartition("/")[0]
+    sides = [side.strip() for side in pattern.split(ARROW)]
+    full = [side if "/" in side else f"{encoder}/{side}" for side in sides]
+    first, second = ([name for name in names if bank_matches(name, side)] for side in full)
+    return [(one, other) for one in first for other in second]
+
+
+def _open(group: SuiteGroup, places: Sequence[Path | str], short: str) -> BenchTable:
+    banks = [
+        bundled_bank(place) if isinstance(place, str) else FeatureBank.open(place)
+        for place in places
+    ]
+    parts: list[FeatureTable] = list(banks)
+    if group.held_out is not None:
+        parts = [split_classes(bank, group.held_out, DEFAULT_SEED)[1] for bank in banks]
+    overlap = short in group.overlap or banks[-1].name in group.overlap
+    table = parts[0] if len(parts) == 1 else CrossTable.of(*parts)
+    other = banks[1] if len(banks) > 1 else None
+    return BenchTable(
+        group=group.name.replace(ENCODER_FIELD, table.encoder),
+        bank=banks[0],
+        table=table,
+        query_bank=other,
+        overlap=overlap,
+    )

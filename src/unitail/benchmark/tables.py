@@ -27,7 +27,7 @@ LABELS = (*WORDS[:5], *NUMBERS, "shares")
 """What a result is about."""
 COLUMNS = (
     *(*LABELS, "outcome", "reason", "device"),
-    *("accuracy", "half_width", "episodes", "nll", "brier", "ece", "ms", "mib"),
+    *("accuracy", "half_width", "episodes", "nll", "brier", "ece", "ms", "mib", "mark"),
 )
 """Of the summary, in their order."""
 SCORES = ("accuracy", "nll", "brier", "seconds", "memory")
@@ -67,6 +67,13 @@ class DataSetMeans(Means):
     device: str
     episodes: int = 0
     mib: float = math.nan
+    mark: str = ""
+    """An asterisk if classes may mean the same as some that were trained on."""
+
+    @property
+    def title(self) -> str:
+        """The name with its mark and the true number of ways."""
+        return f"{self.name}{self.mark}, {self.ways}-way"
 
     @property
     def name(self) -> str:
@@ -80,6 +87,13 @@ class GroupMeans(Means):
 
     answered: int
     data_sets: int
+    ways: str = ""
+    """The true number of ways, "2 to 5" where data sets differ."""
+
+    @property
+    def title(self) -> str:
+        """The name with the true number of ways."""
+        return f"{self.group}, {self.ways}-way" if self.ways else self.group
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
@@ -101,6 +115,8 @@ def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
     The half width is that of a mean of independent means, the root of the sum of the squares.
     """
     means = []
+    rows = list(rows)
+    ways = grouped(rows, lambda row: (row.protocol, row.group))
     for (protocol, group, learner), own in grouped(
         rows, lambda row: (row.protocol, row.group, row.learner)
     ).items():
@@ -121,6 +137,7 @@ def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
                 outcome=(answered or own)[0].outcome,
                 answered=len(answered),
                 data_sets=len(own),
+                ways=_span([row.ways for row in ways[protocol, group]]),
                 **numbers,
             )
         )
@@ -212,6 +229,7 @@ def _each(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evalua
                 outcome=evaluation.outcome,
                 reason=evaluation.reason,
                 device=evaluation.device,
+                mark="*" if result.table.overlap else "",
             )
             if evaluation.outcome is Outcome.ANSWERED:
                 row = replace(
@@ -230,6 +248,12 @@ def _each(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evalua
 
 def _answered(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evaluation]]:
     return (pair for pair in _each(results) if pair[1].outcome is Outcome.ANSWERED)
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """Write "5", or "2 to 5"."""
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.benchmark.learners import load_learners
+from unitail.benchmark.learners import load_learners, missing_learners
 from unitail.benchmark.report import (
     accuracy_cell,
     require_report_packages,
@@ -16,12 +16,12 @@ from unitail.benchmark.report import (
 )
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.suites import Suite, open_suite
+from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite, swaps
+from unitail.benchmark.suites import open_suite
 from unitail.benchmark.tables import GroupMeans, grouped
 from unitail.cli.console import progress_bar
-from unitail.configuration import from_table
 from unitail.devices import choose_device
-from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.evaluation.protocol import ALL_WAYS
 
 
 def run(
@@ -30,38 +30,37 @@ def run(
     banks: Path,
     runs: Path,
     folder: Path,
-    shots: Sequence[int],
+    encoders: Sequence[str],
     learners: Sequence[str],
     draws: int,
     device: str,
-    **protocol: Any,  # noqa: ANN401 - the other fields of a protocol
+    **changes: Any,  # noqa: ANN401 - what the protocol has otherwise than the suite
 ) -> None:
     """Measure under a progress bar, write the report and print its averages."""
     require_report_packages()
     console = Console()
-    protocols = [
-        from_table(EvaluationProtocol, {**protocol, "shots": number}, "protocol")
-        for number in dict.fromkeys(shots)
-    ]
-    tested = open_suite(suite, banks)
+    file = changed_suite(read_suite(suite).with_encoders(swaps(encoders)), changes)
+    tested = open_suite(file, banks)
     chosen = choose_device(device)
+    absent = [] if learners else missing_learners(file.learners, runs)
+    names = learners or [each for each in file.learners if each not in absent]
     bench = BenchRun(
-        learners=load_learners(runs, learners, draws=draws, device=chosen),
+        learners=load_learners(runs, names, draws=draws, device=chosen),
         tables=tested.tables,
-        protocols=protocols,
+        protocols=file.protocols(),
         folder=folder,
         device=chosen,
     )
-    names = ", ".join(each.name for each in bench.learners)
-    what = f"{len(tested.tables)} data sets, {len(protocols)} protocols, on {chosen}"
-    notes = _notes(bench, tested)
-    for line in (f"Learners: {names}; {what}.", *notes):
-        console.print(line, highlight=False)
+    what = f"{len(tested.tables)} data sets, {len(bench.protocols)} protocols, on {chosen}"
+    notes = [*learner_notes(bench, absent), *tested.notes(), *table_notes(bench)]
+    said = f"Learners: {', '.join(each.name for each in bench.learners)}; {what}."
+    for line in (said, *notes):
+        console.print(line, highlight=False, markup=False)
     groups = write_benchmark_report(
         folder,
         _run(console, bench),
-        title=f"Benchmark: {suite}",
-        command=_command(suite, protocols, learners, draws),
+        title=file.title,
+        command=_command(suite, file, encoders, learners, draws),
         notes=notes,
     )
     for name, rows in grouped(groups, lambda row: row.protocol).items():
@@ -69,8 +68,8 @@ def run(
     console.print(f"Tables, pictures and rows are in {folder}; begin with README.md.")
 
 
-def _notes(run: BenchRun, tested: Suite) -> list[str]:
-    """Say what a reader of the results should know."""
+def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
+    """Say what a reader of the results should know of the learners."""
     unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
     transductive = [each.name for each in run.learners if each.transductive]
     paradigms = grouped(run.learners, lambda each: each.learner.paradigm)
@@ -88,15 +87,19 @@ def _notes(run: BenchRun, tested: Suite) -> list[str]:
             "Transductive: queries see each other, so an answer depends on the others:"
             f" {', '.join(transductive)}."
         )
-    if tested.missing:
-        notes.append(f"Banks of the suite that are not there: {', '.join(tested.missing)}.")
-    if run.too_small():
-        notes.append(f"Left out for want of rows: {', '.join(run.too_small())}.")
+    if absent:
+        notes.append(f"Learners of the suite that are not trained here: {', '.join(absent)}.")
     if unknown:
         notes.append(
             f"Without a recipe, so what they have seen is not known: {', '.join(unknown)}."
         )
     return notes
+
+
+def table_notes(run: BenchRun) -> list[str]:
+    """Say which data sets were left out."""
+    small = run.too_small()
+    return [f"Left out for want of rows: {', '.join(small)}."] if small else []
 
 
 def _run(console: Console, run: BenchRun) -> list[TableResult]:
@@ -107,31 +110,25 @@ def _run(console: Console, run: BenchRun) -> list[TableResult]:
 
 
 def _command(
-    suite: str, protocols: Sequence[EvaluationProtocol], learners: Sequence[str], draws: int
+    suite: str, file: SuiteFile, encoders: Sequence[str], learners: Sequence[str], draws: int
 ) -> str:
     """Write the command again, with names in place of the folders."""
-    first, default = protocols[0], EvaluationProtocol()
-    words = [f"unitail bench --suite {suite} --banks BANKS --runs RUNS"]
-    words += [f"--shots {protocol.shots}" for protocol in protocols]
-    words += [
-        f"--{option} {value}"
-        for option, value, usual in (
-            ("ways", first.ways, None),
-            ("queries", first.queries, None),
-            ("episodes", first.episodes, None),
-            ("shares", first.query_shares.value, default.query_shares.value),
-            ("concentration", first.concentration, default.concentration),
-            ("draws", draws, None),
-            ("seed", first.seed, None),
-        )
-        if value != usual
-    ]
+    ways = [] if file.ways == (ALL_WAYS,) else [f"--ways {number}" for number in file.ways]
+    words = [f"unitail bench --suite {Path(suite).name} --banks BANKS --runs RUNS"]
+    words += [f"--encoder {each}" for each in encoders]
+    words += [f"--shots {number}" for number in file.shots]
+    words += [*ways, f"--queries {file.queries} --episodes {file.episodes}"]
+    if file.query_shares != SuiteFile.query_shares:
+        words.append(f"--shares {file.query_shares.value}")
+    if file.concentration != SuiteFile.concentration:
+        words.append(f"--concentration {file.concentration}")
+    words += [f"--draws {draws} --seed {file.seed}"]
     return " ".join([*words, *(f"--learner {name}" for name in learners)])
 
 
 def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:
     """Tabulate the means of the groups."""
-    groups = list(dict.fromkeys(row.group for row in rows))
+    groups = list(dict.fromkeys(row.title for row in rows))
     table = Table(
         Column("learner", no_wrap=True),
         *(Column(group, justify="right") for group in groups),
@@ -141,6 +138,6 @@ def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:
         show_edge=False,
     )
     for name, own in grouped(rows, lambda row: row.learner).items():
-        cells = {row.group: accuracy_cell(row) for row in own}
+        cells = {row.title: accuracy_cell(row) for row in own}
         table.add_row(name, *(cells[group] for group in groups))
     return table

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.banks.cross import CrossTable
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.evaluation.protocol import EvaluationProtocol
@@ -18,9 +19,10 @@ from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeSource, QueryShares
+from unitail.tasks.cross_episodes import CrossEpisodes
 
-Source = FeatureTable | EpisodeSource | Task
-"""What episodes can be drawn from: a table or bank, a distribution of tasks, or one task."""
+Source = FeatureTable | CrossTable | EpisodeSource | Task
+"""What episodes can be drawn from: a table or two, a distribution of tasks, or one task."""
 MAX_EPISODES = 50
 """The most episodes of a batch."""
 MAX_TOKENS = 2**14
@@ -65,6 +67,9 @@ class FixedEpisodes:
             return cls(
                 name=name, protocol=fitted, sampler=_of_source(BankEpisodes([source]), fitted)
             )
+        if isinstance(source, CrossTable):
+            fitted = _fit_cross(source, protocol)
+            return cls(name=source.full_name, protocol=fitted, sampler=_of_cross(source, fitted))
         if isinstance(source, EpisodeSource):
             sampler = _of_source(source, protocol)
             return cls(name=type(source).__name__, protocol=protocol, sampler=sampler)
@@ -145,15 +150,35 @@ def _of_task(task: Task, protocol: EvaluationProtocol) -> Sampler:
     return sample
 
 
-def _fit_task(task: Task, protocol: EvaluationProtocol) -> EvaluationProtocol:
-    """Return what a task allows of a protocol: it has its own classes, all in each episode."""
+def _of_cross(table: CrossTable, protocol: EvaluationProtocol) -> Sampler:
+    episodes = CrossEpisodes(table)
+
+    def sample(size: int, count: int, generator: torch.Generator) -> Episode:
+        shape = {"ways": protocol.ways, "shots": protocol.shots, "queries": protocol.queries}
+        return _first(episodes.sample(episodes=size, generator=generator, **shape), count)
+
+    return sample
+
+
+def _fit_cross(table: CrossTable, protocol: EvaluationProtocol) -> EvaluationProtocol:
+    _check_balanced(protocol, table.full_name)
+    sizes = table.support.class_sizes
+    return protocol.fitted(sizes, table.full_name, table.query.class_sizes)
+
+
+def _check_balanced(protocol: EvaluationProtocol, name: str) -> None:
     if protocol.query_shares is not QueryShares.BALANCED:
         raise UserError(
-            f"the task {task.name!r} has balanced queries only",
+            f"the task {name!r} has balanced queries only",
             got=protocol.shares,
             allowed=QueryShares.BALANCED.value,
             remedy="Draw from a feature bank or a distribution of tasks instead.",
         )
+
+
+def _fit_task(task: Task, protocol: EvaluationProtocol) -> EvaluationProtocol:
+    """Return what a task allows of a protocol: it has its own classes, all in each episode."""
+    _check_balanced(protocol, task.name)
     own = replace(protocol, ways=task.ways)
     return own.fitted(task.class_sizes.numpy(), task.name) if isinstance(task, ArrayTask) else own
 

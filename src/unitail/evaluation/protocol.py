@@ -9,6 +9,9 @@ from unitail.configuration import require
 from unitail.errors import UserError
 from unitail.tasks.batches import EpisodeRanges, QueryShares
 
+ALL_WAYS = 1_000_000
+"""Stands for all classes of a data set."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationProtocol:
@@ -47,33 +50,45 @@ class EvaluationProtocol:
     def name(self) -> str:
         """How reports call the protocol."""
         extra = "" if self.shares == "balanced" else f", {self.shares} queries"
-        return f"{self.ways}-way {self.shots}-shot{extra}"
+        ways = "all" if self.ways == ALL_WAYS else self.ways
+        return f"{ways}-way {self.shots}-shot{extra}"
 
     @property
     def tokens(self) -> int:
         """The labelled examples and queries of an episode."""
         return self.ways * (self.shots + self.queries)
 
-    def allowed_by(self, class_sizes: NDArray[np.int64]) -> bool:
-        """Tell whether two classes or more of a data set have rows for the shots and a query."""
-        return int((class_sizes > self.shots).sum()) >= 2
+    def allowed_by(
+        self, class_sizes: NDArray[np.int64], query_sizes: NDArray[np.int64] | None = None
+    ) -> bool:
+        """Tell whether two classes or more of a data set have rows for the shots and a query.
 
-    def fitted(self, class_sizes: NDArray[np.int64], name: str) -> "EvaluationProtocol":
+        `query_sizes` are those of another table that the queries come from.
+        """
+        return int((_rows_left(self.shots, class_sizes, query_sizes) > 0).sum()) >= 2
+
+    def fitted(
+        self,
+        class_sizes: NDArray[np.int64],
+        name: str,
+        query_sizes: NDArray[np.int64] | None = None,
+    ) -> "EvaluationProtocol":
         """Return what a data set allows of this protocol, the same for every learner.
 
-        A class with N + 1 rows or more takes part. Where there are fewer than K of them, all are
-        used; where the smallest has too few rows for the queries, fewer are asked of each.
+        A class with rows for N shots and a query takes part. Where there are fewer than K of them,
+        all are used; where the smallest has too few rows for the queries, fewer are asked of each.
         """
-        usable = class_sizes[class_sizes > self.shots]
-        if not self.allowed_by(class_sizes):
+        left = _rows_left(self.shots, class_sizes, query_sizes)
+        left = left[left > 0]
+        if len(left) < 2:
             raise UserError(
                 f"{name} has too few classes for {self.shots} shots",
-                got=f"{len(usable)} classes of more than {self.shots} rows",
+                got=f"{len(left)} classes with rows for {self.shots} shots and a query",
                 allowed="2 or more",
                 remedy="Ask for fewer shots, or leave the data set out.",
             )
-        queries = min(self.queries, int(usable.min()) - self.shots)
-        return replace(self, ways=min(self.ways, len(usable)), queries=queries)
+        queries = min(self.queries, int(left.min()))
+        return replace(self, ways=min(self.ways, len(left)), queries=queries)
 
     def ranges(self, episodes: int) -> EpisodeRanges:
         """Return the ranges that hold this shape only, and batches of so many episodes."""
@@ -81,3 +96,12 @@ class EvaluationProtocol:
             episodes=episodes, ways=self.ways, shots=self.shots, queries=self.queries
         )
         return replace(fixed, query_shares=self.query_shares, concentration=self.concentration)
+
+
+def _rows_left(
+    shots: int, class_sizes: NDArray[np.int64], query_sizes: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """Count the rows of each class that can be queries; none where the shots are too many."""
+    if query_sizes is None:
+        return class_sizes - shots
+    return np.where(class_sizes >= shots, query_sizes, 0)

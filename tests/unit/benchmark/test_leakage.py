@@ -9,6 +9,7 @@ import pytest
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
 from unitail.banks.bank import FeatureBank
+from unitail.banks.cross import CrossTable
 from unitail.banks.splits import split_classes
 from unitail.benchmark.leakage import check_not_trained_on, trained_classes
 from unitail.benchmark.suites import BenchTable
@@ -131,3 +132,15 @@ def test_every_table_is_looked_at(tmp_path: Path, held_out: BenchTable) -> None:
         check_not_trained_on(
             _run("net/seen", "net/unseen"), [held_out, _unseen(tmp_path)], name="run"
         )
+
+
+def test_both_sides_of_a_pair_are_looked_at(tmp_path: Path, seen: FeatureBank) -> None:
+    other = write_blobs(tmp_path, "fresh", encoder="net", seed=1)
+    for support, query in ((seen, other), (other, seen)):
+        cross = CrossTable.of(support, query)
+        pair = BenchTable(group="across", bank=support, table=cross, query_bank=query)
+        with pytest.raises(
+            Leakage, match=rf"trained on classes of net/{support.name}->{query.name}"
+        ):
+            check_not_trained_on(_run("net/seen", held_out_from=["x"]), [pair], name="run")
+        check_not_trained_on(_run("net/elsewhere"), [pair], name="run")

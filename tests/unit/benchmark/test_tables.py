@@ -76,7 +76,7 @@ def test_the_summary_is_read_as_it_was_written(
     path.write_text(summary_text(rows))
     header, first = path.read_text().splitlines()[:2]
     assert header.startswith("learner,group,encoder,data_set,protocol,ways,shots,queries,shares,")
-    assert header.endswith(",accuracy,half_width,episodes,nll,brier,ece,ms,mib")
+    assert header.endswith(",accuracy,half_width,episodes,nll,brier,ece,ms,mib,mark")
     assert first.startswith("prototypes,images,toy,birds,5-way 1-shot,5,1,5,balanced,answered,,cpu")
     read = read_summary(path)
     assert [row.outcome for row in read] == [row.outcome for row in rows]

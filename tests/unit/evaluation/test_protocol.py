@@ -35,7 +35,7 @@ def test_a_small_data_set_gets_what_it_allows(
 
 def test_a_data_set_without_two_usable_classes_is_refused() -> None:
     with pytest.raises(
-        UserError, match="it has too few classes for 5 shots: got 1 classes of more"
+        UserError, match="it has too few classes for 5 shots: got 1 classes with rows"
     ):
         EvaluationProtocol(shots=5).fitted(np.array([5, 4, 30]), "it")
 

@@ -5,30 +5,53 @@ from typing import Annotated
 
 import typer
 
+from unitail.cli.commands import options
+
 
 def bench(
-    suite: Annotated[str, typer.Option(help="What to test on: banks.")] = "banks",
-    banks: Annotated[Path, typer.Option(help="Folder of feature banks.")] = Path("banks"),
-    runs: Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")] = Path("runs"),
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What to test on: all (every bank there is), banks, smoke (needs no data), mteb, "
+            "paper_in_domain, paper_cross_domain, paper_cross_modal, paper_resnet18, "
+            "paper_extrapolation, or your own .toml file.",
+        ),
+    ] = "all",
+    banks: options.Banks = Path("banks"),
+    runs: options.Runs = Path("runs"),
     out: Annotated[
         Path | None, typer.Option(help="Folder of results; results/bench_SUITE.")
     ] = None,
-    episodes: Annotated[int, typer.Option(min=2, help="Episodes of each data set.")] = 600,
-    shots: Annotated[
-        list[int] | None, typer.Option(min=1, help="Labelled examples of a class; 1 and 5.")
+    encoder: options.Encoders = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Episodes of each data set; else as the suite says.")
     ] = None,
-    ways: Annotated[int, typer.Option(min=2, help="Classes of an episode.")] = 5,
-    queries: Annotated[int, typer.Option(min=1, help="Queries of a class, on average.")] = 15,
+    shots: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Labelled examples of a class; else as the suite says."),
+    ] = None,
+    ways: Annotated[
+        list[int] | None,
+        typer.Option(min=2, help="Classes of an episode; else as the suite says."),
+    ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=1, help="Queries of a class, on average; else as the suite says."),
+    ] = None,
     shares: Annotated[
-        str, typer.Option(help="Class shares of the queries: balanced or random (Dirichlet).")
-    ] = "balanced",
-    concentration: Annotated[float, typer.Option(help="Of the Dirichlet distribution.")] = 1.0,
+        str | None,
+        typer.Option(help="Class shares of the queries: balanced or random (Dirichlet)."),
+    ] = None,
+    concentration: Annotated[
+        float | None, typer.Option(help="Of the Dirichlet distribution.")
+    ] = None,
     learner: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Annotated[int, typer.Option(help="Which episodes.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Which episodes.")] = None,
 ) -> None:
     """Measure all learners on the same episodes; the same command again goes on where it was."""
     from unitail.cli.bench import run
@@ -37,12 +60,13 @@ def bench(
         suite=suite,
         banks=banks,
         runs=runs,
-        folder=out or Path("results") / f"bench_{suite}",
-        shots=shots or (1, 5),
+        folder=out or Path("results") / f"bench_{Path(suite).stem}",
+        encoders=encoder or (),
         learners=learner or (),
         draws=draws,
         device=device,
         episodes=episodes,
+        shots=shots,
         ways=ways,
         queries=queries,
         query_shares=shares,

@@ -52,3 +52,12 @@ NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Neither use nor fill the feature cache.")
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, ...")]
+Banks = Annotated[Path, typer.Option(help="Folder of feature banks.")]
+Runs = Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")]
+Encoders = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OLD=NEW",
+        help="Take the banks of the encoder NEW where the suite says OLD, as often as needed.",
+    ),
+]

@@ -1,0 +1,185 @@
+"""What to test on, in a TOML file: data sets in groups, episodes, learners."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from unitail.banks.cross import ARROW
+from unitail.configuration import from_table, require
+from unitail.encoder_names import encoder_name
+from unitail.errors import InvalidConfig, UserError
+from unitail.evaluation.protocol import ALL_WAYS, EvaluationProtocol
+from unitail.tasks.batches import QueryShares
+
+FOLDER = Path(__file__).parents[1] / "suites"
+"""The suites that come with the package."""
+ALL = "all"
+ENCODER_FIELD = "{encoder}"
+"""In the name of a group: the encoder of each bank, so that every encoder has a group."""
+REMEDY = "Correct the suite's file; docs/reproduce.md explains the keys."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteGroup:
+    """Data sets whose accuracies are averaged."""
+
+    name: str
+    """What tables call the group; "{encoder}" makes one for each encoder."""
+    sets: tuple[str, ...]
+    """Patterns ENCODER/DATASET, or DATASET with the encoder below; "A->B" draws examples from A and
+    queries from B."""
+    encoder: str = ""
+    """Of the sets that name none; else that of the suite."""
+    held_out: float | None = None
+    """Test only the share of the classes that training keeps out; without it, all classes."""
+    overlap: tuple[str, ...] = ()
+    """Sets with classes that may mean the same as some that were trained on: tables mark them *."""
+
+    def patterns(self, usual: str) -> list[str]:
+        """Write all sets as ENCODER/DATASET."""
+        return [self._full(each, self.encoder or usual) for each in self.sets]
+
+    def _full(self, name: str, encoder: str) -> str:
+        if "/" not in name and not encoder:
+            raise InvalidConfig(
+                f"the group {self.name!r} names a set without an encoder",
+                got=name,
+                allowed="ENCODER/DATASET, or DATASET where group or suite have an `encoder`",
+                remedy=REMEDY,
+            )
+        return name if "/" in name else f"{encoder}/{name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFile:
+    """A suite as its file says it."""
+
+    name: str
+    """The file's, without its ending."""
+    title: str
+    """What the report is called."""
+    about: str = ""
+    """Some sentences for readers of the report."""
+    encoder: str = ""
+    """Of the sets that name none."""
+    ways: tuple[int, ...] = (5,)
+    """K; "all" in the file for all classes of each data set."""
+    shots: tuple[int, ...] = (1, 5)
+    """N."""
+    queries: int = 15
+    """Of each class."""
+    query_shares: QueryShares = QueryShares.BALANCED
+    """How the queries are shared out among the classes."""
+    concentration: float = 1.0
+    """Of random shares."""
+    episodes: int = 600
+    """Of each data set."""
+    seed: int = 0
+    """Which episodes."""
+    learners: tuple[str, ...] = ()
+    """Those to be measured; without it, all that are there."""
+    groups: tuple[SuiteGroup, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [group.name for group in self.groups]
+        twice = [name for name in names if names.count(name) > 1]
+        require(bool(names), "groups", got="none", allowed="one or more [[groups]]")
+        require(not twice, "name of a group", got=f"{twice[:1]} twice", allowed="different names")
+        _ = [group.patterns(self.encoder) for group in self.groups], self.protocols()
+
+    def protocols(self) -> list[EvaluationProtocol]:
+        """List what is asked of the learners."""
+        return [
+            EvaluationProtocol(
+                ways=ways,
+                shots=shots,
+                queries=self.queries,
+                query_shares=self.query_shares,
+                concentration=self.concentration,
+                episodes=self.episodes,
+                seed=self.seed,
+            )
+            for ways in dict.fromkeys(self.ways)
+            for shots in dict.fromkeys(self.shots)
+        ]
+
+    def patterns(self) -> list[str]:
+        """List the sets of all groups as ENCODER/DATASET."""
+        return [pattern for group in self.groups for pattern in group.patterns(self.encoder)]
+
+    def with_encoders(self, others: Mapping[str, str]) -> "SuiteFile":
+        """Put other encoders in the place of some: {"openclip-vit-h-14": "resnet-18"}."""
+        own = {encoder_name(old): new for old, new in others.items()}
+
+        def swap(encoder: str) -> str:
+            return own.get(encoder_name(encoder), encoder)
+
+        def swap_set(name: str) -> str:
+            encoder, slash, rest = name.rpartition("/")
+            return f"{swap(encoder)}{slash}{rest}"
+
+        groups = [
+            replace(group, encoder=swap(group.encoder), sets=tuple(map(swap_set, group.sets)))
+            for group in self.groups
+        ]
+        return replace(self, encoder=swap(self.encoder), groups=tuple(groups))
+
+
+def suite_names() -> list[str]:
+    """List the suites that come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def read_suite(name: str | Path) -> SuiteFile:
+    """Read a suite of the package by its name, or any by its file."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = FOLDER / f"{name}.toml"
+        if str(name) not in suite_names():
+            allowed = f"{', '.join(suite_names())}, or a .toml file"
+            raise UserError("unknown suite", got=name, allowed=allowed)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read as a suite",
+            got=f"{type(error).__name__}: {error}",
+            allowed="a TOML file",
+            remedy="Correct the file, or name another.",
+        ) from error
+    if "name" in table:
+        raise InvalidConfig(
+            f"unknown key in [{path.stem}]",
+            got="name",
+            allowed="no name: a suite is called like its file",
+            remedy=REMEDY,
+        )
+    if table.get("ways") == ALL:
+        table["ways"] = [ALL_WAYS]
+    return from_table(SuiteFile, {**table, "name": path.stem}, path.stem)
+
+
+def is_cross(pattern: str) -> bool:
+    """Tell whether a set is two: examples from one, queries from the other."""
+    return ARROW in pattern
+
+
+def changed_suite(suite: SuiteFile, changes: Mapping[str, Any]) -> SuiteFile:
+    """Return the suite with other values of some keys; None leaves what the file says."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    return from_table(SuiteFile, {**vars(suite), **given}, suite.name)
+
+
+def swaps(texts: Iterable[str]) -> dict[str, str]:
+    """Read "OLD=NEW", as often as it comes."""
+    pairs = [text.partition("=") for text in texts]
+    for old, _, new in pairs:
+        if not old or not new:
+            raise UserError(
+                "an encoder in the place of another is not understood",
+                got=f"{old}{'=' if new else ''}{new}",
+                allowed="OLD=NEW, such as openclip-vit-h-14-paper=efficientnet-lite0",
+            )
+    return {old: new for old, _, new in pairs}

@@ -249,3 +249,16 @@ def test_label_noise(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
     assert own[0] == "toy/blobs"
     assert own[1:] == everything[1:]
     assert "python bench/label_noise.py --banks BANKS" in page.read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be forked here")
+def test_studio_kills(page: Path) -> None:
+    command = [sys.executable, ROOT / "bench/studio_kills.py", "--kills", "5", "--out", page]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [header, row] = lines(page)
+    outcomes = dict(zip(header, map(int, row), strict=True))
+    assert outcomes["kills"] == 5
+    assert outcomes["actions done"] > 0
+    assert outcomes["lost"] == outcomes["half done"] == 0

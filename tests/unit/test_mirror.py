@@ -22,6 +22,9 @@ ELSEWHERE = {
     "inputs/tables.py": "unit/inputs/test_read_tables.py",
     "nn/sharding.py": "unit/training/test_processes.py",  # only processes use it
     "progress.py": "cli/test_console.py",  # one type
+    "studio/action.py": "unit/studio/test_store.py",
+    "studio/rows.py": "unit/studio/test_store.py",
+    "studio/schema.py": "unit/studio/test_store.py",
     "training/reporter.py": "unit/training/test_trainer.py",  # the log of a run
     "web/asgi.py": "unit/web/test_guards.py",  # types
     "web/body.py": "unit/web/test_guards.py",

@@ -1,0 +1,1 @@
+"""`unitail studio`: a page on which items are named, sorted, looked at and corrected."""

@@ -1,0 +1,209 @@
+"""Labels and classes that outlive any crash: every action is one transaction, and can be undone.
+
+An action says which version of each row its author saw. If somebody has changed one since, nothing
+is done, and `Conflict` tells what they did. Writers take turns: the first thing that an action does
+is to count up the revision, whose row others then wait for.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from unitail.errors import InvalidInput
+from unitail.studio.action import Action, current_revision
+from unitail.studio.rows import (
+    Change,
+    ClassRow,
+    Conflict,
+    Done,
+    LabelRow,
+    Snapshot,
+    changes_from_text,
+)
+from unitail.studio.schema import ACTIONS, CLASSES, LABELS, SETTINGS, WRITES, open_database
+from unitail.wording import CONTROL_CHARACTERS, numbered
+
+MAX_NAME = 100
+"""Characters of a class name."""
+MAX_CLASSES = 1000
+
+Seen = Mapping[str, int]
+"""The items of an action, with the version of each label that its author saw; 0 for none."""
+
+
+class Store:
+    """The classes, labels, history and settings of a project."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_database(url)
+        self._writer = self._engine.execution_options(**{WRITES: True})
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    # What there is.
+
+    def revision(self) -> int:
+        """Return the number of the last action."""
+        with self._engine.connect() as connection:
+            return current_revision(connection)
+
+    def since(self, revision: int = -1) -> Snapshot:
+        """Return all rows that changed after a revision; tombstones are among them."""
+        with self._engine.connect() as connection:
+            now = current_revision(connection)
+            classes = connection.execute(_newer(CLASSES, revision).order_by(CLASSES.c.id))
+            labels = connection.execute(_newer(LABELS, revision).order_by(LABELS.c.item))
+            return Snapshot(
+                now,
+                tuple(ClassRow(**row) for row in classes.mappings()),
+                tuple(LabelRow(**row) for row in labels.mappings()),
+            )
+
+    def settings(self) -> dict[str, str]:
+        """Return all settings."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(sa.select(SETTINGS))
+            return {row.name: row.value for row in rows}
+
+    def set(self, name: str, value: str) -> None:
+        """Keep a setting; these have no history."""
+        with self._writer.begin() as connection:
+            known = SETTINGS.c.name == name
+            if not connection.execute(
+                sa.update(SETTINGS).where(known).values(value=value)
+            ).rowcount:
+                connection.execute(SETTINGS.insert().values(name=name, value=value))
+
+    # What can be done.
+
+    def label(
+        self,
+        seen: Seen,
+        class_id: int | None,
+        *,
+        author: str = "",
+        contents: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Say what items are; None takes labels back, `ASIDE` says that no class fits."""
+        return self.label_each(
+            dict.fromkeys(seen, class_id), seen, author=author, contents=contents
+        )
+
+    def label_each(
+        self,
+        class_ids: Mapping[str, int | None],
+        seen: Seen,
+        *,
+        author: str = "",
+        contents: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Say of each item what it is, in one action."""
+        if not class_ids:
+            raise InvalidInput("nothing was chosen", got="no item", allowed="one item or more")
+        with self._action(author) as action:
+            names = {each: action.class_name(each) for each in set(class_ids.values())}
+            rows = action.labels(class_ids)
+            changed = [row for item, row in rows.items() if row.version != seen.get(item, 0)]
+            if changed:
+                raise Conflict("somebody else labelled some of these items", changed)
+            known = contents or {}
+            changes = [
+                Change(row, replace(row, class_id=class_ids[item], content=known.get(item)))
+                for item, row in rows.items()
+            ]
+            what = names.popitem()[1] if len(names) == 1 else f"{len(names)} classes"
+            return action.do(changes, f"{numbered(len(changes), 'item')}: {what}")
+
+    def add_class(self, name: str, *, author: str = "") -> Done:
+        """Add a class; its id is the revision that the action makes."""
+        with self._action(author) as action:
+            clean = _clean(name)
+            action.require_free(clean)
+            if len(action.classes()) >= MAX_CLASSES:
+                raise InvalidInput(
+                    "there are too many classes", got=MAX_CLASSES, allowed=f"up to {MAX_CLASSES:,}"
+                )
+            new = ClassRow(action.revision, clean)
+            return action.do([Change(replace(new, deleted=True), new)], f"New class {clean}")
+
+    def rename_class(self, class_id: int, name: str, *, author: str = "") -> Done:
+        """Give a class another name."""
+        with self._action(author) as action:
+            old, clean = action.class_row(class_id), _clean(name)
+            action.require_free(clean, but=class_id)
+            change = Change(old, replace(old, name=clean))
+            return action.do([change], f"{old.name} is now {clean}")
+
+    def merge_classes(self, class_id: int, into: int, *, author: str = "") -> Done:
+        """Move all labels of a class into another, and delete it."""
+        with self._action(author) as action:
+            old, other = action.class_row(class_id), action.class_row(into)
+            if old == other:
+                raise InvalidInput(
+                    "a class cannot be merged with itself", got=old.name, allowed="two classes"
+                )
+            changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, into)]
+            return action.do(changes, f"{old.name} merged into {other.name}")
+
+    def delete_class(self, class_id: int, *, author: str = "") -> Done:
+        """Delete a class, and take its labels back."""
+        with self._action(author) as action:
+            old = action.class_row(class_id)
+            changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, None)]
+            return action.do(changes, f"{old.name} deleted")
+
+    def undo(self, *, author: str = "") -> Done:
+        """Take back the last action of an author that still stands."""
+        with self._action(author) as action:
+            last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
+            if last is None:
+                raise _nothing("undo")
+            changes = [each.inverse() for each in changes_from_text(last.changes)]
+            return action.again(last, changes, f"Undone: {last.title}", undone=action.revision)
+
+    def redo(self, *, author: str = "") -> Done:
+        """Do again what the author undid last, unless they have done something else since."""
+        with self._action(author) as action:
+            last = action.find(ACTIONS.c.undone.is_not(None), ACTIONS.c.undone)
+            newest = action.find(sa.true(), ACTIONS.c.revision)
+            if last is None or newest is None or newest.revision > last.undone:
+                raise _nothing("redo")
+            changes = changes_from_text(last.changes)
+            return action.again(last, changes, f"Done again: {last.title}", undone=None)
+
+    @contextmanager
+    def _action(self, author: str) -> Iterator[Action]:
+        """Begin a transaction that is an action; what is refused leaves no trace."""
+        with self._writer.begin() as connection:
+            yield Action(connection, author)
+
+
+def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:
+    return sa.select(table).where(table.c.version > revision)
+
+
+def _clean(name: str) -> str:
+    """Return a class name in one way of writing it, or refuse it."""
+    clean = " ".join(unicodedata.normalize("NFC", name).split())
+    if not clean or len(clean) > MAX_NAME or clean.translate(CONTROL_CHARACTERS) != clean:
+        raise InvalidInput(
+            "this cannot be the name of a class",
+            got=repr(name[: MAX_NAME + 1]),
+            allowed=f"1 to {MAX_NAME} characters",
+            remedy="Write another name.",
+        )
+    return clean
+
+
+def _nothing(what: str) -> InvalidInput:
+    return InvalidInput(
+        f"there is nothing to {what}",
+        got="no such action of yours",
+        allowed="what you did yourself",
+        remedy="Go on.",
+    )

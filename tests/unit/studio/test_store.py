@@ -1,0 +1,288 @@
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+from unitail.studio.rows import ASIDE, Conflict
+from unitail.studio.schema import COUNTERS, database_of, open_database
+from unitail.studio.store import Store
+
+POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """Start a PostgreSQL server of our own, where it is installed; it listens on no port."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    if not POSTGRES:
+        pytest.skip("PostgreSQL is not installed")
+    bin_folder = POSTGRES[-1]
+    # Sockets have short names, and the server refuses to run as root.
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+    as_user: list[str] = []
+    if Path("/proc/self").owner() == "root":
+        shutil.chown(folder, "nobody")
+        as_user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    options = ["-N", "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C"]
+    subprocess.run(
+        [*as_user, bin_folder / "initdb", "-D", folder / "data", *options], check=True, **quiet
+    )
+    settings = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
+    control = [*as_user, bin_folder / "pg_ctl", "-D", folder / "data", "-w"]
+    subprocess.run([*control, "-o", settings, "-l", folder / "log", "start"], check=True, **quiet)
+    try:
+        yield f"postgresql+psycopg://tester@/postgres?host={folder}"
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], check=False, **quiet)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return database_of(tmp_path, None)
+    address: str = request.getfixturevalue("postgres")
+    engine = sa.create_engine(address)
+    with engine.begin() as connection:
+        for table in ("counters", "classes", "labels", "actions", "settings"):
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))
+    engine.dispose()
+    return address
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    store = Store(url)
+    yield store
+    store.close()
+
+
+def labels(store: Store) -> dict[str, str]:
+    """Return the class name of each labelled item."""
+    snapshot = store.since()
+    names = {row.id: row.name for row in snapshot.classes if not row.deleted}
+    names[ASIDE] = "(none)"
+    return {row.item: names[row.class_id] for row in snapshot.labels if row.class_id is not None}
+
+
+def classes(store: Store) -> list[str]:
+    return [row.name for row in store.since().classes if not row.deleted]
+
+
+def version(store: Store, item: str) -> int:
+    return next((row.version for row in store.since().labels if row.item == item), 0)
+
+
+def test_labels_are_there_when_it_is_opened_again(store: Store, url: str) -> None:
+    cat = store.add_class("cat").revision
+    store.label({"a": 0, "b": 0}, cat)
+    store.label({"c": 0}, ASIDE)
+    store.set("view", "doubtful")
+    store.set("view", "novel")
+    again = Store(url)
+    assert labels(again) == {"a": "cat", "b": "cat", "c": "(none)"}
+    assert again.settings() == {"view": "novel"}
+    assert again.revision() == 3
+    again.close()
+
+
+def test_only_what_came_after_a_revision_is_told(store: Store) -> None:
+    cat = store.add_class("cat").revision
+    seen = store.label({"a": 0}, cat).revision
+    assert store.since(seen).labels == ()
+    done = store.label({"b": 0, "a": seen}, None)
+    snapshot = store.since(seen)
+    assert snapshot.revision == done.revision == seen + 1
+    assert [(row.item, row.class_id, row.version) for row in snapshot.labels] == [
+        ("a", None, done.revision),
+        ("b", None, done.revision),
+    ]
+    assert snapshot.classes == ()
+
+
+def test_a_conflicting_edit_is_refused_whole_and_tells_what_the_other_did(store: Store) -> None:
+    cat, dog = store.add_class("cat").revision, store.add_class("dog").revision
+    store.label({"a": 0}, cat, author="ann")
+    before = store.revision()
+    with pytest.raises(Conflict, match="somebody else labelled some of these items") as caught:
+        store.label({"b": 0, "a": 0}, dog, author="bob")
+    assert [(row.item, row.class_id) for row in caught.value.rows] == [("a", cat)]  # type: ignore[union-attr]
+    assert labels(store) == {"a": "cat"}
+    assert store.revision() == before
+    store.label({"b": 0, "a": version(store, "a")}, dog, author="bob")
+    assert labels(store) == {"a": "dog", "b": "dog"}
+
+
+def test_an_item_that_was_labelled_and_taken_back_has_changed_too(store: Store) -> None:
+    cat = store.add_class("cat").revision
+    first = store.label({"a": 0}, cat).revision
+    store.label({"a": first}, None)
+    with pytest.raises(Conflict):
+        store.label({"a": 0}, cat)
+
+
+def test_of_two_who_write_at_once_one_wins(url: str) -> None:
+    stores = [Store(url) for _ in range(4)]
+    cat = stores[0].add_class("cat").revision
+    barrier, outcomes = threading.Barrier(4), []
+
+    def write(store: Store) -> None:
+        barrier.wait()
+        try:
+            store.label({"a": 0}, cat)
+            outcomes.append("done")
+        except Conflict:
+            outcomes.append("conflict")
+
+    threads = [threading.Thread(target=write, args=[store]) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["conflict"] * 3 + ["done"]
+    assert stores[0].revision() == cat + 1
+    for store in stores:
+        store.close()
+
+
+def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) -> None:
+    cat, dog, cow = (store.add_class(name).revision for name in ("cat", "dog", "cow"))
+    store.label_each({"a": cat, "b": dog, "c": cow}, {})
+    store.rename_class(cat, "  Cats\u00a0 of\nprey ")
+    store.merge_classes(dog, cat)
+    assert labels(store) == {"a": "Cats of prey", "b": "Cats of prey", "c": "cow"}
+    done = store.delete_class(cow)
+    assert (done.title, done.items) == ("cow deleted", ("c",))
+    assert labels(store) == {"a": "Cats of prey", "b": "Cats of prey"}
+    assert classes(store) == ["Cats of prey"]
+    with pytest.raises(InvalidInput, match="the class is not there: got class"):
+        store.label({"c": 4}, dog)
+
+
+@pytest.mark.parametrize("name", ["", " \n", "x" * 101, "a\x07b"])
+def test_bad_names_are_refused(store: Store, name: str) -> None:
+    with pytest.raises(InvalidInput, match="this cannot be the name of a class"):
+        store.add_class(name)
+    assert store.revision() == 0
+
+
+def test_two_classes_never_have_one_name(store: Store) -> None:
+    cat, dog = store.add_class("Café").revision, store.add_class("dog").revision
+    with pytest.raises(InvalidInput, match="there is a class of this name: got 'Café'"):
+        store.add_class("cafe\u0301")
+    with pytest.raises(InvalidInput, match="or merge the two classes"):
+        store.rename_class(dog, "CAFÉ")
+    store.rename_class(cat, "café")
+    with pytest.raises(InvalidInput, match="cannot be merged with itself"):
+        store.merge_classes(cat, cat)
+    with pytest.raises(InvalidInput, match="nothing was chosen"):
+        store.label({}, cat)
+
+
+def test_everything_can_be_undone_and_done_again_in_order(store: Store) -> None:
+    states = [(classes(store), labels(store))]
+
+    def note() -> None:
+        states.append((classes(store), labels(store)))
+
+    cat = store.add_class("cat").revision
+    note()
+    dog = store.add_class("dog").revision
+    note()
+    store.label({"a": 0, "b": 0}, cat)
+    note()
+    store.label({"b": version(store, "b"), "c": 0}, dog)
+    note()
+    store.rename_class(dog, "hound")
+    note()
+    store.merge_classes(cat, dog)
+    note()
+    store.delete_class(dog)
+    note()
+    for state in reversed(states[:-1]):
+        store.undo()
+        assert (classes(store), labels(store)) == state
+    with pytest.raises(InvalidInput, match="there is nothing to undo"):
+        store.undo()
+    for state in states[1:]:
+        store.redo()
+        assert (classes(store), labels(store)) == state
+    with pytest.raises(InvalidInput, match="there is nothing to redo"):
+        store.redo()
+
+
+def test_what_was_undone_is_gone_once_something_else_is_done(store: Store) -> None:
+    cat = store.add_class("cat").revision
+    store.label({"a": 0}, cat)
+    store.undo()
+    store.label({"b": 0}, cat)
+    with pytest.raises(InvalidInput, match="there is nothing to redo"):
+        store.redo()
+    store.undo()
+    store.redo()
+    assert labels(store) == {"b": "cat"}
+
+
+def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
+    cat = store.add_class("cat", author="ann").revision
+    done = store.label({"a": 0}, cat, author="ann")
+    store.label({"b": 0}, cat, author="bob")
+    assert store.undo(author="ann").title == f"Undone: {done.title}"
+    assert labels(store) == {"b": "cat"}
+    store.redo(author="ann")
+    store.label({"a": version(store, "a")}, ASIDE, author="bob")
+    before = store.since()
+    with pytest.raises(Conflict, match="somebody else has changed what this did"):
+        store.undo(author="ann")
+    assert store.since() == before
+
+
+def test_undo_does_not_bring_a_name_back_that_another_class_has(store: Store) -> None:
+    cat = store.add_class("cat", author="ann").revision
+    store.delete_class(cat, author="ann")
+    store.add_class("Cat", author="bob")
+    with pytest.raises(Conflict, match="there is a class 'Cat' again"):
+        store.undo(author="ann")
+
+
+def test_thousands_are_labelled_at_once(store: Store) -> None:
+    cat = store.add_class("cat").revision
+    items = {f"item {number}": 0 for number in range(1201)}
+    store.label(items, cat)
+    assert len(labels(store)) == 1201
+    store.undo()
+    assert labels(store) == {}
+
+
+def test_a_project_lies_beside_what_it_labels(tmp_path: Path) -> None:
+    assert database_of(tmp_path, None) == f"sqlite:///{tmp_path}/.unitail/studio.db"
+    table = tmp_path / "mails.csv"
+    assert database_of(table, None) == f"sqlite:///{tmp_path}/.unitail/mails.csv.studio.db"
+    own = tmp_path / "x" / "own.db"
+    assert database_of(table, str(own)) == f"sqlite:///{own}"
+    assert database_of(table, "postgresql://host/db") == "postgresql://host/db"
+
+
+def test_a_database_that_cannot_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="the studio's database is unknown: got 'nosuch://x'"):
+        Store("nosuch://x")
+    (tmp_path / "text.db").write_text("not a database at all" * 100)
+    with pytest.raises(CannotWrite, match=r"text\.db cannot be opened: got file is not a database"):
+        Store(f"sqlite:///{tmp_path}/text.db")
+
+
+def test_another_layout_is_not_touched(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path}/a.db")
+    with engine.begin() as connection:
+        known = COUNTERS.c.name == "format"
+        connection.execute(sa.update(COUNTERS).where(known).values(value=9))
+    engine.dispose()
+    with pytest.raises(InvalidConfig, match="made by another version of unitail: got format 9"):
+        Store(f"sqlite:///{tmp_path}/a.db")

@@ -25,6 +25,7 @@ from unitail.tasks.disguise import Disguised
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
+from unitail.tasks.synthetic.tables import RandomTableTasks
 from unitail.training.step import query_loss
 
 ORDERS = 6
@@ -44,6 +45,7 @@ SOURCES: dict[str, EpisodeSource] = {
     "gaussian": GAUSSIAN,
     "networks": RandomNetworkTasks(feature_dims=(2,), hidden_dims=(2,), latent_dims=(2,)),
     "bags": RandomBagTasks(feature_dims=(2,), sizes=(2,), topic_dims=(2,), parts=3),
+    "tables": RandomTableTasks(columns=(1, 2)),
     "banks": BANKS,
     "streamed banks": BankEpisodes([TABLE], resident_bytes=0),
     "mixed": MixedSource((GAUSSIAN, BANKS), (1.0, 1.0)),

@@ -138,11 +138,16 @@ class EpisodeRanges:
         source: str,
         feature_dim: int,
         max_ways: int | None = None,
+        max_support: int | None = None,
     ) -> BatchShape:
-        """Draw the ways, at most `max_ways`, and take as many episodes as the tokens allow."""
+        """Draw the ways, at most `max_ways`, and take as many episodes as the tokens allow.
+
+        There are fewer shots where all classes together would have more than `max_support`.
+        """
         low, high = self.ways
         highest = high if max_ways is None else min(high, max_ways)
         ways = draw_between((low, highest), generator, self.spread)
+        shots = shots if max_support is None else max(1, min(shots, max_support // ways))
         fitting = self.tokens // (ways * (shots + self.queries))
         balanced = self.balanced > 0 and draw_uniform(generator) < self.balanced
         return BatchShape(

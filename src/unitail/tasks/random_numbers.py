@@ -59,6 +59,11 @@ class PerEpisode:
         shape, device = (self.episodes, rows, columns), self.generator.device
         return torch.randn(shape, generator=self.generator, device=device)
 
+    def spread(self, rows: int, columns: int) -> Tensor:
+        """Draw numbers between 0 and 1, (B, rows, columns)."""
+        shape, device = (self.episodes, rows, columns), self.generator.device
+        return torch.rand(shape, generator=self.generator, device=device)
+
     def uniform(self, ends: tuple[float, float]) -> Tensor:
         """Draw a number for each episode, (B, 1, 1)."""
         shape, device = (self.episodes, 1, 1), self.generator.device

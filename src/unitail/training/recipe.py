@@ -15,6 +15,7 @@ from unitail.tasks.batches import EpisodeRanges
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
+from unitail.tasks.synthetic.tables import RandomTableTasks
 from unitail.training.config import TrainingConfig, ValidationConfig
 
 HELD_OUT = 0.2
@@ -53,11 +54,12 @@ SOURCE_KINDS = {
     "gaussian": GaussianTasks,
     "random_networks": RandomNetworkTasks,
     "random_bags": RandomBagTasks,
+    "random_tables": RandomTableTasks,
     "banks": BankChoice,
 }
 """What tasks can come from, by the name of the recipe's table."""
 
-SourceConfig = GaussianTasks | RandomNetworkTasks | RandomBagTasks | BankChoice
+SourceConfig = GaussianTasks | RandomNetworkTasks | RandomBagTasks | RandomTableTasks | BankChoice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,9 @@ class Recipe:
         episodes, validation = self.episodes, self.validation
         self._check_sizes("episodes", episodes.ways[1], episodes.shots[1])
         self._check_sizes("validation", validation.ways, max(validation.shots))
+        for source in self.sources:
+            if isinstance(source, RandomTableTasks) and source.shots is not None:
+                self._check_sizes("sources.random_tables", 1, min(source.max_rows, source.shots[1]))
         if self.training.compile and not self.episodes.one_shape:
             raise InvalidConfig(
                 "a compiled network needs episodes of one shape",

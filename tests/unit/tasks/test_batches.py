@@ -26,6 +26,7 @@ from unitail.tasks.disguise import Disguised
 from unitail.tasks.synthetic.bags import RandomBagTasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
+from unitail.tasks.synthetic.tables import RandomTableTasks
 
 RANGES = EpisodeRanges(ways=(2, 5), shots=(1, 3), queries=2, tokens=300)
 
@@ -133,11 +134,12 @@ SOURCES: dict[str, EpisodeSource] = {
     "gaussian": GaussianTasks(feature_dims=(3, 8)),
     "networks": RandomNetworkTasks(feature_dims=(4, 40), hidden_dims=(8, 32)),
     "bags": RandomBagTasks(feature_dims=(4, 40), sizes=(2, 8), parts=20),
+    "tables": RandomTableTasks(columns=(1, 6)),
     "banks": BankEpisodes(TABLES),
     "streamed banks": BankEpisodes(TABLES, resident_bytes=0),
 }
 SOURCES["disguised"] = Disguised(SOURCES["banks"], 0.7)
-SOURCES["mixed"] = MixedSource(tuple(SOURCES.values()), (1.0, 2.0, 1.0, 1.0, 1.0, 1.0))
+SOURCES["mixed"] = MixedSource(tuple(SOURCES.values()), (1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0))
 SOURCES["nested"] = MixedSource((SOURCES["mixed"], GaussianTasks()), (3.0, 1.0))
 
 

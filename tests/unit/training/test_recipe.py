@@ -77,3 +77,14 @@ def test_a_model_with_positions_may_be_filled_to_the_last_one() -> None:
     assert recipe_from_table(tables(model=model), "test").model.max_support == 8
     with pytest.raises(InvalidConfig, match="got up to 8; allowed: at most 7"):
         recipe_from_table(tables(model={**model, "positions": 8}), "test")
+
+
+def test_tables_with_more_rows_than_a_model_reads_are_refused() -> None:
+    model = {"learner": "gpicl", "classes": 10, "positions": 41}
+    for shots, fits in (([1, 40], True), ([1, 41], False)):
+        table = {**tables(model=model), "sources": {"random_tables": {"shots": shots}}}
+        if fits:
+            assert recipe_from_table(table, "test").source_weights == (1.0,)
+            continue
+        with pytest.raises(InvalidConfig, match=r"\[sources\.random_tables\] have more examples"):
+            recipe_from_table(table, "test")

@@ -147,7 +147,9 @@ def _shape(kind: str, rows: int) -> tuple[Frame, Any]:
 
 
 SHAPES = ("checkerboard", "circles", "moons", "one of 30", "spirals", "xor")
-CONSTRUCTED = {kind: ("constructed", partial(_shape, kind, 12_000)) for kind in SHAPES}
+CONSTRUCTED: dict[str, tuple[str, Callable[[], tuple[Frame, Any]]]] = {
+    kind: ("constructed", partial(_shape, kind, 12_000)) for kind in SHAPES
+}
 TUNING = (*sorted(REAL)[::3], *SHAPES[::3])
 """The tables that choices may look at."""
 

@@ -17,6 +17,7 @@ from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.train import train
+from unitail.cli.commands.validity import validity
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
 from unitail.cli.plain_help import PlainCommand
 from unitail.errors import UserError
@@ -35,6 +36,7 @@ app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(bench)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(compare)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(validity)
 app.add_typer(bank.app, name="bank", rich_help_panel=RESEARCH)
 app.command(cls=PlainCommand, rich_help_panel=INSTALLATION)(info)
 app.add_typer(cache.app, name="cache", rich_help_panel=INSTALLATION)

@@ -155,7 +155,7 @@ def validity(
 
     The tests are Student's, so a handful of draws is too few for them.
     """
-    _check_test(curve.shots, level, epsilon)
+    check_test(curve.shots, level, epsilon)
     finding = find_rises([curve], level)[0]
     return ValidityReport(curve=curve, finding=finding, level=level, epsilon=epsilon)
 
@@ -177,7 +177,7 @@ def universal_validity(
 
     A task on which the learner raises `CannotSolve` is listed with the message.
     """
-    _check_test(shots, level, epsilon)
+    check_test(shots, level, epsilon)
     if not tasks:
         raise UserError("universal validity needs tasks", got="none", allowed="one or more")
     estimate = partial(
@@ -187,7 +187,7 @@ def universal_validity(
         _measure(estimate, task, stream(seed, "universal validity", number, device=device))
         for number, task in enumerate(tasks)
     ]
-    return _judge_together(measured, level, epsilon)
+    return judge_together(measured, level, epsilon)
 
 
 def _measure(
@@ -200,7 +200,7 @@ def _measure(
         return Unsolved(task=task.name, message=str(error))
 
 
-def _judge_together(
+def judge_together(
     measured: Sequence[LearningCurve | Unsolved], level: float, epsilon: float | None
 ) -> UniversalityReport:
     """Test all curves as one family."""
@@ -215,7 +215,7 @@ def _judge_together(
     return UniversalityReport(outcomes=tuple(outcomes), level=level)
 
 
-def _check_test(shots: tuple[int, ...], level: float, epsilon: float | None) -> None:
+def check_test(shots: tuple[int, ...], level: float, epsilon: float | None) -> None:
     """Refuse tests that cannot be made."""
     for fine, what, got, allowed in (
         (len(shots) >= 2, "a rise needs several sizes", f"shots={tuple(shots)}", "2 or more shots"),

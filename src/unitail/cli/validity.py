@@ -1,0 +1,127 @@
+"""Run `unitail validity`."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
+
+from unitail.benchmark.learners import load_learners
+from unitail.cli.console import bar, say
+from unitail.devices import choose_device
+from unitail.framework.learner import Inference
+from unitail.learners.checkpoint import is_model, load_model
+from unitail.learners.in_context import InContextLearner
+from unitail.training.run_folder import MODEL_FOLDER
+from unitail.universality.declared import BUILT_IN, declared_tasks, read_declaration
+from unitail.universality.report import (
+    require_report_packages,
+    summary_table,
+    write_validity_report,
+)
+from unitail.universality.study import ValidityStudy, study_validity
+
+USUAL = (
+    "unitail",
+    "unitail_joint",
+    "tail",
+    "tail_50w",
+    "linear_probe_tuned",
+    "linear_probe_shrunk",
+    "proto_head_centred",
+)
+"""The learners of a study for which none are named."""
+
+
+def run(
+    tasks: Path | None,
+    *,
+    banks: Path | None,
+    runs: Path,
+    folder: Path,
+    names: Sequence[str],
+    shots: tuple[int, ...],
+    device: str,
+    **settings: Any,  # noqa: ANN401 - those of `study_validity`
+) -> None:
+    """Measure under a bar, write the report and print who passed where."""
+    require_report_packages()
+    console = Console()
+    where = choose_device(device)
+    declaration = BUILT_IN if tasks is None else read_declaration(tasks)
+    declared = declared_tasks(declaration, banks, seed=settings["seed"])
+    learners = named_learners(names, runs, where)
+    missing = [f"Not there: {'; '.join(declared.missing)}."] if declared.missing else []
+    say(console, f"{len(learners)} learners, {len(declared.tasks)} tasks, on {where}.", *missing)
+    with bar("curves") as on_progress:
+        study = study_validity(
+            learners,
+            declared.tasks,
+            shots=shots or declared.shots,
+            device=where,
+            on_progress=on_progress,
+            **settings,
+        )
+    command = _command(tasks, banks, names, shots, settings)
+    write_validity_report(study, folder, command=command, notes=missing)
+    console.print(_table(study))
+    say(console, f"Curves, verdicts and numbers are in {folder}; begin with report.html.")
+
+
+def named_learners(
+    names: Sequence[str], runs: Path, device: torch.device | str
+) -> dict[str, Inference]:
+    """Build learners by name, or from folders of models."""
+    learners: dict[str, Inference] = {}
+    for name in dict.fromkeys(names or USUAL):
+        folder = Path(name)
+        if is_model(folder):
+            model = load_model(folder).to(device).eval()
+            learners[_short(folder, learners)] = InContextLearner(model)
+        else:
+            (loaded,) = load_learners(runs, [name], device=device)
+            learners[loaded.name] = loaded.learner
+    return learners
+
+
+def _short(folder: Path, taken: Collection[str]) -> str:
+    """Call a model by its folder, or by its run's; by the whole path if that is taken."""
+    whole = folder.resolve()
+    name = whole.parent.name if whole.name == MODEL_FOLDER else whole.name
+    return name if name not in taken else str(folder)
+
+
+def _command(
+    tasks: Path | None,
+    banks: Path | None,
+    names: Sequence[str],
+    shots: Sequence[int],
+    settings: dict[str, Any],
+) -> str:
+    """Write the command again, with names in place of the folders."""
+    words = ["unitail validity"]
+    words += [tasks.name] if tasks is not None else []
+    words += ["--banks BANKS"] if banks is not None else []
+    words += [f"--learner {name}" for name in names]
+    words += [f"--shots {number}" for number in shots]
+    words += [f"--{key} {value}" for key, value in settings.items() if value is not None]
+    return " ".join(words)
+
+
+def _table(study: ValidityStudy) -> Table:
+    header, *rows = summary_table(study)
+    numbers = [Column(name, justify="right") for name in header[1:-1]]
+    table = Table(
+        Column(header[0], no_wrap=True),
+        *numbers,
+        header[-1],
+        title="Tasks by verdict",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+    )
+    for row in rows:
+        table.add_row(*row)
+    return table

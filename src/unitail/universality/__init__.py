@@ -1,0 +1,1 @@
+"""Practical universality: who is a valid learning algorithm on which of many declared tasks."""

@@ -1,0 +1,126 @@
+"""A study of validity as pictures: all curves, and who is valid where."""
+
+import io
+import math
+from typing import TYPE_CHECKING
+
+from unitail.extras import optional
+from unitail.framework.task import Task
+from unitail.framework.validity import ValidityReport
+from unitail.universality.study import ValidityStudy, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    Verdict.CANNOT: "#9e9e9e",
+    Verdict.RISES: "#d1495b",
+    Verdict.GUESSES: "#edae49",
+    Verdict.NO_RISE: "#a8d5ba",
+    Verdict.VALID: "#2a9d5c",
+}
+SIGNS = {
+    Verdict.CANNOT: "x",
+    Verdict.RISES: "↑",
+    Verdict.GUESSES: "?",
+    Verdict.NO_RISE: "·",
+    Verdict.VALID: "✓",
+}
+COLUMNS = 5
+"""Panels of curves beside each other."""
+DPI = 110
+
+
+def plot_verdicts(study: ValidityStudy) -> bytes:
+    """Plot a field for each learner and task, coloured by the verdict."""
+    learners = list(study.reports)
+    longest = max(map(len, learners))
+    figure, axes = _figure(
+        4.5 + 0.55 * len(learners), 1.2 + 0.075 * longest + 0.27 * len(study.tasks), 1, 1
+    )
+    patches = optional("matplotlib.patches", extra="report")
+    for column, learner in enumerate(learners):
+        for row, found in enumerate(study.verdicts(learner).values()):
+            field = patches.Rectangle((column, row), 0.94, 0.92, color=COLOURS[found])
+            axes[0].add_patch(field)
+            axes[0].text(
+                column + 0.47, row + 0.48, SIGNS[found], ha="center", va="center", fontsize=8
+            )
+    axes[0].set(xlim=(0, len(learners)), ylim=(len(study.tasks), 0))
+    axes[0].set_xticks([c + 0.47 for c in range(len(learners))], learners, rotation=90, fontsize=8)
+    names = [f"{each.group}: {each.task.name}" for each in study.tasks]
+    axes[0].set_yticks([row + 0.46 for row in range(len(names))], names, fontsize=8)
+    axes[0].tick_params(length=0)
+    axes[0].xaxis.tick_top()
+    axes[0].spines[:].set_visible(False)
+    handles = [
+        patches.Patch(color=COLOURS[each], label=f"{SIGNS[each]}  {each}") for each in Verdict
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+    return _png(figure)
+
+
+def plot_curves(study: ValidityStudy) -> bytes:
+    """Plot risk against the size of the support, a panel for each task, with intervals."""
+    count = len(study.tasks)
+    rows = math.ceil(count / COLUMNS)
+    columns = min(COLUMNS, count)
+    figure, panels = _figure(2.9 * columns + 1.8, 2.5 * rows + 0.4, rows, columns)
+    for number, (axes, each) in enumerate(zip(panels, study.tasks, strict=False)):
+        _plot_task(axes, study, number, each.task)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    lines = [
+        axes.plot([], [], marker="o", ms=3, color=f"C{place % 10}", ls=_dash(place), label=name)[0]
+        for place, name in enumerate(study.reports)
+    ]
+    lines.append(axes.plot([], [], color="black", lw=0.8, ls="--", label="Bayes risk")[0])
+    figure.legend(handles=lines, loc="outside right upper", fontsize=8)
+    figure.supxlabel("labelled examples n", fontsize=9)
+    figure.supylabel("risk, 95 % interval", fontsize=9)
+    return _png(figure)
+
+
+def _plot_task(axes: "Axes", study: ValidityStudy, number: int, task: Task) -> None:
+    for place, report in enumerate(study.reports.values()):
+        outcome = report.outcomes[number]
+        if not isinstance(outcome, ValidityReport):
+            continue
+        risks = outcome.curve.risk()
+        axes.errorbar(
+            outcome.curve.sizes,
+            [risk.mean for risk in risks],
+            yerr=[risk.half_width for risk in risks],
+            marker="o",
+            ms=2.5,
+            lw=1,
+            ls=_dash(place),
+            color=f"C{place % 10}",
+        )
+    if task.bayes_risk is not None:
+        axes.axhline(task.bayes_risk, color="black", lw=0.8, ls="--")
+    axes.axhline(1 - 1 / task.ways, color="grey", lw=0.6, ls=":")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.set_title(task.name.replace(", ", ",\n", 1), fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.25)
+
+
+def _dash(place: int) -> str:
+    return "-" if place < 10 else "--"
+
+
+def _figure(width: float, height: float, rows: int, columns: int) -> tuple["Figure", list["Axes"]]:
+    figures = optional("matplotlib.figure", extra="report")
+    canvas = optional("matplotlib.backends.backend_agg", extra="report")
+    figure = figures.Figure(figsize=(width, height), layout="constrained")
+    canvas.FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(rows, columns, squeeze=False).ravel())
+
+
+def _png(figure: "Figure") -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    return buffer.getvalue()

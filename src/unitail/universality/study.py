@@ -1,0 +1,213 @@
+"""Learning curves of several learners on declared tasks, and what they say about validity."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import torch
+
+from unitail.errors import CannotSolve, UserError
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import ClassifierLearner
+from unitail.framework.curves import BATCH, SHOTS, LearningCurve, learning_curve
+from unitail.framework.learner import Inference
+from unitail.framework.task import Task
+from unitail.framework.validity import (
+    UniversalityReport,
+    Unsolved,
+    ValidityReport,
+    check_test,
+    judge_together,
+)
+from unitail.progress import OnProgress
+from unitail.randomness import stream
+from unitail.tasks.arrays import ArrayTask
+from unitail.universality.declared import DeclaredTask, as_declared
+
+DRAWS = 60
+"""The support sets of each size, if no other number is asked for."""
+QUERIES = 15
+"""The most queries of a class."""
+QUERIES_IN_ALL = 150
+"""Of a task with many classes each gets fewer, so that there are about as many in all."""
+MAX_NUMBERS = 2**26
+"""The most features of a batch of episodes: 256 MiB in single precision."""
+
+
+class Verdict(StrEnum):
+    """What a curve says, from worst to best."""
+
+    CANNOT = "cannot"
+    """The learner refuses the task, or runs out of memory."""
+    RISES = "rises"
+    """More data hurt: not a valid learning algorithm for the task, but for a chance of `level`."""
+    GUESSES = "guesses"
+    """No rise was found, and at no size is it surely better than chance."""
+    NO_RISE = "no rise"
+    """Better than chance, no rise was found; the residual risk is unknown or not yet small."""
+    VALID = "valid"
+    """No rise was found, and the residual risk is surely below epsilon."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValidityStudy:
+    """What was measured, for each learner and task."""
+
+    reports: Mapping[str, UniversalityReport]
+    """By learner; the outcomes are in the order of the tasks."""
+    tasks: tuple[DeclaredTask, ...]
+    draws: int
+    level: float
+    """The probability of even one false rise, in all tasks of a learner together."""
+    epsilon: float
+    seed: int
+
+    def outcomes(self, learner: str) -> dict[str, ValidityReport | Unsolved]:
+        """Return a learner's outcomes by task."""
+        names = [each.task.name for each in self.tasks]
+        return dict(zip(names, self.reports[learner].outcomes, strict=True))
+
+    def verdicts(self, learner: str) -> dict[str, Verdict]:
+        """Return a learner's verdicts by task."""
+        return {name: verdict(outcome) for name, outcome in self.outcomes(learner).items()}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each learner and task, of plain values."""
+        return [
+            {
+                "learner": learner,
+                "group": each.group,
+                "task": each.task.name,
+                "width": each.task.feature_dim,
+                "ways": each.task.ways,
+                "verdict": str(verdict(outcome)),
+                **_numbers(outcome),
+            }
+            for learner, report in self.reports.items()
+            for each, outcome in zip(self.tasks, report.outcomes, strict=True)
+        ]
+
+
+def study_validity(
+    learners: Mapping[str, Inference | TailClassifier],
+    tasks: Sequence[Task | DeclaredTask],
+    *,
+    shots: tuple[int, ...] = SHOTS,
+    draws: int = DRAWS,
+    queries: int | None = None,
+    seed: int = 0,
+    level: float = 0.05,
+    epsilon: float = 0.1,
+    device: torch.device | str = "cpu",
+    on_progress: OnProgress | None = None,
+) -> ValidityStudy:
+    """Estimate the learning curve of every learner on every task, and test them.
+
+    All learners answer the same episodes. A task of few rows is asked at the shots that it has
+    rows for. `queries` of each class measure a risk; None takes 15, and fewer of many classes.
+    Progress is counted in curves.
+    """
+    check_test(shots, level, epsilon)
+    declared = as_declared(tasks)
+    _check_names([each.task.name for each in declared])
+    if not learners or not declared:
+        raise UserError(
+            "a study needs learners and tasks",
+            got=f"{len(learners)} learners, {len(declared)} tasks",
+            allowed="one or more of each",
+        )
+    reports = {}
+    for turn, (name, learner) in enumerate(learners.items()):
+        asked = _as_learner(learner)
+        measured = []
+        for number, each in enumerate(declared):
+            generator = stream(seed, "validity study", each.task.name, device=device)
+            measured.append(_measure(asked, each.task, shots, draws, queries, generator))
+            if on_progress is not None:
+                on_progress(turn * len(declared) + number + 1, len(learners) * len(declared))
+        reports[name] = judge_together(measured, level, epsilon)
+    return ValidityStudy(
+        reports=reports, tasks=declared, draws=draws, level=level, epsilon=epsilon, seed=seed
+    )
+
+
+def verdict(outcome: ValidityReport | Unsolved) -> Verdict:
+    """Sum up an outcome in a word."""
+    if isinstance(outcome, Unsolved):
+        return Verdict.CANNOT
+    if not outcome.monotone:
+        return Verdict.RISES
+    chance = 1 - 1 / outcome.curve.ways
+    if all(interval.high >= chance for interval in outcome.curve.risk()):
+        return Verdict.GUESSES
+    return Verdict.VALID if outcome.reaches_epsilon else Verdict.NO_RISE
+
+
+def _measure(
+    learner: Inference,
+    task: Task,
+    shots: tuple[int, ...],
+    draws: int,
+    queries: int | None,
+    generator: torch.Generator,
+) -> LearningCurve | Unsolved:
+    """Estimate one curve, or tell why there is none."""
+    asked = queries or max(1, min(QUERIES, QUERIES_IN_ALL // task.ways))
+    own, asked = _affordable(task, shots, asked)
+    numbers = task.ways * (max(own) + asked) * task.feature_dim
+    batch = max(1, min(BATCH, MAX_NUMBERS // numbers))
+    try:
+        return learning_curve(
+            learner, task, shots=own, draws=draws, queries=asked, generator=generator, batch=batch
+        )
+    except CannotSolve as error:
+        return Unsolved(task=task.name, message=str(error))
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return Unsolved(task=task.name, message="out of memory")
+
+
+def _affordable(task: Task, shots: tuple[int, ...], queries: int) -> tuple[tuple[int, ...], int]:
+    """Return the shots, at least two of them, and the queries that the rows of a task allow."""
+    if not isinstance(task, ArrayTask):
+        return shots, queries
+    rows = int(task.class_sizes.min())
+    queries = max(1, min(queries, rows // 3))
+    own = tuple(number for number in shots if number + queries <= rows)
+    if len(own) < 2:
+        raise UserError(
+            f"the task {task.name!r} has too few rows for a curve",
+            got=f"{rows} in its smallest class",
+            allowed=f"{shots[1] + 1} or more, for shots {shots[0]} and {shots[1]} and a query",
+            remedy="Ask for fewer shots, or leave the task out.",
+        )
+    return own, queries
+
+
+def _as_learner(learner: Inference | TailClassifier) -> Inference:
+    """Take a classifier for what it answers after a fit."""
+    return ClassifierLearner.of(learner) if isinstance(learner, TailClassifier) else learner
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(
+            "two tasks have the same name", got=", ".join(twice), allowed="a name for each task"
+        )
+
+
+def _numbers(outcome: ValidityReport | Unsolved) -> dict[str, Any]:
+    """Return the numbers of an outcome."""
+    if isinstance(outcome, Unsolved):
+        return {"reason": outcome.message}
+    curve = outcome.curve
+    return {
+        "shots": list(curve.shots),
+        "risk": [round(each.mean, 5) for each in curve.risk()],
+        "half_width": [round(each.half_width, 5) for each in curve.risk()],
+        "bayes_risk": curve.bayes_risk,
+        "rises": [str(rise) for rise in outcome.finding.rises],
+        "largest_rise_not_excluded": round(outcome.largest_rise, 5),
+    }

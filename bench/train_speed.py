@@ -32,7 +32,7 @@ from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, recipe_from_table
 from unitail.training.trainer import Trainer
 
-PEAK_SIZE = 8192
+PEAK_SIZE, SMALL_SIZE = 8192, 128
 HEADER = [
     "visibility", "compiled", "tokens a step", "ms a step", "episodes/s", "TFLOP/s", "of peak",
     "sampling episodes/s", "sampling share", "GiB",
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     device = torch.device(args.device)
-    rate = peak(device, PEAK_SIZE if device.type == "cuda" else 512)
+    rate = peak(device, PEAK_SIZE if device.type == "cuda" else SMALL_SIZE)
     page = Page(
         args.out,
         "Training speed",

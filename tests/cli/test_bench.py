@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from helpers.forks import COMMAND, finish, fork
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
 from unitail.benchmark.suite_file import suite_names
@@ -59,7 +60,7 @@ def _run(*arguments: str) -> Result:
 
 @pytest.mark.slow
 def test_the_benchmark_measures_and_reports(folders: Path) -> None:
-    found = _run(*_options(folders, "--draws=2"))
+    found = _run(*_options(folders, "--draws=2", "--episodes=2"))
     assert found.exit_code == 0, found.output
     words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "Without a recipe")
     for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
@@ -72,7 +73,7 @@ def test_the_benchmark_measures_and_reports(folders: Path) -> None:
     assert set(tail["imdb"]) == {"answered"}
     text = (folders / "out" / "README.md").read_text()
     assert "unitail bench --suite banks --banks BANKS --runs RUNS --shots 1 --shots 5" in text
-    assert "--episodes 6 --draws 2 --seed 0\n" in text
+    assert "--episodes 2 --draws 2 --seed 0\n" in text
     assert str(folders) not in text
     assert "- Learning algorithms, explicit: " in text
     assert "; implicit: tail, tail_50w, my_tail" in text
@@ -101,16 +102,17 @@ def test_options_reach_the_protocol(folders: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_benchmark_goes_on(folders: Path) -> None:
-    command = [sys.executable, "-m", "unitail", *_options(folders, "--learner=proto_head_paper")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    options = _options(folders, "--learner=proto_head_paper")
+    process = fork(COMMAND, *options, output=folders / "output")
     parts = folders / "out" / "parts"
-    while process.poll() is None and not list(parts.glob("*.parquet")):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    while process.is_alive() and not list(parts.glob("*.parquet")):
+        time.sleep(0.01)
+    process.kill()
+    assert finish(process) == -signal.SIGKILL
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
     assert done
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+    found = _run(*options)
+    assert found.exit_code == 0, found.output
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert len(pd.read_csv(folders / "out" / "summary.csv")) == 3 * 2
 

@@ -1,8 +1,5 @@
 """Short training runs for tests, in this process or in others."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from helpers.forks import COMMAND, fork_group
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe, recipe_from_table
@@ -73,17 +71,10 @@ def train_here(recipe: Path, out: Path, *, banks: Path | None = None) -> Path:
     return out
 
 
-def start(recipe: Path, out: Path, *options: str, processes: int = 1) -> "subprocess.Popen[str]":
-    """Start `unitail train` as a user would, in one process or with torchrun in several."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *(launcher if processes > 1 else []), "-m", "unitail", "train"]
-    return subprocess.Popen(
-        [*command, str(recipe), "--out", str(out), "--cpu", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
-    )
+def train_in_two(recipe: Path, out: Path, *options: str) -> str:
+    """Train in two processes, and return what they say."""
+    arguments = ["train", recipe, "--out", out, "--cpu", *options]
+    return fork_group(COMMAND, *arguments, output=out.with_suffix(".output"))
 
 
 def weights(folder: Path) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "unitail"
 ELSEWHERE = {
-    "__main__.py": "unit/training/test_resuming.py",  # starts `python -m unitail`
+    "__main__.py": "cli/test_pipes.py",  # starts `python -m unitail`
     "cli/commands/options.py": "cli/test_main.py",  # what commands share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",

@@ -1,6 +1,4 @@
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +7,7 @@ import torch
 
 from helpers.blobs import blobs
 from helpers.builders import small_model
+from helpers.forks import finish, fork
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import ClassifierLearner, Fitted
 from unitail.estimator.rows import Rows
@@ -133,7 +132,7 @@ def test_sets_are_not_made_of_answers_that_saw_each_other() -> None:
         classifier.predict_set(log_proba=classifier.predict_log_proba(queries))
 
 
-def test_threads_do_not_change_answers(stand_in: Path) -> None:
+def test_threads_do_not_change_answers(stand_in: Path, tmp_path: Path) -> None:
     script = """
 import sys
 import numpy as np
@@ -149,11 +148,6 @@ for threads in (1, 2):
     answers.append(TailClassifier(sys.argv[1], device="cpu").fit(X, y).predict_proba(X[:50]))
 print(np.abs(answers[0] - answers[1]).max())
 """
-    found = subprocess.run(
-        [sys.executable, "-c", script, str(stand_in)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,  # the fault may also hang
-    )
-    assert float(found.stdout.split()[-1]) < 1e-4
+    output = tmp_path / "output"
+    assert finish(fork(script, stand_in, output=output)) == 0, "the fault may also hang"
+    assert float(output.read_text().split()[-1]) < 1e-4

@@ -1,6 +1,7 @@
 """Several processes give what one gives; judged from files, not from exit codes."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from helpers.short_runs import entries, short_recipe, start, train_here, weights, write_recipe
+from helpers.forks import fork_group
+from helpers.short_runs import (
+    entries,
+    short_recipe,
+    train_here,
+    train_in_two,
+    weights,
+    write_recipe,
+)
 from unitail.learners.registry import build_model
 
 pytestmark = pytest.mark.slow
 FINE = {"training": {"report_every": 1, "learning_rate": 1e-3}}
-
-
-def train_in_two(recipe: Path, out: Path, *options: str) -> Path:
-    """Train; a group of gloo processes may abort after the work is done, so look at the files."""
-    output, _ = start(recipe, out, *options, processes=2).communicate(timeout=180)
-    assert (out / "model").exists(), output
-    return out
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +32,29 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train as a user would, with torchrun; a group may abort after its work: judge by files."""
     folder = tmp_path_factory.mktemp("copied")
-    return train_in_two(write_recipe(folder / "recipe.toml", **FINE), folder / "run")
+    recipe, run = write_recipe(folder / "recipe.toml", **FINE), folder / "run"
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    done = subprocess.run(
+        [sys.executable, "-m", *torchrun, "unitail", "train", recipe, "--out", run, "--cpu"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+    )
+    assert (run / "model").exists(), done.stderr
+    return run
 
 
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sharded")
-    return train_in_two(write_recipe(folder / "recipe.toml", **FINE), folder / "run", "--shard")
+    recipe, run = write_recipe(folder / "recipe.toml", **FINE), folder / "run"
+    output = train_in_two(recipe, run, "--shard")
+    assert (run / "model").exists(), output
+    return run
 
 
 @pytest.mark.parametrize("how", ["copied", "sharded"])
@@ -65,11 +82,11 @@ def test_weights_may_idle_in_some_steps(tmp_path: Path) -> None:
     changes = {"model": {"learner": "relational", "preset": "tiny"}, "training": both}
     recipe = write_recipe(tmp_path / "recipe.toml", **changes)
     alone = train_here(recipe, tmp_path / "alone")
-    copied = train_in_two(recipe, tmp_path / "copied")
-    sharded = train_in_two(recipe, tmp_path / "sharded", "--shard")
+    train_in_two(recipe, tmp_path / "copied")
+    train_in_two(recipe, tmp_path / "sharded", "--shard")
     expected, *others = (
         [entry["loss"] for entry in entries(run) if "loss" in entry]
-        for run in (alone, copied, sharded)
+        for run in (alone, tmp_path / "copied", tmp_path / "sharded")
     )
     for losses in others:
         assert losses == pytest.approx(expected, abs=1e-4)
@@ -100,17 +117,9 @@ UNITS = {
 
 
 def test_every_layer_is_sharded_by_itself(tmp_path: Path) -> None:
-    script, units = tmp_path / "script.py", tmp_path / "units.json"
-    script.write_text(REPORT_UNITS)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    process = subprocess.run(
-        [*launch, str(script), str(units), *UNITS],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
-    assert units.exists(), process.stderr
+    units = tmp_path / "units.json"
+    output = fork_group(REPORT_UNITS, units, *UNITS, output=tmp_path / "output")
+    assert units.exists(), output
     assert json.loads(units.read_text()) == UNITS
 
 
@@ -131,5 +140,5 @@ def test_a_run_of_two_processes_is_finished_by_one(
 
 def test_a_number_of_processes_that_does_not_fit_the_batches_is_refused(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml", episodes={"multiple": 1, "tokens": 60})
-    output, _ = start(recipe, tmp_path / "run", processes=2).communicate(timeout=180)
+    output = train_in_two(recipe, tmp_path / "run")
     assert "cannot be shared out evenly" in " ".join(output.split())

@@ -1,19 +1,17 @@
 """A run that is killed at any moment goes on as if nothing had happened."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from helpers.short_runs import entries, same_weights, start, train_here, weights, write_recipe
+from helpers.forks import COMMAND, finish, fork
+from helpers.short_runs import entries, same_weights, train_here, weights, write_recipe
 
 pytestmark = pytest.mark.slow
 KILL_DURING_SAVE = """
-import os, signal, sys
+import os, signal
 from unitail.training import run_folder
 whole = run_folder.save_file
 def half(tensors, path):
@@ -22,17 +20,11 @@ def half(tensors, path):
         path.write_bytes(path.read_bytes()[:100])
         os.kill(os.getpid(), signal.SIGKILL)
 run_folder.save_file = half
-sys.argv = ["unitail", "train", *sys.argv[1:]]
-from unitail.cli.main import main
-main()
 """
 
 LIMIT_FILE_SIZE = """
-import resource, sys
+import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-sys.argv = ["unitail", "train", *sys.argv[1:]]
-from unitail.cli.main import main
-main()
 """
 
 
@@ -45,13 +37,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
-    process = start(recipe, tmp_path / "run")
+    arguments = ["train", recipe, "--out", tmp_path / "run", "--cpu"]
+    process = fork(COMMAND, *arguments, output=tmp_path / "output")
     while not (tmp_path / "run" / "checkpoints" / "step-00000004").exists():
-        assert process.poll() is None, process.communicate()[0]
+        assert process.is_alive(), (tmp_path / "output").read_text()
         time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    process.kill()
+    assert finish(process) == -signal.SIGKILL
     assert not (tmp_path / "run" / "model").exists()
 
     train_here(recipe, tmp_path / "run")
@@ -63,8 +55,8 @@ def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
 def test_killed_in_the_middle_of_a_save(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
     out = tmp_path / "run"
-    killed = _train_with(KILL_DURING_SAVE, recipe, out)
-    assert killed.returncode == -signal.SIGKILL, killed.stdout
+    code, told = _train_after(KILL_DURING_SAVE, recipe, out)
+    assert code == -signal.SIGKILL, told
     assert [path.name for path in sorted((out / "checkpoints").iterdir())] == [
         ".step-00000008.new",
         "step-00000004",
@@ -82,22 +74,18 @@ def test_a_disk_that_takes_no_more_is_named_and_the_old_checkpoint_intact(tmp_pa
     before = weights(out / "checkpoints" / "step-00000004")
     for path in (out / "checkpoints").glob("step-00000004"):
         path.rename(path.with_name("step-00000002"))  # so that there is something left to do
-    refused = _train_with(LIMIT_FILE_SIZE, recipe, out)
-    assert refused.returncode == 2, refused.stdout
-    message = " ".join(refused.stdout.split())
+    code, told = _train_after(LIMIT_FILE_SIZE, recipe, out)
+    assert code == 2, told
+    message = " ".join(told.split())
     assert "could not be written: got" in message
     assert "what was saved before is intact" in message
     after = weights(out / "checkpoints" / "step-00000002")
     assert same_weights(before, after)
 
 
-def _train_with(script: str, recipe: Path, out: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", script, str(recipe), "--out", str(out), "--cpu"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+def _train_after(preparation: str, recipe: Path, out: Path) -> tuple[int, str]:
+    """Train in a process in which something was done before; return its exit code and output."""
+    output = out.with_suffix(".output")
+    arguments = ["train", recipe, "--out", out, "--cpu"]
+    code = finish(fork(preparation + COMMAND, *arguments, output=output))
+    return code, output.read_text()

@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.forks import COMMAND, fork_group
 from helpers.sounds import KINDS, write_sounds
 from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
@@ -173,20 +171,13 @@ def test_two_processes_make_the_bank_of_one(
     (folder / "hum" / "broken.wav").write_bytes(b"RIFF")
     alone = make(folder, tmp_path / "alone" / "toy", cache).bank
     pair, shared = tmp_path / "pair" / "toy", tmp_path / "shared"
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command = [*launcher, "-m", "unitail", "encode", str(folder), "-o", str(pair)]
-    variables = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "UNITAIL_CACHE": str(shared)}
-    done = subprocess.run(
-        [sys.executable, *command, "--device", "cpu"],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        env={**os.environ, **variables},
-        check=False,
+    arguments = ["encode", folder, "-o", pair, "--device", "cpu"]
+    output = fork_group(
+        COMMAND, *arguments, output=tmp_path / "output", variables={"UNITAIL_CACHE": shared}
     )
-    assert (pair / "manifest.json").exists(), done.stderr
-    assert "hum/broken.wav" in done.stderr
-    assert done.stdout.count("12 rows of 3 classes") == 1
+    assert (pair / "manifest.json").exists(), output
+    assert "hum/broken.wav" in output
+    assert output.count("12 rows of 3 classes") == 1
     for file in ("features.npy", "labels.npy", "classes.json", "manifest.json"):
         assert (pair / file).read_bytes() == (alone.folder / file).read_bytes()
     assert FeatureCache(shared).info().entries == 12

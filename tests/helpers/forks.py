@@ -1,0 +1,77 @@
+"""Processes of their own that start at once: forked from one that has imported everything.
+
+A new interpreter needs seconds to import torch. What is tested here is a command that is killed,
+that meets a limit, or that works beside others; that an interpreter starts is tested elsewhere.
+"""
+
+import multiprocessing
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import torch
+
+COMMAND = "from unitail.cli.main import main; main()"
+"""The `unitail` command, as code."""
+TIMEOUT = 180
+_SERVER = multiprocessing.get_context("forkserver")
+_COMMANDS = [f"unitail.cli.{name}" for name in ("main", "predict", "train", "encode", "bench")]
+_LATER = ["accelerate", "torch._dynamo", "torch.distributed.fsdp"]  # imported by what they run
+_SERVER.set_forkserver_preload([*_COMMANDS, *_LATER])
+
+
+def fork(
+    code: str, *arguments: object, output: Path, variables: Mapping[str, object] | None = None
+) -> ForkServerProcess:
+    """Start Python code with its arguments; all that it says goes to a file."""
+    plain = {name: str(value) for name, value in (variables or {}).items()}
+    process = _SERVER.Process(target=_run, args=(code, [*map(str, arguments)], output, plain))
+    process.start()
+    return process
+
+
+def finish(process: ForkServerProcess) -> int:
+    """Wait for a process to end, and return its exit code: less than zero is a signal."""
+    process.join(TIMEOUT)
+    if process.exitcode is None:
+        process.kill()
+        raise AssertionError("a process did not come to its end")
+    return process.exitcode
+
+
+def fork_group(
+    code: str, *arguments: object, output: Path, variables: Mapping[str, object] | None = None
+) -> str:
+    """Run code in two processes as torchrun would start them; return all that they say.
+
+    A group of gloo processes may abort after its work is done: judge by files.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **(variables or {})}
+    processes = [
+        fork(
+            code,
+            *arguments,
+            output=output.with_suffix(f".{rank}"),
+            variables={**group, "RANK": rank, "LOCAL_RANK": rank},
+        )
+        for rank in range(2)
+    ]
+    for process in processes:
+        finish(process)
+    return "".join(output.with_suffix(f".{rank}").read_text() for rank in range(2))
+
+
+def _run(code: str, arguments: list[str], output: Path, variables: Mapping[str, str]) -> None:
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.environ.update(variables)
+    torch.set_num_threads(1)
+    sys.argv = ["unitail", *arguments]
+    exec(code, {"__name__": "__main__"})

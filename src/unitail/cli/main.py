@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import unitail
-from unitail.cli.commands import bank, cache
+from unitail.cli.commands import bank, cache, data
 from unitail.cli.commands.bench import bench
 from unitail.cli.commands.compare import compare
 from unitail.cli.commands.demo import demo
@@ -37,6 +37,7 @@ app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(bench)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(compare)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(validity)
+app.add_typer(data.app, name="data", rich_help_panel=RESEARCH)
 app.add_typer(bank.app, name="bank", rich_help_panel=RESEARCH)
 app.command(cls=PlainCommand, rich_help_panel=INSTALLATION)(info)
 app.add_typer(cache.app, name="cache", rich_help_panel=INSTALLATION)

@@ -39,7 +39,7 @@ def test_a_file_says_all_of_a_suite(tmp_path: Path) -> None:
 
 
 def test_ours_are_all_there_and_read() -> None:
-    assert {"banks", "smoke", "all", "mteb"} <= set(suite_names())
+    assert {"banks", "smoke", "all", "mteb", "intents"} <= set(suite_names())
     assert {each for each in suite_names() if each.startswith("paper")} == {
         f"paper_{name}"
         for name in ("in_domain", "cross_domain", "cross_modal", "resnet18", "extrapolation")

@@ -14,6 +14,7 @@ def bench(
         typer.Option(
             metavar="NAME|FILE",
             help="What to test on: all (every bank there is), banks, smoke (needs no data), mteb, "
+            "intents, "
             "paper_in_domain, paper_cross_domain, paper_cross_modal, paper_resnet18, "
             "paper_extrapolation, or your own .toml file.",
         ),

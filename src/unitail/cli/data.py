@@ -1,0 +1,149 @@
+"""Run `unitail data`."""
+
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
+
+from unitail.banks.bank import named_banks
+from unitail.banks.manifest import FeatureType
+from unitail.cli.console import bar, say_trouble, say_unreadable
+from unitail.configuration import choice
+from unitail.datasets.catalogue import Entry, Split, catalogue, entry_of_bank, find_entry
+from unitail.encoders.cache import default_cache
+from unitail.encoders.registry import default_encoder, make_encoder
+from unitail.processes import ProcessGroup
+from unitail.wording import numbered
+from unitail.workflows.prepare import Prepared, encode_data_set, read_data_set
+
+OWN = (
+    "Data of your own need no entry: `unitail encode` makes a bank of any folder of class folders,"
+    " and of any CSV or Parquet file with a column of labels."
+)
+INDENT = "\n    "
+
+
+def list_data(banks: Path | None) -> None:
+    """Print a table of all entries."""
+    made: dict[str, list[str]] = {}
+    for name in named_banks(banks) if banks else ():
+        encoder, _, data_set = name.rpartition("/")
+        entry = _made_from(data_set)
+        if entry is not None and encoder not in made.setdefault(entry.name, []):
+            made[entry.name].append(encoder)
+    table = Table(
+        Column("name", no_wrap=True),
+        Column("what"),
+        Column("kind", no_wrap=True),
+        Column("role"),
+        *([Column("encoded with")] if banks else []),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    for entry in catalogue().values():
+        own = [", ".join(made.get(entry.name, ())) or "-"] if banks else []
+        table.add_row(entry.name, entry.title, str(entry.modality), entry.role, *own)
+    Console().print(table)
+    typer.echo(OWN)
+
+
+def show_data(name: str) -> None:
+    """Print all that is known of a data set."""
+    entry = find_entry(name)
+    facts = {
+        "kind": str(entry.modality),
+        "role": entry.role,
+        "source": entry.source,
+        "licence": entry.licence,
+        "notes": entry.notes,
+    }
+    typer.echo(f"{entry.name}: {entry.title}")
+    for what, text in facts.items():
+        if text:
+            typer.echo(f"  {what:8} {text}")
+    usual = f" (or its parent, with {entry.folder} in it)" if entry.folder else ""
+    typer.echo(f"  layout   --root is the folder ROOT{usual}{INDENT}" + _indented(entry.layout))
+    for split in entry.splits:
+        typer.echo(f"  split    {split.name}: {_numbers(split)}{split.about}")
+    typer.echo(f"  encode   unitail data prepare {name} --root ROOT --encoder E --out BANKS")
+
+
+def prepare_data(
+    name: str,
+    root: Path,
+    out: Path,
+    *,
+    encoder: str | None,
+    split: str,
+    any_version: bool,
+    check: bool,
+    dtype: str,
+    device: str,
+) -> None:
+    """Read, check and encode, in this process or together with others."""
+    entry, stored = find_entry(name), choice(FeatureType, dtype, "dtype")
+    chosen = entry.split(split)
+    processes = ProcessGroup.join(cpu=device == "cpu")
+    # All parts of a collection are read before any is encoded: what is wrong is said at once.
+    parts = list(read_data_set(entry, root, chosen, any_version=any_version))
+    if processes.is_main:
+        for part in parts:
+            _tell(part)
+    if check:
+        return
+    maker = make_encoder(encoder or default_encoder(entry.modality), entry.modality, device=device)
+    cache, unreadable = default_cache(), []
+    for part in parts:
+        what = f"{part.name}: encoding with {maker.name}"
+        with bar(what, len(part.examples), quiet=not processes.is_main) as on_progress:
+            made = encode_data_set(
+                part,
+                maker,
+                out,
+                cache=cache,
+                processes=processes,
+                licence=entry.licence,
+                dtype=stored,
+                on_progress=on_progress,
+            )
+        if made is not None:
+            bank = made.bank
+            typer.echo(
+                f"{bank.folder}: {bank.num_rows:,} rows of {len(bank.class_names):,} classes,"
+                f" {bank.feature_dim} numbers each, by {bank.encoder}."
+            )
+            names = part.examples.names
+            unreadable += [f"{names[item.place]}: {item.reason}" for item in made.unreadable]
+    if processes.is_main:
+        say_trouble(cache)
+        say_unreadable(unreadable, all_in="none of them is in a bank")
+
+
+def _tell(part: Prepared) -> None:
+    sizes = part.found.class_sizes.values()
+    typer.echo(
+        f"{part.name}: {numbered(len(part.examples), str(part.examples.modality))} of"
+        f" {numbered(len(sizes), 'class')}, {min(sizes):,} to {max(sizes):,} of each."
+    )
+    for note in part.examples.ignored:
+        typer.echo(f"Left out: {note}.")
+
+
+def _made_from(data_set: str) -> Entry | None:
+    """Find the entry of a bank; those of collections begin with its name."""
+    known = entry_of_bank(data_set)
+    starts = [each for each in catalogue().values() if data_set.startswith(f"{each.name}_")]
+    return known or (starts[0] if starts else None)
+
+
+def _numbers(split: Split) -> str:
+    numbers = ((split.classes, "classes"), (split.rows, "items"))
+    words = [f"{number:,} {what}" for number, what in numbers if number is not None]
+    return f"{', '.join(words)}. " if words else ""
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", INDENT)

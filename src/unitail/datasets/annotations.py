@@ -1,0 +1,80 @@
+"""One JSON file of images, annotations and categories, as iNaturalist and COCO publish them."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unitail.datasets.reading import Found, OneSet, check_there, shipped_list
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationFile(OneSet):
+    """Categories by number, each with the images that have an annotation of it."""
+
+    file: str
+    min_images: int = 1
+    """Categories with fewer images are left out."""
+    max_images: int = 10**9
+    """Categories with more images are left out."""
+    supercategories: tuple[str, ...] = ()
+    """Take categories of these only."""
+    class_list: str = ""
+    """Take the categories of these numbers only: a list that comes with the package."""
+
+    def read(self, root: Path, modality: Modality) -> Found:
+        """Count the images of each category and take those of the right size and kind."""
+        paths, names, parents, images = _read(root / self.file)
+        sizes = {number: len(own) for number, own in images.items()}
+        fits = [n for n in sorted(sizes) if self.min_images <= sizes[n] <= self.max_images]
+        wanted = (
+            [int(number) for number in shipped_list(self.class_list)] if self.class_list else []
+        )
+        chosen = [
+            number
+            for number in fits
+            if (not wanted or number in wanted)
+            and (not self.supercategories or parents[number] in self.supercategories)
+        ]
+        items: list[Path | str] = []
+        labels: list[str] = []
+        for number in chosen:
+            own = sorted(images[number])
+            items += [root / paths[image] for image in own]
+            labels += [names[number]] * len(own)
+        check_there(items, root)
+        left_out = {
+            "classes of too few or too many images": len(sizes) - len(fits),
+            "classes of other splits": len(fits) - len(chosen),
+        }
+        absent = [str(number) for number in wanted if number not in chosen]
+        return Found(items, labels, {key: n for key, n in left_out.items() if n}, absent)
+
+
+def _read(
+    path: Path,
+) -> tuple[dict[int, str], dict[int, str], dict[int, str], dict[int, set[int]]]:
+    """Read paths by image, names and supercategories by category, and images by category."""
+    try:
+        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        paths = {int(each["id"]): str(each["file_name"]) for each in table["images"]}
+        names = {int(each["id"]): str(each["name"]) for each in table["categories"]}
+        parents = {
+            int(each["id"]): str(each.get("supercategory", "")) for each in table["categories"]
+        }
+        images: dict[int, set[int]] = defaultdict(set)
+        for each in table["annotations"]:
+            image, category = int(each["image_id"]), int(each["category_id"])
+            _ = paths[image], names[category]
+            images[category].add(image)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"{path} cannot be read",
+            got=f"{type(error).__name__}: {error}",
+            allowed="a JSON file of images, annotations and categories that agree",
+            remedy="Fetch the file again, or name the folder that holds it with --root.",
+        ) from error
+    return paths, names, parents, dict(images)

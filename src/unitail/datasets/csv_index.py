@@ -1,0 +1,134 @@
+"""A CSV file with a row for each item: its path or text, its label, perhaps its split."""
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from unitail.datasets.reading import Found, Part, check_there, column, read_table
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+from unitail.wording import some
+
+ANY = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvIndex:
+    """One table, or one in each folder of a collection."""
+
+    file: str
+    """The table."""
+    item: str
+    """The column of paths, of the texts themselves, or of addresses, whose last part is taken."""
+    label: str
+    """The column of labels. "PREFIX/*" makes a data set of each column PREFIX/TASK, with the names
+    of its classes in the column TASK."""
+    path: str = "{item}"
+    """Of an item, with {item} for what its column says."""
+    separator: str = ""
+    """Between labels of an item that has several; only items of one are taken."""
+    split_column: str = ""
+    splits: tuple[str, ...] = ()
+    """The values of the split column that count; all of them, if none is named."""
+    rename: dict[str, str] = field(default_factory=dict)
+    """Other names of classes, and what to call them."""
+    each: str = ""
+    """The folders of a collection, as a pattern; each is a data set of its own."""
+    leave_out: tuple[str, ...] = ()
+    """Folders of the collection that are not taken."""
+    columns_from: str = ""
+    """A JSON file beside the table that may name other columns (image_column_name, ...)."""
+
+    def parts(self, root: Path) -> list[Part]:
+        """List the data sets: one for each folder of a collection, and for each task."""
+        if not self.each:
+            return self._tasks(Part("", self, root))
+        folders = [path.parent for path in sorted(root.glob(f"{self.each}/{self.file}"))]
+        kept = [folder for folder in folders if folder.name not in self.leave_out]
+        if not kept:
+            raise InvalidInput(
+                f"{root} holds no data set of the collection",
+                got=some([path.name for path in sorted(root.iterdir())]) or "nothing",
+                allowed=f"folders with {self.file}",
+                remedy="Name the folder that holds them with --root.",
+            )
+        whole = replace(self, each="")
+        return [
+            task
+            for folder in kept
+            for task in whole._tasks(Part(_word(folder.name), whole, folder))
+        ]
+
+    def read(self, root: Path, modality: Modality) -> Found:
+        """Read the rows."""
+        path = root / self.file
+        items: list[Path | str] = []
+        labels: list[str] = []
+        left_out: dict[str, int] = {}
+        item_column, label_column = self._columns(root)
+        for number, row in read_table(path):
+            reason = self._unwanted(row, label_column, path)
+            if reason:
+                left_out[reason] = left_out.get(reason, 0) + 1
+                continue
+            label = column(row, label_column, path)
+            item = column(row, item_column, path)
+            if not item:
+                raise InvalidInput(
+                    f"line {number} of {path} names no item",
+                    got=f"an empty cell {item_column!r}",
+                    allowed="an item in each row",
+                    remedy="Fetch the file again.",
+                )
+            items.append(item if modality is Modality.TEXT else root / self._path(item))
+            labels.append(self.rename.get(label, label))
+        check_there(items, root)
+        return Found(items, labels, left_out)
+
+    def _unwanted(self, row: dict[str, str], label_column: str, path: Path) -> str:
+        """Say why a row is not taken; nothing where it is."""
+        if self.splits and column(row, self.split_column, path) not in self.splits:
+            return "items of other splits"
+        label = column(row, label_column, path)
+        if not label:
+            return "items without a label"
+        several = bool(self.separator) and len(label.split(self.separator)) > 1
+        return "items of several classes" if several else ""
+
+    def _path(self, item: str) -> str:
+        name = item.rsplit("/", 1)[-1] if "://" in item else item
+        return self.path.format(item=name)
+
+    def _columns(self, root: Path) -> tuple[str, str]:
+        """Name the columns of items and labels; a file beside the table may say others."""
+        if not self.columns_from or not (root / self.columns_from).exists():
+            return self.item, self.label
+        path = root / self.columns_from
+        try:
+            table = json.loads(path.read_text(encoding="utf-8-sig"))
+            item = table.get("image_column_name", self.item)
+            return str(item), str(table.get("category_column_name", self.label))
+        except (OSError, ValueError, AttributeError) as error:
+            raise InvalidInput(
+                f"{path} cannot be read",
+                got=f"{type(error).__name__}: {error}",
+                allowed="a JSON file as it is published",
+                remedy="Fetch the file again.",
+            ) from error
+
+    def _tasks(self, whole: Part) -> list[Part]:
+        """Make a data set of each task, where the column of labels stands for several."""
+        if not self.label.endswith(ANY):
+            return [whole]
+        prefix = self.label.removesuffix(ANY)
+        _, first = next(read_table(whole.root / self.file), (0, {}))
+        tasks = [name.removeprefix(prefix) for name in first if name.startswith(prefix)]
+        return [
+            Part(f"{whole.name}_{_word(task)}".strip("_"), replace(self, label=task), whole.root)
+            for task in tasks
+        ]
+
+
+def _word(name: str) -> str:
+    """Write a folder or a task as a word of a data set's name."""
+    return "_".join(name.replace("/", " ").lower().split())

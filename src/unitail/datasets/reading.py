@@ -1,0 +1,147 @@
+"""What every loader gives: items with their labels, or a sentence on what is wrong on the disk."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+from unitail.inputs.suffixes import SUFFIXES
+from unitail.wording import numbered, some
+
+CLASS_LISTS = Path(__file__).parent / "class_lists"
+EXTRA_SUFFIXES = {Modality.AUDIO: (".au",)}
+"""What data sets are published as beside what users have."""
+csv.field_size_limit(2**31 - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The items of a data set, or of a part of it."""
+
+    items: Sequence[Path | str]
+    """Files, or texts."""
+    labels: Sequence[str]
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many items were passed over, by the reason."""
+    absent: Sequence[str] = ()
+    """Classes that should be there and have no folder or row."""
+
+    @property
+    def class_sizes(self) -> dict[str, int]:
+        """The items of each class, in the order of names."""
+        return dict(sorted(Counter(self.labels).items()))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A data set within a collection, with a name of its own."""
+
+    name: str
+    """Added to the collection's; empty for a data set that is not one of several."""
+    shape: "Shape"
+    root: Path
+
+
+class Shape(Protocol):
+    """How the files of a data set say which item has which label."""
+
+    def parts(self, root: Path) -> list[Part]:
+        """List the data sets in a folder: one, or those of a collection."""
+        ...
+
+    def read(self, root: Path, modality: Modality) -> Found:
+        """Find all items and their labels; no file of items is opened."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneSet:
+    """A shape that holds a single data set."""
+
+    def parts(self, root: Path) -> list[Part]:
+        """Return the one."""
+        return [Part("", self, root)]  # type: ignore[arg-type]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a file, without empty ones and comments."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _missing(path, error) from error
+    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
+
+
+def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read the rows of a CSV file with their numbers; quotes of either kind around cells go."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file)
+            header = [_bare(cell) for cell in next(rows, [])]
+            for number, row in enumerate(rows, start=2):
+                if len(row) == len(header):
+                    yield number, dict(zip(header, map(_bare, row), strict=True))
+                elif row:
+                    raise InvalidInput(
+                        f"line {number} of {path} is not a row of the table",
+                        got=numbered(len(row), "cell"),
+                        allowed=f"{numbered(len(header), 'cell')}: {some(header, 6)}",
+                        remedy="Fetch the file again.",
+                    )
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise _missing(path, error) from error
+
+
+def column(row: dict[str, str], name: str, path: Path) -> str:
+    """Return a cell, or say which columns there are."""
+    if name not in row:
+        raise InvalidInput(
+            f"{path} has no column {name!r}",
+            got=some(row, 8),
+            allowed=f"a table with the column {name!r}",
+            remedy="Fetch the file again: this may be another version.",
+        )
+    return row[name]
+
+
+def shipped_list(name: str) -> list[str]:
+    """Read a list of classes that comes with the package."""
+    return read_lines(CLASS_LISTS / f"{name}.txt")
+
+
+def is_item(path: Path, modality: Modality) -> bool:
+    """Tell whether a file is of a modality, by its suffix."""
+    suffixes = (*SUFFIXES[modality], *EXTRA_SUFFIXES.get(modality, ()))
+    return path.suffix.lower() in suffixes and not path.name.startswith(".")
+
+
+def check_there(items: Sequence[Path | str], where: Path) -> None:
+    """Refuse a data set whose lists name files that are not there."""
+    lost = [item for item in items if isinstance(item, Path) and not item.is_file()]
+    if lost:
+        raise InvalidInput(
+            f"files of {where} are missing",
+            got=f"{len(lost):,} of {len(items):,}: {some([p.relative_to(where) for p in lost])}",
+            allowed="all files that its lists name",
+            remedy="Unpack the archive again, into the same folder.",
+        )
+
+
+def _bare(cell: str) -> str:
+    """Take spaces and single quotes from around a cell."""
+    cell = cell.strip()
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == "'"
+    return cell[1:-1].strip() if quoted else cell
+
+
+def _missing(path: Path, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"{path} cannot be read",
+        got="nothing of that name" if isinstance(error, FileNotFoundError) else str(error),
+        allowed="the file as it is published",
+        remedy="Name the folder that holds it with --root; `unitail data info` shows the layout.",
+    )

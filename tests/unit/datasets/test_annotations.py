@@ -1,0 +1,31 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers import miniatures as mini
+from unitail.datasets.annotations import AnnotationFile
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+
+INDEX = AnnotationFile(file="train_2017_bboxes.json", min_images=2, max_images=3)
+
+
+def test_sizes_count_images_not_boxes(tmp_path: Path) -> None:
+    mini.inat(tmp_path, {5: 1, 6: 2, 7: 3, 8: 4}, dict.fromkeys((5, 6, 7, 8), "Aves"))
+    found = INDEX.read(tmp_path, Modality.IMAGE)
+    assert found.class_sizes == {"species 6": 2, "species 7": 3}
+    assert found.left_out == {"classes of too few or too many images": 2}
+    for path, label in zip(found.items, found.labels, strict=True):
+        assert label == f"species {Path(path).parent.name}"
+
+
+def test_files_that_do_not_agree_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"bboxes\.json cannot be read: got FileNotFoundError"):
+        INDEX.read(tmp_path, Modality.IMAGE)
+    mini.inat(tmp_path, {5: 2}, {5: "Aves"})
+    path = tmp_path / INDEX.file
+    table = json.loads(path.read_text())
+    path.write_text(json.dumps({**table, "categories": []}))
+    with pytest.raises(InvalidInput, match=r"got KeyError: 5; allowed: a JSON file of images"):
+        INDEX.read(tmp_path, Modality.IMAGE)

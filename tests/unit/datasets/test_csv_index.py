@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from helpers import miniatures as mini
+from unitail.datasets.csv_index import CsvIndex
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+
+INDEX = CsvIndex(file="t.csv", item="file", label="kind", split_column="part", splits=("test",))
+
+
+def _write(root: Path, *content: tuple[str, ...]) -> None:
+    mini.rows(root / "t.csv", ("file", "kind", "part"), content)
+    mini.touch(root, *(row[0] for row in content if row and row[0]))
+
+
+def test_rows_of_other_splits_and_without_a_label_are_counted(tmp_path: Path) -> None:
+    _write(tmp_path, ("1", "a", "test"), ("2", "b", "train"), ("3", "", "test"), ("4", "b", "test"))
+    found = INDEX.read(tmp_path, Modality.IMAGE)
+    assert found.items == [tmp_path / "1", tmp_path / "4"]
+    assert list(found.labels) == ["a", "b"]
+    assert found.left_out == {"items of other splits": 1, "items without a label": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([("1", "a")], r"line 2 of .*t\.csv is not a row .*: got 2 cells; allowed: 3 cells: file"),
+        ([("", "a", "test")], r"line 2 of .*t\.csv names no item: got an empty cell 'file'"),
+    ],
+)
+def test_broken_rows_are_told(tmp_path: Path, content: list[tuple[str]], message: str) -> None:
+    _write(tmp_path, *content)
+    with pytest.raises(InvalidInput, match=message):
+        INDEX.read(tmp_path, Modality.IMAGE)
+
+
+def test_a_missing_column_file_or_image_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"t\.csv cannot be read: got nothing of that name"):
+        INDEX.read(tmp_path, Modality.IMAGE)
+    mini.rows(tmp_path / "t.csv", ("file", "class", "part"), [("1", "a", "test")])
+    with pytest.raises(InvalidInput, match=r"t\.csv has no column 'kind': got file, class, part"):
+        INDEX.read(tmp_path, Modality.IMAGE)
+    mini.rows(tmp_path / "t.csv", ("file", "kind", "part"), [("1", "a", "test")])
+    with pytest.raises(InvalidInput, match=r"files of .* are missing: got 1 of 1: 1; allowed"):
+        INDEX.read(tmp_path, Modality.IMAGE)
+    (tmp_path / "t.csv").write_bytes(b"\xff\xfe\x00bad")
+    with pytest.raises(InvalidInput, match=r"t\.csv cannot be read: got 'utf-8' codec"):
+        INDEX.read(tmp_path, Modality.IMAGE)
+
+
+def test_a_collection_without_sets_and_a_broken_info_are_told(tmp_path: Path) -> None:
+    many = CsvIndex(file="t.csv", item="file", label="kind", each="*", columns_from="info.json")
+    mini.touch(tmp_path, "other.txt")
+    with pytest.raises(InvalidInput, match=r"holds no data set of the collection: got other\.txt"):
+        many.parts(tmp_path)
+    _write(tmp_path / "one", ("1", "a", "test"))
+    (tmp_path / "one" / "info.json").write_text("{")
+    [part] = many.parts(tmp_path)
+    with pytest.raises(InvalidInput, match=r"info\.json cannot be read: got JSONDecodeError"):
+        part.shape.read(part.root, Modality.IMAGE)

@@ -30,7 +30,7 @@ from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER, SEALED, fingerprint, write_manifest
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import BankChoice, Recipe, read_recipe
-from unitail.training.runlog import Entry, RunLog
+from unitail.training.run_log import Entry, RunLog
 
 MIN_ACCURACY = 0.8
 """Of a model that is fit to be shipped, on iris."""

@@ -31,7 +31,7 @@ from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.pretrained import DRAWS, fingerprint, shipped_folder, write_manifest
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import Recipe, read_recipe
-from unitail.training.runlog import Entry
+from unitail.training.run_log import Entry
 
 MAX_BYTES = 16 * 2**20
 """Of the weights in half precision."""

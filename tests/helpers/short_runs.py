@@ -12,7 +12,7 @@ from helpers.forks import COMMAND, fork_group
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe, recipe_from_table
-from unitail.training.runlog import Entry, RunLog
+from unitail.training.run_log import Entry, RunLog
 from unitail.training.trainer import Trainer
 
 TABLE: dict[str, Any] = {

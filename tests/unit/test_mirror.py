@@ -21,7 +21,6 @@ ELSEWHERE = {
     "inputs/rows.py": "unit/inputs/test_read_tables.py",
     "inputs/suffixes.py": "unit/inputs/test_read_folders.py",
     "inputs/tables.py": "unit/inputs/test_read_tables.py",
-    "nn/sharding.py": "unit/training/test_processes.py",  # only processes use it
     "progress.py": "cli/test_console.py",  # one type
     "studio/action.py": "unit/studio/test_store.py",
     "studio/rows.py": "unit/studio/test_store.py",

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from unitail.baselines.sequences import copy_for_queries, gather_answers
 from unitail.configuration import choice, require
+from unitail.nn.episode_model import ShardUnit
 from unitail.nn.normalisation import Normalisation
-from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
-from unitail.nn.sharding import ShardUnit
-from unitail.nn.slot_model import SlotModel
+from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbers_per_token
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

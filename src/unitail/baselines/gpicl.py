@@ -18,11 +18,10 @@ from unitail.baselines.sequences import (
     with_labels,
 )
 from unitail.configuration import choice, require
+from unitail.nn.episode_model import ShardUnit
 from unitail.nn.normalisation import Normalisation
-from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import LinearMap
-from unitail.nn.sharding import ShardUnit
-from unitail.nn.slot_model import SlotModel
+from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import (
     Transformer,
     WaitingSupport,

@@ -20,9 +20,8 @@ from unitail.baselines.sequences import (
 )
 from unitail.configuration import choice, require
 from unitail.nn.normalisation import Normalisation
-from unitail.nn.precision import in_working_precision
 from unitail.nn.projection import FixedWidth
-from unitail.nn.slot_model import SlotModel
+from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

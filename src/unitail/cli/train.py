@@ -11,7 +11,7 @@ from unitail.cli.console import progress_bar
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
-from unitail.training.runlog import Entry
+from unitail.training.run_log import Entry
 from unitail.training.trainer import Trainer
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.tables import TableEncoder
-from unitail.estimator.calibration import Calibration
+from unitail.estimator.conformal import SavedScores
 from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.doubts import DoubtsMixin
 from unitail.estimator.fitted import Fitted
@@ -68,7 +68,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         changes speed and memory, not answers.
     max_support : int or None, default=4000
         The most rows that the model reads; larger supports are reduced class by class to cluster
-        centres (see `unitail.estimator.reduction`), and so are supports of very many classes. None
+        centres (see `unitail.estimator.rows`), and so are supports of very many classes. None
         reads all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
@@ -278,7 +278,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         seed: int,
         inputs: InputEncoder | None,
         scale: Scale | None,
-        calibration: Calibration | None = None,
+        calibration: SavedScores | None = None,
     ) -> Self:
         """Read the support; only what succeeds is remembered."""
         settings = Settings.of(self, seed)

@@ -21,8 +21,8 @@ from safetensors.numpy import load_file, save_file
 from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint
-from unitail.estimator.calibration import Calibration
 from unitail.estimator.card import card
+from unitail.estimator.conformal import SavedScores
 from unitail.estimator.rows import Rows
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.checkpoint import load_model, write_model
@@ -62,7 +62,7 @@ class SavedClassifier:
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
     scaled: bool = False
     """Whether columns are standardised."""
-    calibration: Calibration | None = None
+    calibration: SavedScores | None = None
     """What prediction sets are made with; None where it is yet to be computed."""
 
 
@@ -196,9 +196,9 @@ def _shipped_name(folder: Path, sha256: str) -> str:
     )
 
 
-def _calibration(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Calibration | None:
+def _calibration(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SavedScores | None:
     key = table.get("calibration")
-    return None if key is None else Calibration(scores=arrays[SCORES], key=str(key))
+    return None if key is None else SavedScores(scores=arrays[SCORES], key=str(key))
 
 
 def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:

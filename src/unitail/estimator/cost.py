@@ -21,10 +21,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
 from unitail.estimator.fitted import check_joint_call
-from unitail.estimator.reduction import MAX_ROUNDS, class_quota, support_limit
+from unitail.estimator.rows import MAX_ROUNDS, class_quota, support_limit
 from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
-from unitail.learners.budget import queries_at_once
+from unitail.learners.in_context import queries_at_once
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

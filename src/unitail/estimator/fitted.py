@@ -11,22 +11,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig, UserError
-from unitail.estimator.class_prior import with_prior
 from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.novelty import Novelty
-from unitail.estimator.reduction import reduced, support_limit
-from unitail.estimator.rows import Rows
+from unitail.estimator.rows import Rows, reduced, support_limit
 from unitail.estimator.scaling import Scale, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.learners.budget import episodes_at_once
-from unitail.learners.class_shares import impose_shares
-from unitail.learners.in_context import InContextHypothesis, InContextLearner
+from unitail.learners.class_shares import impose_shares, with_prior
+from unitail.learners.in_context import (
+    InContextHypothesis,
+    InContextLearner,
+    episodes_at_once,
+)
 from unitail.nn.visibility import Visibility
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
     """The rows that were given, and what the model made of them.
 
@@ -45,6 +46,8 @@ class Fitted:
     hypothesis: InContextHypothesis
     class_shares: Tensor | None
     """How often each class occurs among rows that are answered together, (K,), if known."""
+    prior: Tensor | None
+    """How often each class occurs in general, (K,), if not as in the support."""
     saved_scores: NDArray[np.float64] | None = None
     """What `held_out_scores` were before these rows and settings were saved."""
 
@@ -54,7 +57,7 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows."""
         shares = settings.shares(rows.ways)
-        settings.prior(rows.ways)  # what is wrong with it is told now rather than with answers
+        prior = settings.prior(rows.ways)
         limit = support_limit(settings.max_support, rows.ways)
         scaling = Scaling.of(rows.features, settings.scale)
         scaled = rows.with_features(scaling(rows.features))
@@ -62,7 +65,18 @@ class Fitted:
         learner = settings.learner(len(kept))
         hypothesis = learner.fit(kept.support())
         settings = replace(settings, scale=scaling.choice)
-        return cls(rows, settings, scaling, scaled, kept, learner, hypothesis, shares, saved_scores)
+        return cls(
+            rows=rows,
+            settings=settings,
+            scaling=scaling,
+            scaled=scaled,
+            kept=kept,
+            learner=learner,
+            hypothesis=hypothesis,
+            class_shares=shares,
+            prior=prior,
+            saved_scores=saved_scores,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         scores = vars(self).get("held_out_scores", self.saved_scores)
@@ -73,13 +87,13 @@ class Fitted:
         if not self.settings.visibility.isolates_queries:
             check_joint_call(len(queries), self.settings.max_support)
         answers = self.hypothesis(torch.from_numpy(self.scaling(queries)).unsqueeze(0))
-        answers = self._with_prior(answers, self.kept.class_indices[None])
+        answers = self._expecting(answers, self.kept.class_indices[None])
         result: NDArray[np.float64] = _agreeing(answers, self.class_shares)[0].cpu().numpy()
         return result
 
-    def _with_prior(self, answers: Tensor, class_indices: NDArray[np.int64]) -> Tensor:
+    def _expecting(self, answers: Tensor, class_indices: NDArray[np.int64]) -> Tensor:
         """Let answers (B, m, K) of supports (B, n) expect the classes as the prior has them."""
-        return with_prior(answers, class_indices, self.settings.prior(self.rows.ways))
+        return answers if self.prior is None else with_prior(answers, class_indices, self.prior)
 
     @property
     def reads_all(self) -> bool:
@@ -141,7 +155,7 @@ class Fitted:
         rest = np.stack([np.delete(everyone, fold) for fold in group])  # (B, n - size)
         asked = torch.from_numpy(self.scaled.features[group])
         answers = self.learner.infer(self.scaled.support(rest), asked)
-        answers = _agreeing(self._with_prior(answers, self.rows.class_indices[rest]), None)
+        answers = _agreeing(self._expecting(answers, self.rows.class_indices[rest]), None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
@@ -179,7 +193,8 @@ class ClassifierLearner:
             return torch.stack([self._alone(*episode, support.ways) for episode in each])
         learner = self.settings.learner(support.num_support)
         answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
-        answers = with_prior(answers, indices, self.settings.prior(support.ways))
+        prior = self.settings.prior(support.ways)
+        answers = answers if prior is None else with_prior(answers, indices, prior)
         return _agreeing(answers, self.settings.shares(support.ways))
 
     def with_seed(self, seed: int) -> "ClassifierLearner":
@@ -202,7 +217,7 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
     """Refuse more queries than can see each other in bounded memory."""
     if limit is not None and num_queries > limit:
         raise UserError(
-            "so many rows that see each other do not fit into bounded memory",
+            "the rows of one call, which see each other, do not fit into bounded memory",
             got=f"{num_queries} rows in one call",
             allowed=f"at most {limit} (max_support), or any number with visibility='isolated'",
             remedy="Ask for fewer rows in a call, or raise max_support.",

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.rows import Rows
-from unitail.learners.budget import MAX_ROWS
+from unitail.learners.in_context import MAX_ROWS
 
 MAX_REFERENCES = 1000
 """The rows that are left out in turn."""

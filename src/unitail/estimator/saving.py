@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidConfig
-from unitail.estimator.calibration import Calibration
 from unitail.estimator.classifier_folder import (
     SavedClassifier,
     load_classifier,
     plain_parameters,
     save_classifier,
 )
+from unitail.estimator.conformal import SavedScores
 from unitail.estimator.scaling import Scale
 from unitail.inputs.input_encoder import (
     AUTO,
@@ -150,10 +150,10 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             vectors=rows.features, labels=self.classes_[rows.class_indices], encoder=self._inputs
         )
 
-    def _calibration(self) -> Calibration | None:
+    def _calibration(self) -> SavedScores | None:
         """Return what prediction sets are made with, if the model can make them."""
         fitted = self._fitted
         try:
-            return Calibration.of(fitted.held_out_scores, fitted.rows, fitted.settings)
+            return SavedScores.of(fitted.held_out_scores, fitted.rows, fitted.settings)
         except InvalidConfig:  # a model that was never asked for one row at a time
             return None

@@ -1,7 +1,11 @@
-r"""Answers to queries of which one knows how often each class occurs.
+r"""Answers where one knows how often each class occurs: as a prior, or among the queries.
 
-A learner says p_ik of query i and class k; one knows from elsewhere that a share s_k of all m
-queries is of class k. The answers nearest to the learner's (least relative entropy) that agree are
+By Bayes p(k | x) is proportional to p(x | k) s_k if classes come as in the support, with shares
+s_k, and to p(x | k) π_k if they come with probabilities π_k. The same p(x | k) stands in both, so
+log p(k | x) + log(π_k / s_k), normalised again, is the answer under the prior π.
+
+If it is known that exactly a share s_k of the m queries of one call is of class k, the answers
+nearest to the learner's p_ik (least relative entropy) that agree are
 
     q_ik = softmax_k(log p_ik + b_k)    with b such that sum_i q_ik = m s_k,
 
@@ -11,7 +15,9 @@ all that lets queries inform each other, this makes an answer depend on what els
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.framework.episode import Support
@@ -20,6 +26,14 @@ from unitail.framework.learner import Inference, Paradigm, reseeded
 MAX_ITERATIONS = 200
 TOLERANCE = 1e-6
 """Offsets that move by less than this stay."""
+
+
+def with_prior(answers: Tensor, class_indices: NDArray[np.int64], prior: Tensor) -> Tensor:
+    """Move answers (B, m, K) from the classes' shares in supports (B, n) to a prior (K,)."""
+    shares = torch.from_numpy(np.stack([np.bincount(each) for each in class_indices]))
+    offsets = prior.log() - (shares / class_indices.shape[1]).log()
+    adjusted: Tensor = answers.double() + offsets.unsqueeze(1).to(answers.device)
+    return adjusted
 
 
 def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:

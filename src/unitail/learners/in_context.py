@@ -1,4 +1,9 @@
-"""A meta-trained model as a learner: the road from rows to answers, and an average over draws."""
+"""A meta-trained model as a learner: the road from rows to answers, and an average over draws.
+
+How much is worked on at once is decided here alone: a model says how many numbers some work keeps
+in memory (`EpisodeModel.work`), and queries that do not fit are answered in chunks, which change
+speed and memory, not answers.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,11 +16,17 @@ from unitail.configuration import require
 from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.learners.budget import queries_at_once
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.normalisation import FeatureScale
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+
+MAX_NUMBERS = 2**25
+"""Numbers in memory at once: 256 MB in double precision."""
+MAX_ROWS = 4096
+"""Queries that are answered at once, however small the model: they take memory themselves."""
+MAX_STATES = 2**21
+"""Support rows times classes that are read at all: 2 to 6 GB with the shipped model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,3 +163,15 @@ class InContextLearner:
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Answer queries given the support: log-probabilities (B, m, K)."""
         return self.fit(support)(query_features)
+
+
+def queries_at_once(model: AnyModel, num_support: int, ways: int, *, episodes: int = 1) -> int:
+    """Return how many isolated queries of each episode are answered together."""
+    each = episodes * model.work(num_support, 1, ways)
+    return max(1, min(MAX_ROWS, MAX_NUMBERS // each))
+
+
+def episodes_at_once(model: AnyModel, num_support: int, num_query: int, ways: int) -> int:
+    """Return how many episodes are read and answered together."""
+    rows = num_support + num_query
+    return max(1, MAX_NUMBERS // model.work(rows, rows, ways))

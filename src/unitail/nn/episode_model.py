@@ -11,7 +11,6 @@ from unitail.errors import CannotSolve, InvalidConfig, TooManyExamples
 from unitail.framework.episode import Episode, Support, check_query_fits
 from unitail.framework.learner import Paradigm
 from unitail.nn.normalisation import FeatureScale
-from unitail.nn.sharding import ShardUnit
 from unitail.nn.visibility import Visibility
 
 
@@ -57,6 +56,13 @@ class ReadEpisodes(Protocol):
 
 Drawn = TypeVar("Drawn", bound=EpisodeDraw)
 Read = TypeVar("Read", bound=ReadEpisodes)
+
+
+class ShardUnit(nn.Module):
+    """A layer that is sharded as one: gathered when one of its entry points is called."""
+
+    entry_points: ClassVar[tuple[str, ...]] = ()
+    """The methods beside `forward` that read weights and are called from outside."""
 
 
 class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):

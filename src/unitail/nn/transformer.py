@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.nn.attention import Attention, SupportKeys
-from unitail.nn.sharding import ShardUnit
+from unitail.nn.episode_model import ShardUnit
 from unitail.nn.visibility import Visibility
 
 INIT_GAIN = 0.8

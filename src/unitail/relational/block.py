@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unitail.nn.sharding import ShardUnit
+from unitail.nn.episode_model import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.config import RelationalConfig
 from unitail.relational.kernel_ridge import NUM_OPERATORS

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import EpisodeModel, ShardUnit
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
-from unitail.nn.sharding import ShardUnit
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
+from unitail.nn.episode_model import ShardUnit
 from unitail.nn.projection import ProjectionLaw
-from unitail.nn.sharding import ShardUnit
-from unitail.nn.slot_model import SlotModel
+from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import (
     SupportMemory,
     Transformer,
@@ -16,8 +17,44 @@ from unitail.nn.transformer import (
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
-from unitail.tail.labels import LabelDictionary
-from unitail.tail.tokens import Tokens
+
+
+class LabelDictionary(nn.Module):
+    """E: M learnable vectors (paper, 4.2), and the marker c in a query's label place."""
+
+    def __init__(self, dictionary_size: int, label_dim: int) -> None:
+        super().__init__()
+        self.embeddings = nn.Parameter(torch.empty(dictionary_size, label_dim))
+        self.query_marker = nn.Parameter(torch.empty(label_dim))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Start from independent normal vectors, at the scale of normalised features."""
+        nn.init.normal_(self.embeddings, generator=generator)
+        nn.init.normal_(self.query_marker, generator=generator)
+
+    def forward(self, slots: Tensor) -> Tensor:
+        """Embed slots, E(rho(y)): (B, n) -> (B, n, d_label)."""
+        return self.embeddings[slots]
+
+
+class Tokens(nn.Module):
+    """z = [pi(phi(x)) ; label part], then a linear layer if the transformer is not that wide."""
+
+    def __init__(self, config: TailConfig) -> None:
+        super().__init__()
+        same = config.token_dim == config.hidden_dim
+        self.entry = nn.Identity() if same else nn.Linear(config.token_dim, config.hidden_dim)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Start the input layer, where there is one."""
+        if isinstance(self.entry, nn.Linear):
+            initialise_linear(self.entry, generator)
+
+    def forward(self, projected: Tensor, label_part: Tensor) -> Tensor:
+        """Join (B, rows, d_data) features with (B, rows, d_label) or (d_label,) label parts."""
+        label_part = label_part.expand(*projected.shape[:2], -1)
+        tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
+        return in_working_precision(tokens)  # (B, rows, hidden)
 
 
 class Tail(SlotModel[SupportMemory]):

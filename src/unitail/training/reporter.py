@@ -12,7 +12,7 @@ from unitail.errors import NonFiniteLoss
 from unitail.tasks.batches import BatchShape
 from unitail.training.config import TrainingConfig
 from unitail.training.processes import Processes
-from unitail.training.runlog import Entry, RunLog
+from unitail.training.run_log import Entry, RunLog
 from unitail.training.schedules import learning_rate
 
 

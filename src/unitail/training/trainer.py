@@ -15,7 +15,7 @@ from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.reporter import Reporter
 from unitail.training.run_folder import Progress, RunFolder, RunRecord
-from unitail.training.runlog import Entry, RunLog
+from unitail.training.run_log import Entry, RunLog
 from unitail.training.state import collect_state, collect_weights, restore_state
 from unitail.training.step import TrainingStep
 from unitail.training.stopping import StopRequest

@@ -10,7 +10,7 @@ from helpers.forks import finish, fork
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.cost import Cost, Speed, rehearse, speed_of
-from unitail.learners.budget import MAX_ROWS
+from unitail.learners.in_context import MAX_ROWS
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS

@@ -27,7 +27,7 @@ from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
-from unitail.training.runlog import Entry
+from unitail.training.run_log import Entry
 from unitail.training.trainer import Trainer
 
 TASKS: dict[str, Any] = {"feature_dims": [8, 12, 16], "separation": [2.0, 4.0]}

@@ -14,7 +14,7 @@ from unitail.estimator.rows import Rows
 from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.learner import Inference
-from unitail.learners.budget import episodes_at_once
+from unitail.learners.in_context import episodes_at_once
 from unitail.learners.pretrained import load_default
 from unitail.progress import OnProgress
 from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast

@@ -11,7 +11,7 @@ from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.learners import budget
+from unitail.learners import in_context
 from unitail.workflows.learning_curve.curve import own_curve
 from unitail.workflows.predict import make_classifier
 
@@ -68,7 +68,7 @@ def test_accuracy_counts_each_row_once_whatever_its_class() -> None:
 
 def test_batches_change_nothing(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = own_curve(rows, {"p": ProtoHead()}, splits=10, seed=3)
-    monkeypatch.setattr(budget, "MAX_NUMBERS", 1)
+    monkeypatch.setattr(in_context, "MAX_NUMBERS", 1)
     single = own_curve(rows, {"p": ProtoHead()}, splits=10, seed=3)
     for one, other in zip(whole.levels, single.levels, strict=True):
         assert (one.answers["p"] == other.answers["p"]).all()

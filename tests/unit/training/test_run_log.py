@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from unitail.errors import MissingExtra
-from unitail.training.runlog import RunLog
+from unitail.training.run_log import RunLog
 
 
 def test_entries_come_back_as_they_were_written(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from helpers.builders import small_model
-from unitail.estimator.calibration import Calibration, calibration_key
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import CLASSIFIER_FILE, ROWS_FILE
+from unitail.estimator.conformal import SavedScores, scores_key
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import Rows
 from unitail.nn.visibility import Visibility
@@ -108,11 +108,11 @@ def test_the_key_is_that_of_rows_settings_and_weights() -> None:
         (rows, replace(settings, model=_other_weights())),
         (rows, replace(settings, max_support=7)),
     ]
-    keys = [calibration_key(*each) for each in [(rows, settings), *others]]
+    keys = [scores_key(*each) for each in [(rows, settings), *others]]
     assert len(set(keys)) == len(keys)
     faster = replace(settings, chunk_size=7, visibility=Visibility.JOINT)
-    assert calibration_key(rows, faster) == keys[0]
-    calibration = Calibration.of(np.arange(3.0), rows, settings)
+    assert scores_key(rows, faster) == keys[0]
+    calibration = SavedScores.of(np.arange(3.0), rows, settings)
     assert calibration.scores_for(rows, faster) is calibration.scores
     assert calibration.scores_for(*others[2]) is None
 

@@ -3,7 +3,7 @@ import torch
 from helpers.builders import CONFIG
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
-from unitail.tail.tokens import Tokens
+from unitail.tail.model import Tokens
 
 
 def test_a_token_is_the_features_then_the_label() -> None:

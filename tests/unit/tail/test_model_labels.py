@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from unitail.randomness import stream
-from unitail.tail.labels import LabelDictionary
+from unitail.tail.model import LabelDictionary
 
 
 def test_a_label_is_embedded_as_its_slot() -> None:

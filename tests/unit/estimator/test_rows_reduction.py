@@ -4,9 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unitail.errors import TooManyClasses
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.reduction import centres, class_quota, reduced, support_limit
-from unitail.estimator.rows import Rows
-from unitail.learners.budget import MAX_STATES
+from unitail.estimator.rows import Rows, centres, class_quota, reduced, support_limit
+from unitail.learners.in_context import MAX_STATES
 
 
 def rows(shots: list[int], width: int = 3, seed: int = 0) -> Rows:

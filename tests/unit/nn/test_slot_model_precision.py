@@ -1,6 +1,6 @@
 import torch
 
-from unitail.nn.precision import in_working_precision
+from unitail.nn.slot_model import in_working_precision
 
 
 def test_tokens_take_autocasts_type_and_otherwise_keep_theirs() -> None:

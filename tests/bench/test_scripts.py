@@ -54,6 +54,18 @@ def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Import: torch " in page.read_text()
 
 
+def test_mixed_tables(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {"cats": "a cat sleeps in the sun", "news": "stocks fell again this week"}
+    lines_of = [f"{text} {n},{n % 3},{label}" for label, text in words.items() for n in range(6)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,size,label", *lines_of]))
+    options = [tmp_path / "t.csv", "--ways", 2, "--shots", 2, "--episodes", 2, "--out", page]
+    run_script("bench/mixed_tables.py", *options, monkeypatch=monkeypatch)
+    rows = {row[0]: row[1] for row in lines(page)[1:]}
+    assert accuracy(rows["text alone"]) == 100
+    assert accuracy(rows["all, equal shares"]) > accuracy(rows["all, text shuffled"])
+    assert "python bench/mixed_tables.py TABLE --ways 2" in page.read_text()
+
+
 def test_forward_cost(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = [
         "--preset",

@@ -115,7 +115,7 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     assert found.exit_code == 1, found.output
     assert "Passed over among the examples: 1 file outside the class folders" in found.output
     assert "1 could not be read and was skipped:" in found.stderr
-    assert "<script>.png (queries): " in found.stderr
+    assert "<script>.png (files): " in found.stderr
     assert ["b[bold]lue/0.png", "b[bold]lue"] in [
         line.split()[:2] for line in found.output.splitlines()
     ]
@@ -140,7 +140,7 @@ def test_names_that_are_no_text_are_told_and_written(
     found = _run(tmp_path / "support", tmp_path / "queries", *targets)
     assert found.exit_code == 1, found.output
     name = "\N{REPLACEMENT CHARACTER}" * 2 + "[31m.png"
-    assert f"  {name} (queries): cannot be read as an image: got" in found.stderr
+    assert f"  {name} (files): cannot be read as an image: got" in found.stderr
     assert "\x1b" not in found.stderr
     assert [item["name"] for item in json.loads(out.read_text())["unreadable"]] == [name]
     assert name in report.read_text()

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from unitail.cli.predict_screen import MAX_CLASSES, tell_scores
-from unitail.workflows.scores import Scores
+from unitail.workflows.answers import Scores
 
 
 def _told(scores: Scores) -> str:

@@ -15,11 +15,9 @@ ELSEWHERE = {
     "datasets/reading.py": "unit/datasets/test_csv_index.py",  # what all shapes share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
-    "inputs/columns.py": "unit/inputs/test_read_tables.py",
+    "inputs/cells.py": "unit/inputs/test_read_tables.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
-    "inputs/items.py": "unit/inputs/test_read_folders.py",
     "inputs/rows.py": "unit/inputs/test_read_tables.py",
-    "inputs/suffixes.py": "unit/inputs/test_read_folders.py",
     "inputs/tables.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
     "studio/action.py": "unit/studio/test_store.py",

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.progress import OnProgress
 
@@ -41,6 +42,14 @@ def say_unreadable(unreadable: Sequence[str], *, all_in: str) -> None:
     if number > MAX_UNREADABLE:
         typer.echo(f"  and {number - MAX_UNREADABLE:,} more; {all_in}.", err=True)
     raise typer.Exit(1)
+
+
+def column_kinds(columns: Sequence[str]) -> dict[str, str]:
+    """Read what `--column NAME=KIND` says."""
+    pairs = [each.rpartition("=") for each in columns]
+    for given, (name, _, kind) in zip(columns, pairs, strict=True):
+        require(bool(name and kind), "--column", got=repr(given), allowed="NAME=KIND")
+    return {name: kind for name, _, kind in pairs}
 
 
 def progress_bar(console: Console) -> Progress:

@@ -1,5 +1,6 @@
 """Run `unitail evaluate`."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
 from unitail.estimator.fitted import ClassifierLearner
@@ -32,6 +33,7 @@ def run(
     modality: str | None,
     label_column: str,
     content_column: str | None,
+    columns: Sequence[str],
     encoder: str | None,
     joint: bool,
     splits: int,
@@ -45,7 +47,11 @@ def run(
         check_folder(out)
     console = Console()
     examples = read_labelled(
-        support, label_column=label_column, content_column=content_column, modality=modality
+        support,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
+        columns=column_kinds(columns),
     )
     classes = len(examples.classes)
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")

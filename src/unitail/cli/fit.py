@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.estimator.classifier_folder import check_free
 from unitail.inputs.read import read_labelled
@@ -21,6 +21,7 @@ def run(
     modality: str | None,
     label_column: str,
     content_column: str | None,
+    columns: Sequence[str],
     encoder: str | None,
     model: str,
     use_cache: bool,
@@ -35,6 +36,7 @@ def run(
         label_column=label_column,
         content_column=content_column,
         modality=modality,
+        columns=column_kinds(columns),
     )
     classes = numbered(len(examples.classes), "class")
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")

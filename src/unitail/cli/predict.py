@@ -1,26 +1,144 @@
 """Run `unitail predict`."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from unitail.cli.console import bar, say, say_trouble, say_unreadable
-from unitail.cli.predict_screen import tell_answers, tell_inputs, tell_scores
-from unitail.cli.sorting import Sorting
-from unitail.configuration import require
+from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.predict_screen import MAX_NAMED, tell_answers, tell_inputs, tell_scores
+from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
-from unitail.inputs.items import Items, LabelledItems
-from unitail.inputs.join import settle
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.items import Items, LabelledItems, settle
 from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
+from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
-from unitail.workflows.answers import Answers
+from unitail.workflows.answers import Answers, score
 from unitail.workflows.fit import load_saved, remembered_examples
 from unitail.workflows.html_report.page import MAX_CARDS, write_html_report
 from unitail.workflows.predict import check_options, predict_files
-from unitail.workflows.scores import score
+from unitail.workflows.sort_files import (
+    SortBy,
+    Step,
+    check_sorting,
+    plan_sorting,
+    require_files,
+    sort_files,
+    where_moved,
+)
 
 PAGES = (".html", ".htm")
+DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """What to do with the files that were answered."""
+
+    target: Path | None
+    by: str
+    dry_run: bool
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse what cannot be done, before any work is done."""
+        choice(SortBy, self.by, "--sort-by")
+        if self.target is not None:
+            check_sorting(self.target, inputs)
+        require(
+            self.target is not None or not self.dry_run,
+            "--dry-run",
+            got="no --sort-into",
+            allowed="together with --sort-into DIR",
+        )
+
+    def check_items(self, items: Items) -> None:
+        """Refuse items that are not files."""
+        if self.target is not None:
+            require_files(items)
+
+    def sort(self, answers: Answers, items: Items) -> tuple[list[Step], Items]:
+        """Sort the files, unless that is only to be listed.
+
+        Return what is done with each, and the items where they are now.
+        """
+        if self.target is None:
+            return [], items
+        steps = plan_sorting(answers, items, self.target)
+        if self.dry_run:
+            return steps, items
+        sort_files(steps, SortBy(self.by))
+        return steps, where_moved(items, steps) if self.by == SortBy.MOVE else items
+
+    def tell(self, console: Console, steps: Sequence[Step]) -> None:
+        """List what would be done, or count what was done."""
+        if self.target is None:
+            return
+        if self.dry_run:
+            for step in steps:
+                arrow = "is already" if step.is_there else "->"
+                say(console, f"{shown(step.source)} {arrow} {shown(step.target)}")
+        done = DONE[SortBy(self.by)]
+        folders = Counter(step.target.parent.name for step in steps)
+        there = sum(step.is_there for step in steps)
+        say(
+            console,
+            f"{numbered(len(steps) - there, 'file')} {'would be ' if self.dry_run else ''}{done}"
+            f" into {shown(self.target)}: "
+            + some((f"{shown(name)} {n:,}" for name, n in sorted(folders.items())), MAX_NAMED)
+            + (f". {numbered(there, 'file')} lay there already." if there else "."),
+        )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be made of the answers."""
+
+    out: Path | None
+    report: Path | None
+    sorting: Sorting
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        for path, suffixes in ((self.out, SUFFIXES), (self.report, PAGES)):
+            if path is not None and path != STDOUT:
+                check_target(path, *suffixes)
+        self.sorting.check(inputs)
+
+    def make(
+        self, answers: Answers, items: Items, examples: LabelledItems, label_column: str, title: str
+    ) -> list[Step]:
+        """Sort files, then write about them where they are now; return what was sorted."""
+        steps, items = self.sorting.sort(answers, items)
+        if self.out is not None:
+            write_answers(answers, items, self.out, label_column=label_column)
+        if self.report is not None:
+            with bar("drawing", min(len(answers.answers), MAX_CARDS)) as on_progress:
+                write_html_report(
+                    answers,
+                    items,
+                    self.report,
+                    title=title,
+                    examples=examples,
+                    label_column=label_column,
+                    on_progress=on_progress,
+                )
+        return steps
+
+    def tell(self, console: Console, answers: Answers, items: Items, steps: Sequence[Step]) -> None:
+        """Say what came out: after all files are written, as the screen may be a closed pipe."""
+        tell_answers(console, answers)
+        scores = score(answers, items)
+        if scores is not None:
+            tell_scores(console, scores)
+        if self.out is not None and self.out != STDOUT:
+            say(console, f"All answers are in {self.out}.")
+        if self.report is not None:
+            say(console, f"Look at {self.report}.")
+        self.sorting.tell(console, steps)
 
 
 def run(
@@ -31,9 +149,8 @@ def run(
     modality: str | None,
     label_column: str,
     content_column: str | None,
-    out: Path | None,
-    report: Path | None,
-    sorting: Sorting,
+    columns: Sequence[str],
+    wanted: Wanted,
     use_cache: bool,
     encoder: str | None,
     model: str,
@@ -45,25 +162,13 @@ def run(
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
     check_options(model, joint=joint, balanced=balanced)
-    _check_targets(out, report)
-    sorting.check([support, *also, *queries])
-    console = Console(stderr=out == STDOUT)
+    wanted.check([support, *also, *queries])
+    console = Console(stderr=wanted.out == STDOUT)
     saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
-    if saved is not None:  # there are no examples to name, so what is named first is to be answered
-        require(not also, "--also", got="a model of `unitail fit`", allowed="with examples only")
-        queries, support = [support, *queries], Path(model)
-        examples = remembered_examples(saved)
-    else:
-        examples = read_labelled(
-            support,
-            also=also,
-            label_column=label_column,
-            content_column=content_column,
-            modality=modality,
-        )
-    asked = _read_queries(support, queries, examples, label_column, content_column, modality)
-    items = settle(asked, examples)
-    sorting.check_items(items)
+    names = {"label_column": label_column, "content_column": content_column}
+    kinds = {"modality": modality, "columns": column_kinds(columns)}
+    examples, items = _read(support, queries, also, saved, names, kinds)
+    wanted.sorting.check_items(items)
     tell_inputs(console, examples, items)
     cache = default_cache() if use_cache else None
     with bar("encoding", len(examples) + len(items)) as on_progress:
@@ -81,15 +186,9 @@ def run(
             device=device,
             on_progress=on_progress,
         )
-    if out is not None:
-        write_answers(answers, items, out, label_column=label_column)
-    if report is not None:
-        _write_report(
-            answers, items, examples, report, label_column, f"Answers from {support.name}"
-        )
-    sorted_files = sorting.sort(answers, items)
-    _tell(console, answers, items, out, report)
-    sorting.tell(console, sorted_files)
+    title = f"Answers from {support.name if saved is None else Path(model).name}"
+    steps = wanted.make(answers, items, examples, label_column, title)
+    wanted.tell(console, answers, items, steps)
     say_trouble(cache)
     say_unreadable(
         [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable],
@@ -97,63 +196,23 @@ def run(
     )
 
 
-def _check_targets(out: Path | None, report: Path | None) -> None:
-    for path, suffixes in ((out, SUFFIXES), (report, PAGES)):
-        if path is not None and path != STDOUT:
-            check_target(path, *suffixes)
-
-
-def _read_queries(
+def _read(
     support: Path,
     queries: Sequence[Path],
-    examples: LabelledItems,
-    label_column: str,
-    content_column: str | None,
-    modality: str | None,
-) -> Items:
-    """Read what is to be answered: what is named, or else what has no label beside the examples."""
-    if not queries:
-        return read_half_labelled(
-            support, examples, label_column=label_column, content_column=content_column
-        )
-    return read_unlabelled(
-        queries,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
-        like=examples,
-    )
-
-
-def _write_report(
-    answers: Answers,
-    items: Items,
-    examples: LabelledItems,
-    path: Path,
-    label_column: str,
-    title: str,
-) -> None:
-    with bar("drawing", min(len(answers.answers), MAX_CARDS)) as on_progress:
-        write_html_report(
-            answers,
-            items,
-            path,
-            title=title,
-            examples=examples,
-            label_column=label_column,
-            on_progress=on_progress,
-        )
-
-
-def _tell(
-    console: Console, answers: Answers, items: Items, out: Path | None, report: Path | None
-) -> None:
-    """Say what came out: only after all files are written, as the screen may be a closed pipe."""
-    tell_answers(console, answers)
-    scores = score(answers, items)
-    if scores is not None:
-        tell_scores(console, scores)
-    if out is not None and out != STDOUT:
-        say(console, f"All answers are in {out}.")
-    if report is not None:
-        say(console, f"Look at {report}.")
+    also: Sequence[Path],
+    saved: TailClassifier | None,
+    names: Mapping[str, Any],
+    kinds: Mapping[str, Any],
+) -> tuple[LabelledItems, Items]:
+    """Read the examples, and what is to be answered: what is named, or what has no label."""
+    if saved is not None:  # there are no examples to name, so what is named first is to be answered
+        require(not also, "--also", got="a model of `unitail fit`", allowed="with examples only")
+        queries = [support, *queries]
+        examples = remembered_examples(saved)
+    else:
+        examples = read_labelled(support, also=also, **names, **kinds)
+    if queries:
+        items = read_unlabelled(queries, **names, modality=kinds["modality"], like=examples)
+    else:
+        items = read_half_labelled(support, examples, **names)
+    return examples, settle(items, examples)

@@ -8,8 +8,7 @@ from rich.text import Text
 from unitail.cli.console import say
 from unitail.inputs.items import Items, LabelledItems
 from unitail.wording import numbered, some
-from unitail.workflows.answers import DOUBTFUL, NOVEL, Answers, State
-from unitail.workflows.scores import Scores
+from unitail.workflows.answers import DOUBTFUL, NOVEL, Answers, Scores, State
 
 MAX_ROWS = 30
 """Answers on the screen."""

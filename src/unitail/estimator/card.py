@@ -45,6 +45,12 @@ def _inputs(inputs: Mapping[str, Any] | None) -> str:
     if "columns" in inputs:
         names = [column["name"] for column in inputs["columns"]["columns"]]
         return f"rows of a table with the columns {', '.join(map(_cell, names))}"
+    if "parts" in inputs:
+        return "; ".join(
+            _inputs(part["reader"]) + (f" from the column {_cell(name)}" if name else "")
+            for part in inputs["parts"]
+            for name in [part["column"]]
+        )
     encoder, fingerprint = inputs["encoder"], inputs["fingerprint"]
     return f"{inputs['modality']} items, encoded by {_cell(encoder)} (fingerprint {fingerprint})"
 

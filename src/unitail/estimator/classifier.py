@@ -11,8 +11,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from unitail.encoders.encoder import Encoder
-from unitail.encoders.tables import TableEncoder
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.doubts import DoubtsMixin
@@ -21,7 +19,7 @@ from unitail.estimator.rows import Rows, check_same_kind, encode_labels
 from unitail.estimator.saving import SavableEstimator
 from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, draw_seed
-from unitail.inputs.encode import Examples, choose_encoder, vectors_of
+from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
@@ -74,12 +72,14 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
         precision the order of rows, and which are asked together, change nothing; in single
         precision they move probabilities by about 1e-5.
-    encoder : str, Encoder or None, default=None
+    encoder : str, Encoder, dict or None, default=None
         What makes vectors of X. None: X holds vectors. "auto": by what X holds in `fit`: paths (or
         their names) go by suffix, other strings are texts, PIL images and arrays of pixels (uint8,
         or three-dimensional) images, pairs (samples, rate) sounds, a DataFrame is a table, encoded
-        by the rows of `fit`, other arrays are vectors. Else an encoder's name ("minilm"), a model's
-        hub id or folder, or an `Encoder`. Unreadable items raise `Unreadable`.
+        by the rows of `fit` (columns of texts or paths by the encoders of these), other arrays are
+        vectors. Else an encoder's name ("minilm"), a model's hub id or folder, an `Encoder`, or for
+        some columns of a table {column: name, "text", "image", "audio", "table" or "skip"}.
+        Unreadable items raise `Unreadable`.
     scale : {"auto", "none", "standard"}, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
@@ -138,7 +138,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         chunk_size: int | None = None,
         max_support: int | None = 4000,
         precision: str = "auto",
-        encoder: str | Encoder[Any] | None = None,
+        encoder: EncoderChoice = None,
         scale: str = "auto",
         class_prior: str | ArrayLike | None = None,
         cache: str | Path | bool = "auto",
@@ -290,7 +290,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         fitted = Fitted.of(rows, settings, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self.visibility_ = str(fitted.settings.visibility)
-        self.dropped_columns_ = dict(inputs.dropped) if isinstance(inputs, TableEncoder) else {}
+        self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = fitted.settings.scale is Scale.STANDARD
         return self
 

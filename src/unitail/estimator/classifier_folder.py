@@ -73,6 +73,8 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
         plain["random_state"] = None  # its draws were made
     if isinstance(plain["encoder"], Encoder):
         plain["encoder"] = plain["encoder"].name
+    elif isinstance(plain["encoder"], Mapping):
+        plain["encoder"] = dict(plain["encoder"])
     if not isinstance(plain["cache"], bool):
         plain["cache"] = AUTO  # a folder may not be there where it is loaded
     for name in ("class_shares", "class_prior"):

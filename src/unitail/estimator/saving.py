@@ -20,6 +20,7 @@ from unitail.estimator.classifier_folder import (
 )
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.scaling import Scale
+from unitail.inputs.encode import EncoderChoice
 from unitail.inputs.input_encoder import (
     AUTO,
     InputEncoder,
@@ -44,7 +45,7 @@ class KeptExamples:
 class SavableEstimator(BaseEstimator):  # type: ignore[misc]
     """What lets `TailClassifier` be saved and loaded."""
 
-    encoder: str | Encoder[Any] | None
+    encoder: EncoderChoice
     _inputs: InputEncoder | None
 
     def save(self, path: Path | str, *, calibrate: bool = True) -> Path:

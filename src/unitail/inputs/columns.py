@@ -1,39 +1,110 @@
-"""Which column of a table holds the items, and what the others are."""
+"""What the columns of a table hold: items, numbers, categories, or nothing to go by."""
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unitail.encoders.columns import are_texts
-from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput
-from unitail.extras import optional
-from unitail.inputs.recognise import look_like_files
-from unitail.inputs.suffixes import common_modality
-from unitail.inputs.tables import list_columns
-from unitail.wording import numbered
+import numpy as np
 
-COMMAS = "decimal_commas"
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Cells of a table that say that a value is missing, in lower case."""
-DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
-"""A number as 1.234,5 or 0,5."""
-THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+|\d+\.\d+)")
-"""A number whose commas may divide thousands, as in 1,234."""
+from unitail.encoders.columns import Kind, are_texts, holds_texts, keys_of, kind_of, numbers_of
+from unitail.encoders.encoder import Modality
+from unitail.encoders.images import is_image
+from unitail.encoders.registry import encoder_names
+from unitail.encoders.sounds import is_sound
+from unitail.encoders.tables import learn
+from unitail.errors import InvalidInput
+from unitail.inputs.cells import has_decimal_commas, is_number, texts_of
+from unitail.inputs.input_encoder import AUTO, ItemColumn
+from unitail.inputs.recognise import common_modality, is_gap, look_like_files, modality_of
+from unitail.inputs.tables import list_columns
+
+SKIP = "skip"
+"""What a column is called that is not to be used."""
+ROW_NAME = re.compile(r"(?i:(^|[_\W])(id|index|idx|key|nr|no|number)$)|[a-z]ID$")
+"""What columns are called whose whole numbers only tell rows apart."""
 
 
 @dataclass(frozen=True)
-class Content:
-    """What the rows of a table are."""
+class Layout:
+    """What the columns of a table are."""
 
-    modality: Modality
-    column: str | None
-    """The column of texts or paths; None if all columns are features."""
-    folder: Path | None = None
-    """Where the paths begin, if the column holds paths."""
+    contents: Mapping[str, ItemColumn]
+    """Columns of items: texts, or paths of files."""
+    features: tuple[str, ...]
+    """Columns of numbers, dates and categories."""
+    unused: Mapping[str, str]
+    """Columns that are left out, and why."""
+
+
+def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - a DataFrame
+    """Decide what each column holds: items, something to compare, or nothing to go by.
+
+    `chosen` decides for some: the kind of their items, the encoder that reads these, "table" for
+    numbers and categories, "skip". Beside items, columns that only tell rows apart are left out,
+    and those that say nothing; without items that is the business of `TableEncoder`.
+    """
+    for name in chosen:
+        _require_column(frame, name)
+    unused = {name: "as was asked" for name in frame if chosen.get(name) == SKIP}
+    rest = [name for name in frame if name not in unused]
+    found = {name: _item_column(name, frame[name], chosen.get(name)) for name in rest}
+    contents = {name: item for name, item in found.items() if item is not None}
+    reasons = {name: _reason_against(name, frame[name]) for name in rest if name not in contents}
+    texts = [name for name in reasons if name not in chosen and _may_be_text(frame[name])]
+    if not contents and all(reasons[name] or name in texts for name in reasons):
+        contents = dict.fromkeys(texts, ItemColumn(Modality.TEXT))  # there is nothing else
+    if contents:
+        unused |= {name: why for name, why in reasons.items() if why and name not in chosen}
+    features = [name for name in rest if name not in contents and name not in unused]
+    return Layout(contents, tuple(features), {n: w for n, w in unused.items() if n not in contents})
+
+
+def _may_be_text(cells: Any) -> bool:  # noqa: ANN401 - a Series
+    return _may_hold(cells) and holds_texts(cells)
+
+
+def _has_sentences(items: Sequence[str]) -> bool:
+    """Tell texts from names and addresses: most texts have a word without a capital letter."""
+    words = (word for item in items for word in item.split())
+    return sum(word[0].isalpha() and not word[0].isupper() for word in words) >= len(items)
+
+
+def _item_column(name: str, cells: Any, chosen: str | None) -> ItemColumn | None:  # noqa: ANN401
+    """Say what items a column holds, as it looks or as was chosen; None if it holds none."""
+    if chosen == Modality.TABLE:
+        return None
+    items = [cell for cell in cells if not is_gap(cell) and cell != ""] if _may_hold(cells) else []
+    are_files = all(isinstance(item, Path) for item in items) and bool(items)
+    if all(isinstance(item, str) for item in items):
+        are_files = look_like_files(items)
+    if chosen is not None:
+        known = Modality(chosen) if chosen in list(Modality) else encoder_names().get(chosen)
+        if known is None:
+            known = common_modality(map(Path, items), repr(name)) if are_files else Modality.TEXT
+        return ItemColumn(known, AUTO if chosen in list(Modality) else chosen, are_files)
+    if are_files:
+        return ItemColumn(common_modality(map(Path, items), f"column {name!r}"), AUTO, True)
+    if items and all(map(is_image, items)):
+        return ItemColumn(Modality.IMAGE)
+    if items and all(map(is_sound, items)):
+        return ItemColumn(Modality.AUDIO)
+    is_text = _may_be_text(cells) and _has_sentences(list(map(str, items)))
+    return ItemColumn(Modality.TEXT) if is_text else None
+
+
+def _may_hold(cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Tell whether cells may be items: numbers, dates and booleans are none."""
+    return str(cells.dtype) in ("object", "category") or str(cells.dtype).startswith("str")
+
+
+def _reason_against(name: str, cells: Any) -> str | None:  # noqa: ANN401 - a Series
+    """Say why a column beside items tells nothing of classes, if so."""
+    if _is_row_name(name, cells):
+        return "it only tells rows apart"
+    learned = learn(name, cells)
+    return learned if isinstance(learned, str) else None
 
 
 def choose_content(
@@ -42,74 +113,22 @@ def choose_content(
     *,
     column: str | None,
     modality: Modality | None,
-) -> Content:
-    """Decide what the rows are, as far as there is no doubt.
-
-    A column of file names wins; then a column of text that has nothing but row numbers beside it;
-    then all columns are features.
-    """
+) -> tuple[str, ItemColumn]:
+    """Return the one column that holds the items, by its name or by their kind."""
     if column is not None:
         _require_column(frame, column)
-        return _content_of(frame, column, folder, modality)
-    if modality is Modality.TABLE:
-        return Content(Modality.TABLE, None)
-    names_of_files = [name for name in frame if _hold_files(frame[name])]
-    if names_of_files:
-        return _content_of(frame, _only(names_of_files, "file names"), folder, modality)
-    texts = [name for name in frame if _is_text(frame, name)]
-    features = [name for name in frame if name not in texts and not _is_row_name(frame[name])]
-    if modality is Modality.TEXT or (texts and not features):
-        return _content_of(frame, _only(texts, "text"), folder, modality)
-    if modality is not None:
+        return column, _content_of(frame, column, folder, modality)
+    files = [name for name in frame if _hold_files(frame[name])]
+    if files:
+        column = _only(files, "file names")
+        return column, _content_of(frame, column, folder, modality)
+    if modality is not Modality.TEXT:
         raise _no_files(list_columns(frame), modality, folder)
-    if texts:
-        raise InvalidInput(
-            "the rows may be texts or rows of features",
-            got=f"text in {', '.join(map(repr, texts))} beside {', '.join(map(repr, features))}",
-            allowed="one of the two",
-            remedy="Name the texts, --content-column COLUMN, or take --modality table.",
-        )
-    return Content(Modality.TABLE, None)
+    column = _only([name for name in frame if _is_text(frame, name)], "text")
+    return column, _content_of(frame, column, folder, modality)
 
 
-def texts_of(cells: Sequence[Any]) -> list[str]:
-    """Write cells as texts without spaces around them; missing ones are empty."""
-    return ["" if _is_missing(cell) else str(cell).strip() for cell in cells]
-
-
-def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
-    """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
-
-    A column is numeric if all of its cells are. With `like`, only its columns are returned, as far
-    as they are there, and numeric if they are there; cells without a number are then missing
-    too, and told in the phrases returned. Decimal commas are read where no cell has a point instead
-    and the commas cannot divide thousands.
-    """
-    pandas = optional("pandas", extra="encoders")
-    columns, notes, commas = {}, [], []
-    for name in frame if like is None else [name for name in like if name in frame]:
-        texts = pandas.Series(texts_of(frame[name]), dtype=object)
-        texts = texts.where(~texts.str.lower().isin(MISSING), None)
-        if _reads_commas(name, texts, like):
-            texts = texts.str.replace(".", "").str.replace(",", ".")
-            commas.append(name)
-        numbers = pandas.to_numeric(texts, errors="coerce").astype("float64")
-        wrong = texts[numbers.isna() & texts.notna()]
-        if like is None:
-            columns[name] = texts if len(wrong) else numbers
-        elif like[name].dtype == object:
-            columns[name] = texts
-        else:
-            columns[name] = numbers
-            if len(wrong):
-                cells = numbered(len(wrong), "cell")
-                notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
-    features = pandas.DataFrame(columns)
-    features.attrs[COMMAS] = commas
-    return features, notes
-
-
-def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> Content:  # noqa: ANN401
+def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> ItemColumn:  # noqa: ANN401
     """Decide what one column holds."""
     if modality is Modality.TABLE:
         raise InvalidInput(
@@ -118,28 +137,46 @@ def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None
     if not _hold_files(frame[column]):
         if modality not in (None, Modality.TEXT):
             raise _no_files(repr(column), modality, folder)
-        return Content(Modality.TEXT, column)
+        return ItemColumn(Modality.TEXT)
     cells = [cell for cell in texts_of(frame[column]) if cell]
-    base = _base(cells, folder)
-    if base is None:
-        raise InvalidInput(
-            f"no file that column {column!r} names is there",
-            got=f"{str(folder / cells[0])!r} and others",
-            allowed="paths of files, absolute, or relative to the table or to the current folder",
-            remedy="Put the table beside its files, or go to the folder that the paths begin in.",
-        )
-    paths = [base / cell for cell in cells]
-    return Content(modality or common_modality(paths, f"column {column!r}"), column, folder=base)
+    return ItemColumn(
+        modality or common_modality(map(Path, cells), f"column {column!r}"), AUTO, True
+    )
 
 
-def _base(cells: Sequence[str], folder: Path) -> Path | None:
-    """Say where most of the paths lead to files: beside the table, or else from where we are.
+def item_cells(
+    cells: Any,  # noqa: ANN401 - a Series
+    column: ItemColumn,
+    folder: Path,
+    name: str,
+) -> tuple[list[Any], int]:
+    """Return the texts or paths of a column, None where there is none, and how many are not."""
+    texts = texts_of(cells)
+    if not column.are_files:
+        items: list[Any] = [text or None for text in texts]
+    else:
+        base = _paths_begin([text for text in texts if text], folder, name)
+        fitting = (text and modality_of(Path(text)) is column.modality for text in texts)
+        items = [base / text if fits else None for text, fits in zip(texts, fitting, strict=True)]
+    return items, items.count(None)
+
+
+def _paths_begin(cells: Sequence[str], folder: Path, column: str) -> Path:
+    """Say where most paths lead to files: from beside the table, or else from where we are.
 
     Answers about files have their paths as they were given, wherever the answers were written.
     """
     found = {base: sum((base / cell).is_file() for cell in cells) for base in (folder, Path())}
     best = max(found, key=lambda base: found[base])
-    return best if found[best] else None
+    if cells and not found[best]:
+        raise InvalidInput(
+            f"no file that column {column!r} names is there",
+            got=f"{str(folder / cells[0])!r} and others",
+            allowed="paths of files, absolute, or relative to the table or to the current folder",
+            remedy="Put the table beside its files, go to the folder that the paths begin in, or"
+            f" leave the column out: --column {column}=skip.",
+        )
+    return best
 
 
 def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series
@@ -148,48 +185,20 @@ def _hold_files(cells: Any) -> bool:  # noqa: ANN401 - a Series
 
 def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
     cells = [cell for cell in texts_of(frame[name]) if cell]
-    if not cells or all(map(_is_number, cells)) or _has_decimal_commas(cells):
+    if not cells or all(map(is_number, cells)) or has_decimal_commas(cells):
         return False
     return len(frame.columns) == 1 or are_texts(cells)
 
 
-def decimal_commas(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
-    """Name the columns of features whose numbers were written with decimal commas."""
-    return list(features.attrs.get(COMMAS, ()))
-
-
-def _reads_commas(name: str, texts: Any, like: Any) -> bool:  # noqa: ANN401 - a Series, a DataFrame
-    """Tell whether commas are decimal: by the cells, or since they were among the examples."""
-    cells = [text for text in texts if text is not None]
-    known = like is not None and name in decimal_commas(like)
-    return _has_decimal_commas(cells) or (known and all(map(DECIMAL_COMMA.fullmatch, cells)))
-
-
-def _has_decimal_commas(cells: Sequence[str]) -> bool:
-    return (
-        any("," in cell for cell in cells)
-        and all(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-        and not all(THOUSANDS.fullmatch(cell) for cell in cells)
-    )
-
-
-def _is_row_name(cells: Any) -> bool:  # noqa: ANN401
-    """Say whether a column only tells rows apart: all distinct, and no measurements."""
-    texts = texts_of(cells)
-    fractions = any("." in cell and _is_number(cell) for cell in texts)
-    measured = fractions or _has_decimal_commas([cell for cell in texts if cell])
-    return len(set(texts)) == len(texts) and not measured
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return text.lower() in MISSING
-
-
-def _is_missing(cell: object) -> bool:
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
+def _is_row_name(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Say whether a column only tells rows apart: each has its own name, or number that rises."""
+    kind = kind_of(cells)
+    values = keys_of(cells)
+    if len(values) < 2 or len(set(values)) < len(values) or kind is not Kind.NUMBER:
+        return kind is Kind.CATEGORY and len(set(values)) == len(values) > 1
+    numbers = numbers_of(cells, kind)
+    whole = bool((numbers == np.rint(numbers)).all())
+    return whole and (bool((np.diff(numbers) > 0).all()) or bool(ROW_NAME.search(name)))
 
 
 def _only(names: list[str], what: str) -> str:

@@ -5,7 +5,7 @@ scales and categories of their columns. Everything else is then encoded by the s
 """
 
 import warnings
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from unitail.encoders.cache import FeatureCache, choose_cache
-from unitail.encoders.columns import holds_texts
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
@@ -22,17 +21,19 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import (
     ColumnWarning,
     InvalidConfig,
-    InvalidInput,
     UnknownEncoder,
     Unreadable,
 )
-from unitail.inputs.conversion import converted
-from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
+from unitail.inputs.columns import Layout, lay_out
+from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items
-from unitail.inputs.recognise import are_files, is_frame, listed, recognise
+from unitail.inputs.mixed import encode_mixed, fit_mixed
+from unitail.inputs.recognise import are_files, converted, is_frame, listed, recognise
 from unitail.progress import OnProgress
 from unitail.wording import some
 
+EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
+"""What users may say about what makes vectors of X."""
 Examples: TypeAlias = ArrayLike | Sequence[object]
 """What users may give as X: vectors, or items for the encoder."""
 
@@ -40,7 +41,8 @@ Examples: TypeAlias = ArrayLike | Sequence[object]
 def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncoder | None:  # noqa: ANN401
     """Return what makes vectors of X; None if X holds vectors, which are taken as they are.
 
-    `encoder` is what `TailClassifier` takes: None, "auto", a name, or an `Encoder`.
+    `encoder` is what `TailClassifier` takes: None, "auto", a name, an `Encoder`, or for tables
+    what reads some of the columns.
     """
     if encoder is None:
         return None
@@ -50,14 +52,21 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
         return ItemEncoder(
             encoder=encoder, named=False, strings_are_files=files, device=str(device)
         )
-    if not isinstance(encoder, str):
+    if not isinstance(encoder, str | Mapping):
         raise InvalidConfig(
             "encoder is unknown",
             got=type(encoder).__name__,
-            allowed=f"None, '{AUTO}', the name of an encoder, or an Encoder",
+            allowed=f"None, '{AUTO}', the name of an encoder, an Encoder, or for tables a mapping"
+            " of columns",
         )
     if is_frame(examples):
-        return _fit_table(encoder, examples)
+        return _fit_frame(encoder, examples, str(device))
+    if isinstance(encoder, Mapping):
+        raise InvalidConfig(
+            "a mapping says what reads the columns of a table",
+            got=f"X of type {type(examples).__name__}",
+            allowed="a DataFrame",
+        )
     modality = encoder_names().get(encoder) or recognise(examples)
     if modality is None and encoder == AUTO:
         return None
@@ -70,20 +79,27 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
     )
 
 
-def _fit_table(encoder: str, frame: Any) -> InputEncoder:  # noqa: ANN401 - a DataFrame
+def _fit_frame(encoder: str | Mapping[str, str], frame: Any, device: str) -> InputEncoder:  # noqa: ANN401
     """Learn from a frame, and warn of columns that are not used as one may expect."""
-    if frame.shape[1] and all(holds_texts(frame.iloc[:, place]) for place in range(frame.shape[1])):
-        name = frame.columns[0]
-        raise InvalidInput(
-            "the table holds texts, which have no meaning as categories",
-            got=f"column {name!r}" if frame.shape[1] == 1 else f"{frame.shape[1]} such columns",
-            allowed="columns of numbers, dates or categories",
-            remedy=f"Give the texts themselves, X[{name!r}], with encoder='{AUTO}'.",
-        )
-    learned = fit_encoder(encoder, frame, Modality.TABLE)
-    for note in learned.notes:
-        warnings.warn(f"{note}.", ColumnWarning, stacklevel=4)
+    if encoder == TableEncoder.name:
+        learned = fit_encoder(encoder, frame, Modality.TABLE)
+    else:
+        named = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        layout = lay_out(named, {} if isinstance(encoder, str) else encoder)
+        learned = fit_layout(layout, named, encoder if isinstance(encoder, str) else AUTO, device)
+    guessed = isinstance(encoder, str) and isinstance(learned, MixedEncoder)
+    otherwise = "; if not, say what reads each column: encoder={column: ...}" if guessed else ""
+    for place, note in enumerate(learned.notes):
+        if guessed or not (isinstance(learned, MixedEncoder) and place == 0):
+            warnings.warn(f"{note}{'' if place else otherwise}.", ColumnWarning, stacklevel=4)
     return learned
+
+
+def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEncoder:  # noqa: ANN401
+    """Return what makes vectors of tables whose columns are laid out so."""
+    if layout.contents:
+        return fit_mixed(layout, frame, encoder, device)
+    return fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
 
 
 def fit_encoder(
@@ -130,12 +146,16 @@ def encode(
             total = sum(map(len, inputs))
             on_progress(total, total)
         return tables
-    lists = [encoder.items(each) for each in inputs]
-    items = list(chain.from_iterable(lists))
-    vectors = encode_items(encoder.encoder, items, cache=cache, on_progress=on_progress)
+    items: Sequence[object]
+    if isinstance(encoder, MixedEncoder):
+        items = range(sum(map(len, inputs)))
+        vectors = encode_mixed(encoder, inputs, cache=cache, on_progress=on_progress)
+    else:
+        items = list(chain.from_iterable(map(encoder.items, inputs)))
+        vectors = encode_items(encoder.encoder, items, cache=cache, on_progress=on_progress)
     if vectors.unreadable and on_unreadable == "raise":
         raise _unreadable(encoder.name, vectors.unreadable, items)
-    return vectors.split([len(each) for each in lists])
+    return vectors.split([len(each) for each in inputs])
 
 
 def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
@@ -163,7 +183,7 @@ class Unread:
     """An item that could not be read."""
 
     among: str
-    """"support" or "queries"."""
+    """"examples" or "files"."""
     name: str
     reason: str
     place: int | None = None

@@ -9,8 +9,8 @@ from pathlib import Path
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.answer_columns import harmless
-from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.suffixes import common_modality, known_suffixes, modality_of
+from unitail.inputs.items import FILE, Items, LabelledItems, Record
+from unitail.inputs.recognise import common_modality, known_suffixes, modality_of
 from unitail.wording import exact, numbered, shown, some
 
 
@@ -98,7 +98,7 @@ def read_loose_files(folder: Path, modality: Modality) -> Items:
 def records_of_files(files: Sequence[Path], labels: Sequence[str] = ()) -> tuple[Record, ...]:
     """Keep the paths as they were given; "./" keeps a spreadsheet from computing some."""
     names = (exact(file) for file in files)
-    cells = [{"file": name if harmless(name) == name else f"./{name}"} for name in names]
+    cells = [{FILE: name if harmless(name) == name else f"./{name}"} for name in names]
     return tuple(
         Record(cells=cells[place], item=place, label=label)
         for place, label in enumerate(labels or [""] * len(files))

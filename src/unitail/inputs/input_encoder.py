@@ -1,15 +1,20 @@
 """What makes vectors of a user's inputs, and how it is saved with a classifier."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.inputs.recognise import listed
+from unitail.wording import numbered
 
 AUTO = "auto"
 """The name of the encoder that fits what the examples are."""
@@ -28,6 +33,7 @@ class ItemEncoder:
     """The column of the examples' table that they were in."""
 
     notes = ()
+    dropped: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property
     def name(self) -> str:
@@ -46,7 +52,101 @@ class ItemEncoder:
         return restore_encoder, (describe_encoder(self), encoder, self.device)
 
 
-InputEncoder: TypeAlias = ItemEncoder | TableEncoder
+@dataclass(frozen=True)
+class ItemColumn:
+    """A column of a table whose cells are items: texts, or images and sounds by their paths."""
+
+    modality: Modality
+    encoder: str = AUTO
+    """The name of what makes vectors of them."""
+    are_files: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some columns of a table, the encoder that reads them, and how large its vectors are."""
+
+    encoder: ItemEncoder | TableEncoder
+    column: str | None
+    """The column of items; None if the encoder reads all columns of cells."""
+    centre: NDArray[np.float64] | None = None
+    """The mean of the examples' vectors; None until they were seen."""
+    size: float = 0.0
+    """The root of their mean squared distance from it."""
+
+    def learned(self, block: NDArray[np.float32]) -> "Part":
+        """Measure the examples' vectors; rows without an item are NaN."""
+        present = block[~np.isnan(block).any(axis=1)].astype(np.float64)
+        centre = present.mean(axis=0) if len(present) else np.zeros(block.shape[1])
+        squares = ((present - centre) ** 2).sum() / max(len(present) - 1, 1)
+        return replace(self, centre=centre, size=float(np.sqrt(squares)))
+
+    def standardised(self, block: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Bring vectors to mean 0 and mean square 1; what is missing is the mean."""
+        assert self.centre is not None
+        return np.nan_to_num((block - self.centre) / (self.size or np.inf))
+
+    def __str__(self) -> str:
+        if isinstance(self.encoder, TableEncoder):
+            return f"{numbered(len(self.encoder.columns), 'column')} of numbers and categories"
+        return f"{self.column!r} ({self.encoder.encoder.modality}, {self.encoder.name})"
+
+
+class MixedEncoder:
+    """Vectors of table rows, some of whose cells are texts, or paths of images or sounds.
+
+    Every part is centred and brought to mean square 1 by the examples, then all are put side by
+    side: each has an equal share in the mean squared distance between rows. A single part stays
+    as its encoder has it.
+    """
+
+    def __init__(self, parts: Sequence[Part], unused: Mapping[str, str] | None = None) -> None:
+        self.parts = tuple(parts)
+        self.dropped = dict(unused or {})
+        """Columns that are not used, and why."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return " + ".join(dict.fromkeys(part.encoder.name for part in self.parts))
+
+    @property
+    def contents(self) -> dict[str, ItemColumn]:
+        """The columns of items."""
+        return {
+            part.column: ItemColumn(
+                part.encoder.encoder.modality, part.encoder.name, part.encoder.strings_are_files
+            )
+            for part in self.parts
+            if part.column is not None and isinstance(part.encoder, ItemEncoder)
+        }
+
+    @property
+    def cells(self) -> TableEncoder | None:
+        """What reads the other columns."""
+        tables = (part.encoder for part in self.parts)
+        return next((each for each in tables if isinstance(each, TableEncoder)), None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What users should know, a phrase each."""
+        together = "Parts of equal weight: " if len(self.parts) > 1 else "Read: "
+        dropped = [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
+        return (together + ", ".join(map(str, self.parts)), *dropped)
+
+    def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:
+        """Put the vectors of all parts side by side; the first rows are examples, if it is new."""
+        if any(part.centre is None for part in self.parts):
+            examples = [block[:num_examples] for block in blocks]
+            self.parts = tuple(map(Part.learned, self.parts, examples))
+        if len(blocks) == 1:
+            return blocks[0]
+        scaled = [part.standardised(block) for part, block in zip(self.parts, blocks, strict=True)]
+        joined = np.concatenate(scaled, axis=1) / np.sqrt(len(blocks))
+        return np.asarray(joined, dtype=np.float32)
+
+
+InputEncoder: TypeAlias = ItemEncoder | TableEncoder | MixedEncoder
 """What makes vectors of inputs, fixed by the labelled examples."""
 
 
@@ -56,6 +156,8 @@ def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
         return None
     if isinstance(encoder, TableEncoder):
         return {"columns": encoder.to_dict()}
+    if isinstance(encoder, MixedEncoder):
+        return {"parts": list(map(_describe_part, encoder.parts)), "dropped": encoder.dropped}
     return {
         "encoder": encoder.name,
         "modality": str(encoder.encoder.modality),
@@ -63,6 +165,12 @@ def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
         "strings_are_files": encoder.strings_are_files,
         "content_column": encoder.content_column,
     }
+
+
+def _describe_part(part: Part) -> dict[str, Any]:
+    centre = None if part.centre is None else part.centre.tolist()
+    reader = describe_encoder(part.encoder)
+    return {"reader": reader, "column": part.column, "centre": centre, "size": part.size}
 
 
 def restore_encoder(
@@ -89,6 +197,8 @@ def _restored(
         return None
     if "columns" in table:
         return TableEncoder.from_dict(table["columns"])
+    if "parts" in table:
+        return MixedEncoder([_part(each, device) for each in table["parts"]], table["dropped"])
     name, modality = table["encoder"], Modality(table["modality"])
     encoder = make_encoder(name, modality, device=device) if own is None else own
     if encoder.fingerprint != table["fingerprint"]:
@@ -105,3 +215,10 @@ def _restored(
         device=device,
         content_column=table.get("content_column"),
     )
+
+
+def _part(table: Mapping[str, Any], device: str) -> Part:
+    reader = _restored(table["reader"], None, device)
+    assert isinstance(reader, ItemEncoder | TableEncoder)
+    centre = None if table["centre"] is None else np.array(table["centre"], dtype=np.float64)
+    return Part(reader, table["column"], centre, float(table["size"]))

@@ -6,7 +6,7 @@ a doubt, `InvalidInput` asks.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unitail.configuration import choice
@@ -18,10 +18,9 @@ from unitail.inputs.folders import (
     read_loose_files,
     records_of_files,
 )
-from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.join import join_examples, join_items
-from unitail.inputs.rows import read_labelled_rows, read_rows
-from unitail.inputs.suffixes import TABLES, is_table, known_suffixes, modality_of
+from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
+from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of
+from unitail.inputs.rows import NOTHING, read_labelled_rows, read_rows
 from unitail.inputs.tables import decode
 from unitail.wording import excerpt, numbered, shown
 
@@ -36,16 +35,18 @@ def read_labelled(
     label_column: str = "label",
     content_column: str | None = None,
     modality: str | None = None,
+    columns: Mapping[str, str] = NOTHING,
 ) -> LabelledItems:
     """Read the examples of at least two classes from a folder or a table.
 
     A folder has a subfolder for each class; a table has a column of labels, and a column of paths
     (relative to the table), one of texts, or columns of features. Rows without a label and files
     of other kinds are passed over and told. `modality` and `content_column` decide where there is
-    a doubt. `also` are more folders and tables; about an item that several name, the last is right.
+    a doubt, and `columns` about single columns (see `columns.lay_out`). `also` are more folders and
+    tables; about an item that several name, the last is right.
     """
     kind = _chosen(modality)
-    examples = _read_examples(path, label_column, content_column, kind)
+    examples = _read_examples(path, label_column, content_column, kind, columns=columns)
     for each in also:
         more = _read_examples(each, label_column, content_column, examples.modality, examples)
         examples = join_examples(examples, more)
@@ -79,11 +80,12 @@ def _read_examples(
     content_column: str | None,
     modality: Modality | None,
     like: LabelledItems | None = None,
+    columns: Mapping[str, str] = NOTHING,
 ) -> LabelledItems:
     if path.is_dir():
         return read_class_folders(path, modality)
     if is_table(path):
-        return read_labelled_rows(path, label_column, content_column, modality, like)
+        return read_labelled_rows(path, label_column, content_column, modality, like, columns)
     raise InvalidInput(
         f"{shown(path)} does not hold labelled examples",
         got="another file" if path.exists() else "no such file or folder",

@@ -1,8 +1,9 @@
-"""What X holds: vectors, images, texts, sounds, or the rows of a table."""
+"""What files hold, by their suffixes, and what X holds, by its types."""
 
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,53 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import is_image
 from unitail.encoders.sounds import is_sound
 from unitail.errors import InvalidInput
-from unitail.inputs.suffixes import known_suffixes, modality_of
+from unitail.extras import optional
 from unitail.wording import numbered
+
+SUFFIXES: dict[Modality, tuple[str, ...]] = {
+    Modality.IMAGE: (
+        ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm",
+        ".avif", ".jp2", ".tga",
+    ),
+    Modality.AUDIO: (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"),
+    Modality.TEXT: (".txt", ".text", ".md"),
+}  # fmt: skip
+"""A file with one of these is one item."""
+TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".xlsx")
+"""A file with one of these holds one item in each row."""
+
+
+def modality_of(path: Path) -> Modality | None:
+    """Say what a file is; None for tables, whose rows are the items, and for all other kinds."""
+    suffix = path.suffix.lower()
+    return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)
+
+
+def is_table(path: Path) -> bool:
+    """Say whether a file holds one item in each row."""
+    return path.suffix.lower() in TABLES
+
+
+def common_modality(files: Iterable[Path], where: str) -> Modality:
+    """Say what all files are; other kinds do not count, and no kind wins by being the larger."""
+    counts = Counter(kind for file in files if (kind := modality_of(file)) is not None)
+    if len(counts) == 1:
+        return next(iter(counts))
+    if counts:
+        raise InvalidInput(
+            f"{where} holds files of several kinds",
+            got=", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())),
+            allowed="files of one kind",
+            remedy=f"Choose the modality: {' or '.join(sorted(counts))}.",
+        )
+    raise InvalidInput(
+        f"{where} holds no images, sounds or texts", got="no such file", allowed=known_suffixes()
+    )
+
+
+def known_suffixes() -> str:
+    """List what is read, for messages."""
+    return "; ".join(f"{kind}: {' '.join(suffixes)}" for kind, suffixes in SUFFIXES.items())
 
 
 def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users give
@@ -25,7 +71,9 @@ def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users gi
         return Modality.IMAGE if rows.dtype == np.uint8 and rows.ndim in (3, 4) else None
     items = listed(rows)
     files = are_files(items)
-    kinds = dict.fromkeys(_kind(Path(x) if files and isinstance(x, str) else x) for x in items)
+    kinds = dict.fromkeys(
+        kind_of_item(Path(x) if files and isinstance(x, str) else x) for x in items
+    )
     if len(kinds) > 1:
         raise InvalidInput(
             "X holds items of several kinds",
@@ -59,7 +107,7 @@ def _check_none_missing(items: list[Any]) -> None:
     """Refuse a gap among texts or names of files."""
     if not any(isinstance(item, str | Path) for item in items):
         return
-    gaps = [place for place, item in enumerate(items) if _is_gap(item)]
+    gaps = [place for place, item in enumerate(items) if is_gap(item)]
     if gaps:
         raise InvalidInput(
             f"{numbered(len(gaps), 'item')} of X missing",
@@ -69,7 +117,8 @@ def _check_none_missing(items: list[Any]) -> None:
         )
 
 
-def _is_gap(item: object) -> bool:
+def is_gap(item: object) -> bool:
+    """Tell whether an item is missing."""
     is_nan = isinstance(item, float) and math.isnan(item)
     return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
 
@@ -93,7 +142,7 @@ def are_files(items: Iterable[object]) -> bool:
     return not texts or all(map(os.path.isfile, names))
 
 
-def _kind(item: object) -> Modality | None:
+def kind_of_item(item: object) -> Modality | None:
     """Say what one item is; None for a vector."""
     if isinstance(item, str):
         return Modality.TEXT
@@ -139,3 +188,47 @@ def _is_of_pandas(rows: object, kind: str) -> bool:
     """Tell whether X is of a class of pandas, which is not imported for that."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, getattr(pandas, kind))
+
+
+MAX_DENSE_BYTES = 2 * 2**30
+"""Of a sparse matrix that is written out."""
+
+
+def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
+    """Return X in a form that is read: pandas for frames, arrays for sparse matrices, lists."""
+    if _is_of("polars", "DataFrame", rows):
+        pandas = optional("pandas", extra="encoders")
+        return pandas.DataFrame(rows.to_dict(as_series=False))
+    if _is_of("pyarrow", "Table", rows):
+        return rows.to_pandas()
+    if _is_of("polars", "Series", rows):
+        return rows.to_list()
+    if _is_of("pyarrow", "ChunkedArray", rows) or _is_of("pyarrow", "Array", rows):
+        return rows.to_pylist()
+    if _is_sparse(rows):
+        return _dense(rows)
+    return rows
+
+
+def _is_of(library: str, kind: str, rows: object) -> bool:
+    module = sys.modules.get(library)
+    return module is not None and isinstance(rows, getattr(module, kind))
+
+
+def _is_sparse(rows: object) -> bool:
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(rows))
+
+
+def _dense(matrix: Any) -> Any:  # noqa: ANN401 - a sparse matrix or array of scipy
+    needed = 8 * matrix.shape[0] * matrix.shape[1]  # in double precision, as rows are kept
+    if needed > MAX_DENSE_BYTES:
+        raise InvalidInput(
+            "the sparse matrix is too large to be written out",
+            got=f"{matrix.shape[0]:,} rows of {matrix.shape[1]:,} columns,"
+            f" {needed / 2**30:.1f} GiB",
+            allowed=f"up to {MAX_DENSE_BYTES / 2**30:.0f} GiB",
+            remedy="Reduce its columns first, for example by sklearn.decomposition.TruncatedSVD,"
+            " or ask for fewer rows at a time.",
+        )
+    return matrix.toarray()

@@ -3,22 +3,21 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
+from unitail.extras import optional
 from unitail.inputs.answer_columns import as_meant
-from unitail.inputs.columns import (
-    Content,
-    as_features,
-    choose_content,
-    decimal_commas,
-    texts_of,
-)
+from unitail.inputs.cells import as_features, decimal_commas, texts_of
+from unitail.inputs.columns import Layout, choose_content, item_cells, lay_out
+from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.suffixes import modality_of
 from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
 from unitail.wording import exact, excerpt, numbered, shown, some
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def read_labelled_rows(
@@ -27,6 +26,7 @@ def read_labelled_rows(
     content_column: str | None,
     modality: Modality | None,
     like: LabelledItems | None = None,
+    chosen: Mapping[str, str] = NOTHING,
 ) -> LabelledItems:
     """Read a table with a column of labels; rows without one are passed over and told."""
     frame = without_row_numbers(read_table(path))
@@ -51,7 +51,7 @@ def read_labelled_rows(
         named = (content_column, like.content_column)
         content_column = next((name for name in named if name in frame), None)
     rows = frame.drop(columns=label_column).iloc[labelled]
-    items, kept = _items_of(rows, path, content_column, modality, like)
+    items, kept = _items_of(rows, path, content_column, modality, like, chosen)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
     return items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
@@ -64,6 +64,7 @@ def read_rows(
     modality: Modality | None,
     like: LabelledItems | None,
     *,
+    chosen: Mapping[str, str] = NOTHING,
     unlabelled_only: bool = False,
 ) -> Items:
     """Read a table, a column of labels apart; features become what they are in `like`.
@@ -84,7 +85,7 @@ def read_rows(
         )
     # Another table may call its only column by another name.
     column = column if column in frame or len(frame.columns) > 1 else None
-    items, kept = _items_of(frame.iloc[asked], path, column, modality, like)
+    items, kept = _items_of(frame.iloc[asked], path, column, modality, like, chosen)
     places = {asked[place]: number for number, place in enumerate(kept)}
     return replace(items, records=_records(table, labels, places, set(asked), items, path))
 
@@ -129,35 +130,102 @@ def _items_of(
     path: Path,
     column: str | None,
     modality: Modality | None,
+    like: LabelledItems | None,
+    chosen: Mapping[str, str],
+) -> tuple[Items, list[int]]:
+    """Turn the rows of a table into items; return also the places of the rows that are items.
+
+    With `like`, the columns are what they are among these examples.
+    """
+    if like is not None and like.layout is not None:
+        return _mixed_items(frame, path, like.layout, like)
+    if modality is Modality.TABLE and column is None and not chosen:
+        return _features_of(frame, like)
+    if column is not None or (modality not in (None, Modality.TABLE) and not chosen):
+        return _items_in_column(frame, path, column, modality)
+    features, _ = as_features(frame)
+    rest = dict.fromkeys(frame, str(Modality.TABLE)) if modality is Modality.TABLE else {}
+    layout = lay_out(features, {**rest, **chosen})
+    is_text = len(frame.columns) == 1 and str(features.dtypes.iloc[0]) == "object"
+    if is_text and not layout.contents and not layout.unused and not chosen:
+        layout = Layout(dict.fromkeys(frame, ItemColumn(Modality.TEXT)), (), {})
+    if not layout.contents:
+        return _features_of(frame[list(layout.features)], like)
+    if len(layout.contents) == 1 and not layout.features and not chosen:
+        return _items_in_column(frame, path, next(iter(layout.contents)), None)
+    items, kept = _mixed_items(frame, path, layout)
+    guessed = [name for name in layout.contents if name not in chosen]
+    told = some((f"{name!r} holds {_plural(layout.contents[name])}" for name in guessed), 8)
+    guess = [f"{told}; --column NAME=KIND says otherwise"] if guessed else []
+    return replace(items, guesses=(*items.guesses, *guess)), kept
+
+
+def _plural(column: ItemColumn) -> str:
+    return "sounds" if column.modality is Modality.AUDIO else f"{column.modality}s"
+
+
+def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[int]]:  # noqa: ANN401
+    """Take all columns as numbers or categories."""
+    features, notes = as_features(frame, like.items if like else None)
+    unused = [name for name in frame if name not in features]
+    items = Items(
+        items=features,
+        names=tuple(f"row {place + 1}" for place in frame.index),
+        modality=Modality.TABLE,
+        ignored=(*notes, *_unused(unused)),
+        guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
+    )
+    return items, list(range(len(frame)))
+
+
+def _mixed_items(
+    frame: Any,  # noqa: ANN401 - a DataFrame
+    path: Path,
+    layout: Layout,
     like: LabelledItems | None = None,
 ) -> tuple[Items, list[int]]:
-    """Turn the rows of a table into items; return also the places of the rows that are items."""
-    content = choose_content(frame, path.parent, column=column, modality=modality)
-    rows = [f"row {place + 1}" for place in frame.index]
-    if content.column is None:
-        features, notes = as_features(frame, like.items if like else None)
-        unused = [name for name in frame if name not in features]
-        items = Items(
-            items=features,
-            names=tuple(rows),
-            modality=Modality.TABLE,
-            ignored=(*notes, *_unused(unused)),
-            guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
-        )
-        return items, list(range(len(rows)))
-    cells = texts_of(frame[content.column])
-    kept = [place for place, cell in enumerate(cells) if _is_item(cell, content)]
-    passed = len(cells) - len(kept)
-    notes = [f"{numbered(passed, 'row')} without {content.modality} content"] if passed else []
-    chosen = [cells[place] for place in kept]
-    unused = [name for name in frame if name != content.column]
+    """Take some columns as items, and others as numbers or categories."""
+    pandas = optional("pandas", extra="encoders")
+    known = None if like is None else like.items[list(layout.features)]  # type: ignore[call-overload]
+    mine = frame[[name for name in layout.features if name in frame]]
+    features, notes = as_features(mine, known)
+    for name in [name for name in layout.contents if name in frame]:
+        cells, missing = item_cells(frame[name], layout.contents[name], path.parent, name)
+        features[name] = pandas.Series(cells, dtype=object)
+        notes += [f"{numbered(missing, 'empty cell')} of {name!r}"] if missing else []
+    rows = tuple(f"row {place + 1}" for place in frame.index)
+    other = [each for each in frame if each not in features and each not in layout.unused]
     items = Items(
-        items=tuple(map(content.folder.joinpath, chosen)) if content.folder else tuple(chosen),
-        names=tuple(shown(cell) if content.folder else excerpt(cell) for cell in chosen),
+        items=features[[name for name in frame if name in features]],
+        names=rows,
+        modality=Modality.TABLE,
+        ignored=(*notes, *_unused(other)),
+        guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
+        layout=layout,
+    )
+    return items, list(range(len(rows)))
+
+
+def _items_in_column(
+    frame: Any,  # noqa: ANN401 - a DataFrame
+    path: Path,
+    column: str | None,
+    modality: Modality | None,
+) -> tuple[Items, list[int]]:
+    """Take the texts or paths of one column; rows without one are passed over."""
+    column, content = choose_content(frame, path.parent, column=column, modality=modality)
+    cells, passed = item_cells(frame[column], content, path.parent, column)
+    kept = [place for place, cell in enumerate(cells) if cell is not None]
+    chosen = tuple(cells[place] for place in kept)
+    notes = [f"{numbered(passed, 'row')} without {content.modality} content"] if passed else []
+    written = texts_of(frame[column])
+    items = Items(
+        items=chosen,
+        names=tuple((shown if content.are_files else excerpt)(written[place]) for place in kept),
         modality=content.modality,
-        ignored=(*notes, *_unused(unused)),
+        ignored=(*notes, *_unused([name for name in frame if name != column])),
         guesses=guesses_of(frame),
-        content_column=content.column,
+        content_column=column,
     )
     return items, kept
 
@@ -165,10 +233,6 @@ def _items_of(
 def _commas(names: list[str]) -> list[str]:
     columns = some(map(repr, names))
     return [f"the commas in the numbers of {columns} are decimal points"] if names else []
-
-
-def _is_item(cell: str, content: Content) -> bool:
-    return bool(cell) and (not content.folder or modality_of(Path(cell)) is content.modality)
 
 
 def _unused(columns: list[str]) -> list[str]:

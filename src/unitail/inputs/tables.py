@@ -33,7 +33,7 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     """Return a frame with named, distinct columns and at least one row.
 
     Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
-    `columns.as_features` finds numbers and missing values. Columns that `unitail predict` added
+    `cells.as_features` finds numbers and missing values. Columns that `unitail predict` added
     to a table are left out. What was guessed is in `guesses_of`.
     """
     suffix = path.suffix.lower()

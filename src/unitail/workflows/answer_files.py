@@ -22,8 +22,7 @@ from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
 from unitail.inputs.answer_columns import harmless, prefix_beside
 from unitail.inputs.items import Items, Record
-from unitail.workflows.answers import Answer, Answers, State
-from unitail.workflows.scores import score, scores_as_json
+from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
 
 STDOUT = Path("-")
 """Stands for JSON lines on standard output."""
@@ -164,7 +163,7 @@ def as_json(result: Answers, queries: Items, table: AnswerTable) -> dict[str, An
 def _said(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
     """Return what is added to each record, all with the same names."""
     answers = {answer.place: answer for answer in result.answers}
-    reasons = {item.place: item.reason for item in result.unreadable if item.among == "queries"}
+    reasons = {item.place: item.reason for item in result.unreadable if item.among == "files"}
     ranks = range(1, max((len(answer.top) for answer in result.answers), default=1))
     numbered = any(record.row is not None for record in records)
     several = len({record.source for record in records}) > 1

@@ -1,11 +1,17 @@
-"""Answers about a user's items."""
+"""Answers about a user's items, and how right they are where the user knows the labels."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from scipy import stats
 
 from unitail.encoders.encoder import Modality
+from unitail.framework.statistics import LEVEL
 from unitail.inputs.encode import Unread
+from unitail.inputs.items import Items
 
 DOUBTFUL = 0.8
 """Answers of a lower probability are doubtful: one in five or more of those just below is wrong."""
@@ -82,3 +88,119 @@ class Answers:
     def by_uncertainty(self) -> list[Answer]:
         """Return the answers, the least probable first."""
         return sorted(self.answers, key=lambda answer: (answer.probability, answer.place))
+
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How right the answers about one class are."""
+
+    label: str
+    items: int
+    """How many belong to it."""
+    answers: int
+    """How many were said to."""
+    right: int
+    confused_with: Mapping[str, int]
+    """What its items were taken for instead, the most frequent first."""
+
+    @property
+    def recall(self) -> float | None:
+        """The share of its items that were recognised."""
+        return self.right / self.items if self.items else None
+
+    @property
+    def precision(self) -> float | None:
+        """The share of its answers that are right."""
+        return self.right / self.answers if self.answers else None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Answers beside true labels."""
+
+    confusion: Mapping[str, Mapping[str, int]]
+    """True label -> answer -> how many; true labels may be of classes without examples."""
+    num_repeated: int
+    """Items with a label that were not counted, since they equal an example."""
+
+    @property
+    def num_items(self) -> int:
+        """How many answers were counted."""
+        return sum(sum(row.values()) for row in self.confusion.values())
+
+    @property
+    def num_right(self) -> int:
+        """How many of them are right."""
+        return sum(row.get(label, 0) for label, row in self.confusion.items())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of them that is right."""
+        return self.num_right / self.num_items
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the accuracy on new items like these."""
+        counted = stats.binomtest(self.num_right, self.num_items)
+        interval = counted.proportion_ci(LEVEL, method="wilson")
+        return float(interval.low), float(interval.high)
+
+    def by_class(self) -> list[ClassScore]:
+        """Return the score of each class that is a true label or an answer."""
+        said = Counter[str]()
+        for row in self.confusion.values():
+            said.update(row)
+        labels = sorted({*self.confusion, *said})
+        rows = {label: Counter(self.confusion.get(label, {})) for label in labels}
+        return [
+            ClassScore(
+                label=label,
+                items=row.total(),
+                answers=said[label],
+                right=row[label],
+                confused_with={other: n for other, n in row.most_common() if other != label},
+            )
+            for label, row in rows.items()
+        ]
+
+
+def score(result: Answers, queries: Items) -> Scores | None:
+    """Hold answers to the labels of the records; None if no answered item has one.
+
+    Items that equal an example say nothing about new ones, and are left out.
+    """
+    truths = {record.item: record.label for record in queries.records if record.label}
+    known = [answer for answer in result.answers if answer.place in truths]
+    counted = [answer for answer in known if not answer.repeated]
+    if not counted:
+        return None
+    confusion: dict[str, Counter[str]] = {}
+    for answer in counted:
+        confusion.setdefault(truths[answer.place], Counter())[answer.label] += 1
+    return Scores(dict(sorted(confusion.items())), len(known) - len(counted))
+
+
+def scores_as_json(scores: Scores) -> dict[str, Any]:
+    """Return all of it, for `json`."""
+    low, high = (round(value, DIGITS) for value in scores.interval)
+    return {
+        "items": scores.num_items,
+        "right": scores.num_right,
+        "accuracy": round(scores.accuracy, DIGITS),
+        "accuracy_interval_95": [low, high],
+        "not_counted_equal_to_an_example": scores.num_repeated,
+        "classes": {
+            each.label: {
+                "items": each.items,
+                "answers": each.answers,
+                "right": each.right,
+                "recall": None if each.recall is None else round(each.recall, DIGITS),
+                "precision": None if each.precision is None else round(each.precision, DIGITS),
+            }
+            for each in scores.by_class()
+        },
+        "confusion": {label: dict(row) for label, row in scores.confusion.items()},
+    }

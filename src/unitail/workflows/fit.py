@@ -14,8 +14,9 @@ from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import is_classifier
 from unitail.extras import optional
+from unitail.inputs.columns import Layout
 from unitail.inputs.encode import Unread, encode, unread_items
-from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.learners.checkpoint import is_model
 from unitail.learners.pretrained import DEFAULT, DRAWS
@@ -103,6 +104,15 @@ def remembered_examples(classifier: TailClassifier) -> LabelledItems:
     if isinstance(by, TableEncoder):
         table = _empty_table(by)
         return LabelledItems(items=table, names=names, labels=labels, modality=Modality.TABLE)
+    if isinstance(by, MixedEncoder):
+        cells = by.cells
+        table = _empty_table(cells) if cells else optional("pandas", extra="encoders").DataFrame()
+        layout = Layout(by.contents, tuple(table), by.dropped)
+        for name in by.contents:
+            table[name] = None
+        return LabelledItems(
+            items=table, names=names, labels=labels, modality=Modality.TABLE, layout=layout
+        )
     return LabelledItems(
         items=(),
         names=names,

@@ -13,7 +13,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import encode, fit_encoder, unread_items
+from unitail.inputs.encode import encode, fit_encoder, fit_layout, unread_items
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
@@ -75,8 +75,8 @@ def predict_files(
             for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
         ),
         unreadable=(
-            *unread_items("support", support, known),
-            *unread_items("queries", queries, asked),
+            *unread_items("examples", support, known),
+            *unread_items("files", queries, asked),
         ),
         modality=support.modality,
         encoder=by.name,
@@ -90,6 +90,8 @@ def predict_files(
 
 def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
     """Return what makes vectors of items like the examples."""
+    if support.layout is not None:
+        return fit_layout(support.layout, support.items, encoder or AUTO, device)
     by = fit_encoder(encoder or AUTO, support.items, support.modality, device=device)
     if isinstance(by, ItemEncoder):
         return replace(by, content_column=support.content_column)

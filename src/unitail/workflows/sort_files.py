@@ -4,15 +4,16 @@ import filecmp
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.files import disk_errors
-from unitail.inputs.items import Items
-from unitail.wording import shown
+from unitail.inputs.items import FILE, Items, Record
+from unitail.wording import exact, shown
 from unitail.workflows.answers import Answers, State
 
 APART = {State.DOUBTFUL: "_doubtful", State.NOVEL: "_novel"}
@@ -83,7 +84,8 @@ def require_files(queries: Items) -> None:
             "only files can be sorted",
             got=f"{queries.modality} items that are not files",
             allowed="folders, files, or tables of paths",
-            remedy="Write the answers to a file with --out.",
+            remedy="Name the column of files with --content-column, or write the answers to a file"
+            " with --out.",
         )
 
 
@@ -95,6 +97,28 @@ def sort_files(steps: Sequence[Step], by: SortBy) -> None:
             with disk_errors(step.target):
                 step.target.parent.mkdir(parents=True, exist_ok=True)
                 act(step.source, step.target)
+
+
+def where_moved(items: Items, steps: Iterable[Step]) -> Items:
+    """Return items after they were moved: paths of files that were named lead to them again.
+
+    Paths in a user's own table stay as they are.
+    """
+    moved = {step.source: step.target for step in steps if not step.is_there}
+    files = {exact(source): exact(target) for source, target in moved.items()}
+
+    def cells(record: Record) -> Mapping[str, Any]:
+        if record.source or set(record.cells) != {FILE}:
+            return record.cells
+        name = str(record.cells[FILE])
+        return {FILE: files.get(name, files.get(name.removeprefix("./"), name))}
+
+    return replace(
+        items,
+        items=tuple(moved.get(item, item) for item in items.items),
+        given=tuple((moved.get(item, item), label) for item, label in items.given),
+        records=tuple(replace(record, cells=cells(record)) for record in items.records),
+    )
 
 
 def _class_folders(labels: Iterable[str]) -> dict[str, str]:

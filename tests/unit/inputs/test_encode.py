@@ -204,19 +204,15 @@ def test_columns_that_are_not_used_are_a_warning_and_an_attribute() -> None:
 TEXTS = ["a small kitten sleeps", "stocks fell again today", "the old dog barks"]
 
 
-def test_a_frame_of_texts_is_refused() -> None:
-    for texts in (TEXTS, 4 * TEXTS):
-        with pytest.raises(InvalidInput, match=r"got column 'text'.*Give .*X\['text'\], with enc"):
-            choose_encoder("auto", pd.DataFrame({"text": texts}), "cpu")
-
-
-def test_texts_beside_other_columns_are_told() -> None:
+def test_texts_can_be_taken_as_categories_and_that_is_told() -> None:
     repeated = pd.DataFrame({"text": 4 * TEXTS, "size": range(12)})
     with pytest.warns(ColumnWarning, match="Column 'text' holds texts, .* compared as categories"):
-        choose_encoder("auto", repeated, "cpu")
+        choose_encoder({"text": "table"}, repeated, "cpu")
+    with pytest.warns(ColumnWarning, match="Column 'text' holds texts, .* compared as categories"):
+        choose_encoder("columns", repeated, "cpu")
     different = pd.DataFrame({"text": [f"{i} words of text" for i in range(12)], "size": range(12)})
     with pytest.warns(ColumnWarning, match="'text' is not used: texts, nearly all different"):
-        choose_encoder("auto", different, "cpu")
+        choose_encoder("columns", different, "cpu")
 
 
 def test_names_of_one_or_two_words_are_categories() -> None:

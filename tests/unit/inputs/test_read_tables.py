@@ -59,24 +59,6 @@ def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
     assert found.ignored == ("1 column (id)",)
 
 
-def test_texts_beside_features_need_a_choice(tmp_path: Path) -> None:
-    text = "name,age,sex,label\nMr John Smith,31,m,a\nMrs Ann Lee,31,f,b\nDr Eve Low,8,f,b\n"
-    path = _write(tmp_path / "t.csv", text)
-    with pytest.raises(InvalidInput, match=r"got text in 'name' beside 'age', 'sex'; .*modality"):
-        read_labelled(path)
-    assert read_labelled(path, content_column="name").items[:2] == ("Mr John Smith", "Mrs Ann Lee")
-    table = read_labelled(path, modality=Modality.TABLE)
-    assert list(table.items.columns) == ["name", "age", "sex"]
-
-
-def test_two_texts_need_a_choice(tmp_path: Path) -> None:
-    text = "title,body,label\na b c,d e f,x\ng h i,j k l,y\n"
-    path = _write(tmp_path / "t.csv", text)
-    with pytest.raises(InvalidInput, match="which column holds the text: got 'title', 'body'"):
-        read_labelled(path)
-    assert read_labelled(path, content_column="body").items[1] == "j k l"
-
-
 def test_columns_of_numbers_and_names_are_features(tmp_path: Path) -> None:
     text = "size,colour,class\n1.5,red,a\nNA,,b\n-2e3,blue,a\n"
     found = read_labelled(_write(tmp_path / "t.csv", text), label_column="class")

@@ -82,7 +82,7 @@ def _items(records: tuple[Record, ...] = RECORDS) -> Items:
 RESULT = _answers(
     _answer(0),
     _answer(2, label="=bad", p=0.51),
-    unreadable=(Unread("queries", "bad", "no words", 1), Unread("support", "x", "empty", 0)),
+    unreadable=(Unread("files", "bad", "no words", 1), Unread("examples", "x", "empty", 0)),
 )
 
 
@@ -233,8 +233,8 @@ def test_json_has_all_else(tmp_path: Path) -> None:
         "coverage": 0.9,
         "joint": False,
         "unreadable": [
-            {"source": "queries", "name": "bad", "reason": "no words"},
-            {"source": "support", "name": "x", "reason": "empty"},
+            {"source": "files", "name": "bad", "reason": "no words"},
+            {"source": "examples", "name": "x", "reason": "empty"},
         ],
         "repeated": [],
         "scores": None,

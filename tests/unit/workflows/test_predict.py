@@ -115,8 +115,8 @@ def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> 
     (queries / "blue" / "1.png").write_text("no image")
     found = predict_files(*_read(support, queries))
     assert [(item.among, item.name) for item in found.unreadable] == [
-        ("support", "red/0.png"),
-        ("queries", "blue/1.png"),
+        ("examples", "red/0.png"),
+        ("files", "blue/1.png"),
     ]
     assert "no format that is known" in found.unreadable[1].reason
     assert found.examples["red"] == 3

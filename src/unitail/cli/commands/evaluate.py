@@ -14,6 +14,7 @@ def evaluate(
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
+    column: options.Columns = None,
     joint: options.Joint = False,
     splits: Annotated[int, typer.Option(min=2, help="Random splits of each size.")] = 200,
     out: Annotated[
@@ -36,6 +37,7 @@ def evaluate(
         examples,
         label_column=label_column,
         content_column=content_column,
+        columns=column or [],
         modality=modality,
         encoder=encoder,
         joint=joint,

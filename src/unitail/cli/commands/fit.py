@@ -16,6 +16,7 @@ def fit(
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
+    column: options.Columns = None,
     model: Annotated[
         str,
         typer.Option(metavar="NAME", help="default, tail, tail-50w, or the folder of a model."),
@@ -38,6 +39,7 @@ def fit(
         also=also or [],
         label_column=label_column,
         content_column=content_column,
+        columns=column or [],
         modality=modality,
         encoder=encoder,
         model=model,

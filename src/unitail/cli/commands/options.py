@@ -38,7 +38,20 @@ LabelColumn = Annotated[
     str, typer.Option(metavar="COLUMN", help="The column of labels in a table.")
 ]
 ContentColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column of texts or paths in a table.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of texts or paths in a table; all other columns are left out.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=KIND",
+        help="What a column of a table holds, where the guess is wrong, as often as needed: text, "
+        "image, audio, table (numbers or categories), skip, or the name of an encoder.",
+    ),
 ]
 Joint = Annotated[
     bool,

@@ -31,6 +31,7 @@ def predict(
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
+    column: options.Columns = None,
     model: Annotated[
         str,
         typer.Option(
@@ -79,16 +80,14 @@ def predict(
 ) -> None:
     """Say which class each item belongs to, from a few labelled examples.
 
-    Tables are CSV, TSV, Parquet or JSON lines, with a column of labels, and
-    a column of paths or of texts, or columns of features. The answers are the
-    table of the queries with columns added; all rows stay, in their order.
-    Queries that have labels are scored.
+    Tables are CSV, TSV, Excel, Parquet or JSON lines, with a column of labels, and
+    columns of texts, of paths, of numbers and categories, or several of these. The answers are
+    your table with columns added; all rows stay, in their order. What has a label is scored.
 
     Exit codes: 0, all was answered; 1, some files could not be read, and the
     rest was answered; 2, the call is wrong and nothing was answered.
     """
-    from unitail.cli.predict import run
-    from unitail.cli.sorting import Sorting
+    from unitail.cli.predict import Sorting, Wanted, run
 
     run(
         examples,
@@ -96,10 +95,9 @@ def predict(
         also=also or [],
         label_column=label_column,
         content_column=content_column,
+        columns=column or [],
         modality=modality,
-        out=out,
-        report=report,
-        sorting=Sorting(sort_into, sort_by, dry_run=dry_run),
+        wanted=Wanted(out, report, Sorting(sort_into, sort_by, dry_run=dry_run)),
         use_cache=not no_cache,
         encoder=encoder,
         model=model,

@@ -16,6 +16,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.errors import UserError
 from unitail.inputs.items import Items
+from unitail.inputs.recognise import modality_of
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
@@ -60,7 +61,10 @@ def item_at(items: Items, place: int) -> object:
 def item_as_html(item: object, modality: Modality, room: Room) -> str:
     """Show an item; what cannot be shown inside the page is said to be linked below."""
     if modality is Modality.TABLE and isinstance(item, Mapping):
-        return _cells(item)
+        files = {name: cell for name, cell in item.items() if isinstance(cell, Path)}
+        kinds = ((cell, modality_of(cell)) for cell in files.values())
+        inside = [item_as_html(cell, kind, room) for cell, kind in kinds if kind is not None]
+        return "".join(inside) + _cells({**item, **{name: files[name].name for name in files}})
     if modality is Modality.TEXT:
         return _text(item)
     media = _image(item) if modality is Modality.IMAGE else _sound(item)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.rows import Rows
-from unitail.inputs.encode import Unread, encode, fit_encoder, unread_items
-from unitail.inputs.input_encoder import AUTO
+from unitail.inputs.encode import Unread, encode, unread_items
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.learning_curve.splits import thinned
+from unitail.workflows.predict import choose_for
 
 TABLE_NOTE = (
     "Scales and categories of columns are learned from all rows, those asked about among them:"
@@ -52,7 +52,7 @@ def encode_own(
     Of files or texts of equal content in a class all but the first are left out: asked about one
     and shown the other, any learner would be right. Of very many examples some are drawn by `seed`.
     """
-    by = fit_encoder(encoder or AUTO, examples.items, examples.modality, device=device)
+    by = choose_for(examples, encoder, device)
     [vectors] = encode(
         by, examples.items, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
@@ -71,7 +71,7 @@ def encode_own(
         seed,
         modality=examples.modality,
         encoder=by.name,
-        unreadable=unread_items("support", examples, vectors),
+        unreadable=unread_items("examples", examples, vectors),
         notes=notes,
     )
 

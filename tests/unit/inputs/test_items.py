@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from unitail.errors import InvalidInput
-from unitail.inputs.join import settle
+from unitail.inputs.items import settle
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 

@@ -2,8 +2,7 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.inputs.items import Items, Record
-from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.scores import score, scores_as_json
+from unitail.workflows.answers import Answer, Answers, score, scores_as_json
 
 
 def _scored(*pairs: tuple[str, str], repeated: int = 0) -> tuple[Answers, Items]:

@@ -1,0 +1,142 @@
+"""Tables of pictures, texts and numbers: all parts together beside each part alone.
+
+    python bench/mixed_tables.py TABLE.csv --out results/mixed_tables.md
+
+The table has a column `label`; the others are read as `unitail predict` reads them. Each episode
+draws classes, labelled rows and questions; all ways of reading answer the same ones. A shuffled
+part has its cells exchanged between rows, so that it says nothing.
+"""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from measuring import Page
+from numpy.typing import NDArray
+
+from unitail.benchmark.report import table
+from unitail.encoders.cache import default_cache
+from unitail.encoders.tables import TableEncoder
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+from unitail.inputs.encode import encode
+from unitail.inputs.input_encoder import MixedEncoder, Part
+from unitail.inputs.items import LabelledItems
+from unitail.inputs.mixed import fit_mixed
+from unitail.inputs.read import read_labelled
+
+MAX_QUERIES = 300
+CELLS = "numbers and categories"
+
+Vectors = NDArray[np.float32]
+
+
+class Table:
+    """All rows, with the vectors of their items; cells are encoded by the rows of each support."""
+
+    def __init__(self, examples: LabelledItems) -> None:
+        assert examples.layout is not None, "the table holds no items beside other cells"
+        self.labels = np.array(examples.labels)
+        self.cells: Any = examples.items[list(examples.layout.features)]  # type: ignore[call-overload]
+        self.parts = fit_mixed(examples.layout, examples.items, "auto", "cpu").parts
+        self.items: dict[str, Vectors] = {}
+        for part in self.parts:
+            if part.column is not None:
+                alone = MixedEncoder([part])
+                [vectors] = encode(alone, examples.items, cache=default_cache())
+                self.items[part.column] = vectors.features
+
+    def blocks(self, support: NDArray[np.int64]) -> dict[str, Vectors]:
+        """Return the vectors of each part."""
+        return {
+            **self.items,
+            CELLS: TableEncoder().fit(self.cells.iloc[support]).transform(self.cells),
+        }
+
+    def draw(self, ways: int, shots: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Draw labelled rows and questions."""
+        generator = np.random.default_rng(seed)
+        names, sizes = np.unique(self.labels, return_counts=True)
+        classes = generator.permutation(names[sizes > shots])[:ways]
+        rows = [generator.permutation(np.flatnonzero(self.labels == each)) for each in classes]
+        rest = generator.permutation(np.concatenate([each[shots:] for each in rows]))
+        return np.concatenate([each[:shots] for each in rows]), rest[:MAX_QUERIES]
+
+    def together(self, blocks: Mapping[str, Vectors], support: NDArray[np.int64]) -> Vectors:
+        """Put parts side by side as the classifier does."""
+        parts = [Part(part.encoder, part.column) for part in self.parts]
+        by = MixedEncoder(parts[: len(blocks)])
+        by.join([block[support] for block in blocks.values()], len(support))
+        return by.join(list(blocks.values()), 0)
+
+    def ways_to_read(self, support: NDArray[np.int64], seed: int) -> dict[str, Vectors]:
+        """Return the vectors of all rows, by what is read of them and how."""
+        blocks = self.blocks(support)
+        generator = np.random.default_rng(seed)
+        order = generator.permutation(len(self.labels))
+        shuffled = {
+            f"all, {name} shuffled": self.together({**blocks, name: blocks[name][order]}, support)
+            for name in self.items
+        }
+        return {
+            **{f"{name} alone": block for name, block in blocks.items()},
+            "all, equal shares": self.together(blocks, support),
+            "all, as the encoders have them": np.concatenate(list(blocks.values()), axis=1),
+            **shuffled,
+        }
+
+    def scores(self, ways: int, shots: int, seed: int) -> dict[str, float]:
+        """Return the balanced accuracy of each way to read; the last one multiplies answers."""
+        support, queries = self.draw(ways, shots, seed)
+        truth, scores = self.labels[queries], dict[str, float]()
+        products: NDArray[np.float64] | float = 0.0
+        classes = np.unique(truth)
+
+        def balanced(answers: NDArray[np.str_]) -> float:
+            return float(np.mean([(answers[truth == each] == each).mean() for each in classes]))
+
+        for name, vectors in self.ways_to_read(support, seed).items():
+            classifier = TailClassifier(device="cpu", scale="none", random_state=0)
+            classifier.fit(vectors[support], self.labels[support])
+            said = classifier.predict_log_proba(vectors[queries])
+            scores[name] = balanced(classifier.classes_[said.argmax(axis=1)])
+            products = products + said if name.endswith(" alone") else products
+        scores["answers of the parts multiplied"] = balanced(
+            classifier.classes_[np.argmax(products, axis=1)]
+        )
+        return scores
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--ways", type=int, default=5)
+    parser.add_argument("--shots", type=int, nargs="+", default=[1, 5, 10])
+    parser.add_argument("--episodes", type=int, default=30)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # the matrices are small
+    rows = Table(read_labelled(args.table))
+    page = Page(
+        args.out,
+        "Pictures, texts and numbers in one table",
+        f"{len(rows.labels):,} rows, {args.ways} of {len(set(rows.labels))} classes in an episode,"
+        f" {args.episodes} episodes; balanced accuracy in % with the half width of its 95 %"
+        " interval over episodes, which are the same for all lines.",
+        TABLE=args.table,
+    )
+    cells: dict[str, list[str]] = {}
+    for shots in args.shots:
+        drawn = [rows.scores(args.ways, shots, seed) for seed in range(args.episodes)]
+        for name in drawn[0]:
+            accuracy = MeanInterval.of([100 * each[name] for each in drawn])
+            cells.setdefault(name, [name]).append(f"{accuracy:.1f}")
+    page.text(table(["read", *(f"{n} labels a class" for n in args.shots)], list(cells.values())))
+
+
+if __name__ == "__main__":
+    main()

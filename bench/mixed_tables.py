@@ -27,6 +27,7 @@ from unitail.inputs.input_encoder import MixedEncoder, Part
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.mixed import fit_mixed
 from unitail.inputs.read import read_labelled
+from unitail.wording import numbered
 
 MAX_QUERIES = 300
 CELLS = "numbers and categories"
@@ -135,7 +136,7 @@ def main() -> None:
         for name in drawn[0]:
             accuracy = MeanInterval.of([100 * each[name] for each in drawn])
             cells.setdefault(name, [name]).append(f"{accuracy:.1f}")
-    page.text(table(["read", *(f"{n} labels a class" for n in args.shots)], list(cells.values())))
+    page.text(table(["read", *(f"{numbered(n, 'label')} a class" for n in args.shots)], list(cells.values())))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.inputs.suffixes import SUFFIXES
+from unitail.inputs.recognise import SUFFIXES
 from unitail.wording import numbered, some
 
 CLASS_LISTS = Path(__file__).parent / "class_lists"

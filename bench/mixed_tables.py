@@ -136,7 +136,11 @@ def main() -> None:
         for name in drawn[0]:
             accuracy = MeanInterval.of([100 * each[name] for each in drawn])
             cells.setdefault(name, [name]).append(f"{accuracy:.1f}")
-    page.text(table(["read", *(f"{numbered(n, 'label')} a class" for n in args.shots)], list(cells.values())))
+    page.text(
+        table(
+            ["read", *(f"{numbered(n, 'label')} a class" for n in args.shots)], list(cells.values())
+        )
+    )
 
 
 if __name__ == "__main__":

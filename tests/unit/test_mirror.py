@@ -20,6 +20,15 @@ ELSEWHERE = {
     "inputs/rows.py": "unit/inputs/test_read_tables.py",
     "inputs/tables.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
+    "service/admission.py": "unit/service/test_app.py",
+    "service/answering.py": "unit/service/test_batching.py",
+    "service/api_page.py": "unit/service/test_routes.py",
+    "service/decoding.py": "unit/service/test_decoders.py",  # runs in their processes
+    "service/items.py": "unit/service/test_routes.py",
+    "service/limits.py": "unit/service/test_app.py",
+    "service/messages.py": "unit/service/test_routes.py",
+    "service/metrics.py": "unit/service/test_routes.py",
+    "service/service.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
     "studio/rows.py": "unit/studio/test_store.py",
     "studio/schema.py": "unit/studio/test_store.py",

@@ -16,6 +16,7 @@ from unitail.cli.commands.evaluate import evaluate
 from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
+from unitail.cli.commands.serve import serve
 from unitail.cli.commands.train import train
 from unitail.cli.commands.validity import validity
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
@@ -31,6 +32,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.command(cls=PlainCommand)(predict)
 app.command(cls=PlainCommand)(fit)
 app.command(cls=PlainCommand)(evaluate)
+app.command(cls=PlainCommand)(serve)
 app.command(cls=PlainCommand)(demo)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)

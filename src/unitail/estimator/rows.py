@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from unitail.errors import InvalidEpisode, TooManyClasses
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_STATES
+from unitail.wording import numbered
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
@@ -78,9 +79,10 @@ def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
         check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
+        alone = f" ({classes.tolist()[0]!r})" if len(classes) else ""
         raise InvalidEpisode(
             "a classifier needs at least two classes",
-            got=f"1 class ({classes.tolist()[0]!r})",
+            got=f"{numbered(len(classes), 'class')}{alone}",
             allowed="2 or more",
             remedy="Add labelled examples of another class.",
         )
@@ -151,3 +153,17 @@ def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
         clusters.fit(features)
     used: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
     return used
+
+
+def checked_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return places among so many rows, each once; refuse any other."""
+    array = np.asarray(places)
+    known = array.dtype.kind in "iu" and bool(((array >= 0) & (array < count)).all())
+    if array.ndim != 1 or not (known or array.size == 0):
+        raise InvalidEpisode(
+            "there are no such rows",
+            got=f"places {array.tolist()!r:.60}",
+            allowed=f"a list of integers from 0 to {count - 1}",
+            remedy="Count the rows as kept_examples() has them.",
+        )
+    return np.unique(array.astype(np.int64))

@@ -19,6 +19,7 @@ from unitail.estimator.classifier_folder import (
     save_classifier,
 )
 from unitail.estimator.conformal import SavedScores
+from unitail.estimator.rows import Rows, checked_places, encode_labels
 from unitail.estimator.scaling import Scale
 from unitail.inputs.encode import EncoderChoice
 from unitail.inputs.input_encoder import (
@@ -150,6 +151,33 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         return KeptExamples(
             vectors=rows.features, labels=self.classes_[rows.class_indices], encoder=self._inputs
         )
+
+    def remove(self, places: ArrayLike) -> Self:
+        """Forget labelled rows; the result equals a fit on the others.
+
+        Draws, the choice of `scale` and a table's encoding stay, as with `add`. A class without
+        rows is a class no more.
+
+        Parameters
+        ----------
+        places : array-like of int
+            Places among the rows of `fit` and `add`, in the order of `kept_examples()`; the first
+            is 0.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        check_is_fitted(self)
+        rows, settings = self._fitted.rows, self._fitted.settings
+        kept = np.delete(np.arange(len(rows)), checked_places(places, len(rows)))
+        labels = self.classes_[rows.class_indices[kept]]
+        classes, indices = encode_labels(labels)
+        rest = Rows(rows.features[kept], indices, len(classes))
+        learned: Self = self._learn(rest, classes, settings.seed, self._inputs, settings.scale)
+        return learned
 
     def _calibration(self) -> SavedScores | None:
         """Return what prediction sets are made with, if the model can make them."""

@@ -1,0 +1,76 @@
+"""`unitail serve`: classifiers behind HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unitail.cli.commands import options
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL_OR_FOLDER...",
+            help="What `unitail fit --save` wrote, or labelled examples; NAME=FOLDER names it.",
+        ),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Where to listen; anywhere but on this machine needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the token that requests must bring; else UNITAIL_TOKEN."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name that the server is reached by.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A site whose pages may ask, as https://example.org."),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Refuse new examples and their removal.")
+    ] = False,
+    save_changes: Annotated[
+        bool, typer.Option("--save-changes", help="Write changes to the folders they came from.")
+    ] = False,
+    max_body: Annotated[int, typer.Option(min=1, metavar="MIB", help="Of a request.")] = 32,
+    max_items: Annotated[int, typer.Option(min=1, help="Items of a request.")] = 1000,
+    max_pixels: Annotated[int, typer.Option(min=1, help="Of an image.")] = 25_000_000,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.1, help="For an answer; then the request is told to come again.")
+    ] = 30.0,
+    max_requests: Annotated[
+        int, typer.Option(min=1, help="At a time; more are told to come again.")
+    ] = 64,
+    device: options.Device = "auto",
+) -> None:
+    """Answer over HTTP: predict, add and remove examples, for one or several classifiers.
+
+    The page at / describes every address. On this machine alone nothing is needed to ask; beyond
+    it, each request brings the token: `Authorization: Bearer TOKEN`. Changes are kept in memory
+    unless --save-changes. SIGTERM stops the server after all requests were answered.
+    """
+    from unitail.cli.serve import run
+
+    run(
+        models,
+        host=host,
+        port=port,
+        token_file=token_file,
+        names=allow_host or [],
+        origins=allow_origin or [],
+        read_only=read_only,
+        save_changes=save_changes,
+        limits={
+            "body_bytes": max_body * 2**20,
+            "items": max_items,
+            "pixels": max_pixels,
+            "answer_seconds": max_seconds,
+            "concurrency": max_requests,
+        },
+        device=device,
+    )

@@ -1,0 +1,1 @@
+"""`unitail serve`: classifiers behind HTTP."""

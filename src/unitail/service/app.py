@@ -1,0 +1,102 @@
+"""The service as an application: routes, errors as sentences, the gate in front."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+import unitail
+from unitail.errors import UserError
+from unitail.service.admission import Admission
+from unitail.service.api_page import PAGE_POLICY, api_page
+from unitail.service.routes import router
+from unitail.service.service import Service
+from unitail.web.access import Access
+from unitail.web.guards import Guards, Limits
+from unitail.web.refusal import Refusal
+
+OPEN_PATHS = frozenset({"/health", "/ready"})
+"""What a monitor may ask without the token."""
+
+
+def make_app(service: Service, access: Access) -> Guards:
+    """Return the application that a server runs."""
+    app = FastAPI(
+        title="unitail",
+        version=unitail.__version__,
+        summary="Few-shot classifiers behind HTTP.",
+        lifespan=_lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.service = service
+    app.include_router(router)
+    _add_pages(app, service)
+    _add_errors(app)
+    app.state.admission = Admission(app, service.metrics, service.limits.concurrency)
+    limits = Limits(body_bytes=service.limits.body_bytes, body_seconds=service.limits.body_seconds)
+    return Guards(app.state.admission, access=access, limits=limits, open_paths=OPEN_PATHS)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    await app.state.service.start()
+    yield
+    await app.state.service.stop()
+
+
+def _add_pages(app: FastAPI, service: Service) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> HTMLResponse:
+        headers = {"Content-Security-Policy": PAGE_POLICY}
+        return HTMLResponse(api_page(app.openapi()), headers=headers)
+
+    @app.get("/health", summary="Tell whether the server lives", tags=["monitoring"])
+    async def health() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @app.get("/ready", summary="Tell whether questions are answered", tags=["monitoring"])
+    async def ready() -> JSONResponse:
+        is_ready = service.ready and not app.state.admission.closing
+        status = "ready" if is_ready else "not ready"
+        return JSONResponse({"status": status}, 200 if is_ready else 503)
+
+    @app.get("/metrics", summary="Metrics for Prometheus", tags=["monitoring"])
+    async def metrics() -> Response:
+        text = service.metrics.text()
+        return Response(text, media_type=service.metrics.content_type)
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(UserError)
+    async def refused(request: Request, error: UserError) -> JSONResponse:
+        refusal = error if isinstance(error, Refusal) else None
+        status, headers = (refusal.status, refusal.headers) if refusal else (422, None)
+        return JSONResponse({"error": str(error)}, status, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse({"error": _sentence(error.errors()[0])}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": "an error that nobody foresaw; the log has it"}, 500)
+
+
+def _sentence(problem: dict[str, Any]) -> str:
+    """Say what is wrong with a field of a request, in the form of all errors."""
+    where = ".".join(str(step) for step in problem["loc"][1:]) or "the body"
+    got = repr(problem.get("input"))
+    got = got if len(got) <= 60 else got[:59] + "…"
+    return (
+        f"{where} is not as it should be: got {got}; allowed: see the description of the address."
+        f" {problem['msg']}."
+    )

@@ -1,0 +1,98 @@
+"""Questions of concurrent requests, answered together where that changes no answer.
+
+Nobody waits for company: while one batch is computed, questions gather, and the next batch is what
+is there then.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from unitail.service.answering import Question, answer
+
+Answers = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    question: Question
+    answers: "asyncio.Future[Answers]"
+
+
+class Batcher:
+    """Answers questions in one thread, those of one kind together."""
+
+    def __init__(
+        self,
+        compute: Executor,
+        *,
+        max_rows: int,
+        on_batch: Callable[[int, int], None] = lambda questions, rows: None,
+    ) -> None:
+        self._compute, self._max_rows, self._on_batch = compute, max_rows, on_batch
+        self._waiting: deque[_Waiting] = deque()
+        self._working: asyncio.Task[None] | None = None
+
+    async def ask(self, question: Question) -> Answers:
+        """Wait for the answers; whoever stops waiting is not computed for, if it had not begun."""
+        waiting = _Waiting(question, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+        return await waiting.answers
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while batch := self._next():
+                questions = [each.question for each in batch]
+                self._on_batch(len(batch), sum(len(each.rows) for each in questions))
+                results = await loop.run_in_executor(self._compute, _answer_each, questions)
+                for waiting, result in zip(batch, results, strict=True):
+                    _settle(waiting.answers, result)
+        finally:
+            self._working = None
+
+    def _next(self) -> list[_Waiting]:
+        """Take the question that waits longest, and those that can be answered with it."""
+        batch: list[_Waiting] = []
+        others: deque[_Waiting] = deque()
+        rows = 0
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if waiting.answers.done():  # nobody waits any more
+                continue
+            if batch and not self._fits(waiting, batch[0], rows):
+                others.append(waiting)
+                continue
+            batch.append(waiting)
+            rows += len(waiting.question.rows)
+        self._waiting = others
+        return batch
+
+    def _fits(self, waiting: _Waiting, first: _Waiting, rows: int) -> bool:
+        question = waiting.question
+        alike = question.kind == first.question.kind and question.version.batches
+        return alike and rows + len(question.rows) <= self._max_rows
+
+
+def _answer_each(questions: Sequence[Question]) -> list[Answers | Exception]:
+    """Answer together; if that fails, one by one, so that only the faulty question fails."""
+    try:
+        return list(answer(questions))
+    except Exception as error:
+        if len(questions) == 1:
+            return [error]
+        return [result for question in questions for result in _answer_each([question])]
+
+
+def _settle(future: "asyncio.Future[Answers]", result: Answers | Exception) -> None:
+    if future.done():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

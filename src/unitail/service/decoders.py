@@ -1,0 +1,169 @@
+"""Processes that decode uploads; when one of them dies, its request alone fails."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import Unreadable
+from unitail.service.decoding import LENGTHS, pack
+from unitail.service.limits import ServiceLimits
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Threads of numpy reserve memory that the process has not."""
+
+START_SECONDS = 60.0
+"""For a process to be ready."""
+
+
+class Died(Exception):
+    """A process ended while it decoded, or took too long."""
+
+
+class Decoders:
+    """A few processes, each started when it is first needed, and again after it died."""
+
+    def __init__(
+        self,
+        limits: ServiceLimits,
+        count: int = 2,
+        on_death: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limits, self._on_death = limits, on_death
+        self._free: asyncio.LifoQueue[_Process | None] = asyncio.LifoQueue()
+        for _ in range(count):
+            self._free.put_nowait(None)
+        self._count = count
+
+    async def decode(self, modality: Modality, content: bytes) -> object:
+        """Return an array of pixels, or a pair (samples, rate); raise `Unreadable`."""
+        if not content:
+            raise Unreadable("the file is empty", got="0 bytes", allowed=f"an {modality} file")
+        header = {
+            "modality": str(modality),
+            "max_pixels": self._limits.pixels,
+            "max_seconds": self._limits.sound_seconds,
+        }
+        async with self._process() as process:
+            try:
+                async with asyncio.timeout(self._limits.decode_seconds):
+                    facts, array = await process.ask(pack(header, content))
+            except (Died, TimeoutError) as error:
+                await process.end()
+                self._on_death()
+                raise Unreadable(
+                    "the file could not be decoded",
+                    got=str(error) or f"no result within {self._limits.decode_seconds:g} s",
+                    allowed=f"files that decode within {self._limits.decode_seconds:g} s"
+                    f" and {self._limits.decode_bytes / 2**20:,.0f} MiB",
+                    remedy="Send it in another format, or smaller.",
+                ) from error
+        if "error" in facts:
+            raise Unreadable(**facts["error"])
+        return (array, facts["rate"]) if facts["rate"] else array
+
+    async def start(self) -> None:
+        """Start the processes before they are needed."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._count):
+                group.create_task(self._start_one())
+
+    async def _start_one(self) -> None:
+        async with self._process():
+            await asyncio.sleep(0)
+
+    @property
+    def processes(self) -> list[int]:
+        """The processes that wait for work, by id."""
+        return [each.pid for each in list(self._free._queue) if each]  # type: ignore[attr-defined]
+
+    async def close(self) -> None:
+        """End all processes, once each has finished."""
+        for _ in range(self._count):
+            process = await self._free.get()
+            if process is not None:
+                await process.end()
+
+    @asynccontextmanager
+    async def _process(self) -> AsyncIterator["_Process"]:
+        """Lend a process that lives."""
+        process = await self._free.get()
+        try:
+            if process is None or not process.lives:
+                process = None
+                process = await _Process.start(self._limits.decode_bytes)
+            yield process
+        except BaseException:  # whoever asked has gone: what it would answer fits no one else
+            if process is not None:
+                await process.end()
+            raise
+        finally:
+            self._free.put_nowait(process)
+
+
+class _Process:
+    """One process and its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    @classmethod
+    async def start(cls, max_bytes: int) -> "_Process":
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "unitail.service.decoding",
+            str(max_bytes),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, **ONE_THREAD},
+        )
+        fresh = cls(process)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await fresh._hear()
+        except BaseException:
+            await fresh.end()
+            raise
+        return fresh
+
+    @property
+    def lives(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, frame: bytes) -> tuple[dict[str, Any], NDArray[Any] | None]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(frame)
+            await self._process.stdin.drain()
+        except OSError as error:
+            raise Died(f"a decoder that ended with {await self._process.wait()}") from error
+        facts, data = await self._hear()
+        if "error" in facts:
+            return facts, None
+        return facts, np.frombuffer(data, facts["dtype"]).reshape(facts["shape"])
+
+    async def _hear(self) -> tuple[dict[str, Any], bytes]:
+        """Read a frame."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        try:
+            header, content = LENGTHS.unpack(await stdout.readexactly(LENGTHS.size))
+            facts: dict[str, Any] = json.loads(await stdout.readexactly(header))
+            return facts, await stdout.readexactly(content)
+        except asyncio.IncompleteReadError as error:
+            raise Died(f"a decoder that ended with {await self._process.wait()}") from error
+
+    async def end(self) -> None:
+        if self.lives:
+            self._process.kill()
+        await self._process.wait()

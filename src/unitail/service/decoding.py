@@ -1,0 +1,129 @@
+"""The process that decodes uploads: it has little memory and no way to write, and may die.
+
+`python -m unitail.service.decoding BYTES` reads frames from standard input, each a JSON header and
+a file's bytes, and answers each with a frame. Nothing of torch is imported here.
+"""
+
+import io
+import json
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.images import FORMATS, read_image
+from unitail.encoders.sounds import read_sound
+from unitail.errors import Unreadable
+from unitail.extras import optional
+
+LENGTHS = struct.Struct("!IQ")
+"""Before every frame: the bytes of its header and of its content."""
+
+TOO_MUCH = {
+    "wrong": "the file could not be decoded",
+    "got": "one that needs more memory than it is given",
+    "allowed": "smaller files",
+}
+
+
+def pack(header: dict[str, Any], content: bytes = b"") -> bytes:
+    """Write a frame."""
+    text = json.dumps(header, default=str).encode()
+    return LENGTHS.pack(len(text), len(content)) + text + content
+
+
+def decode(header: dict[str, Any], content: bytes) -> tuple[NDArray[Any], int]:
+    """Decode a file: pixels (height, width, 3) and 0, or mono samples (n,) and their rate."""
+    if header["modality"] == "image":
+        _check_pixels(content, header["max_pixels"])
+        return np.asarray(read_image(content)), 0
+    rate = _check_seconds(content, header["max_seconds"])
+    return read_sound(content, rate), rate
+
+
+def _check_pixels(content: bytes, limit: int) -> None:
+    """Refuse by what the file says of itself, before any pixel is decoded."""
+    pil = optional("PIL.Image", extra="encoders")
+    pil.MAX_IMAGE_PIXELS = None  # our own limit is below
+    pil.init()
+    try:
+        with pil.open(io.BytesIO(content), formats=[f for f in pil.OPEN if f in FORMATS]) as image:
+            width, height = image.size
+    except Exception:  # what is wrong with it `read_image` says better
+        return
+    if width * height > limit:
+        raise Unreadable(
+            "the image is too large",
+            got=f"{width} x {height} pixels",
+            allowed=f"at most {limit:,} pixels",
+            remedy="Make it smaller before sending it.",
+        )
+
+
+def _check_seconds(content: bytes, limit: float) -> int:
+    soundfile = optional("soundfile", extra="encoders")
+    try:
+        info = soundfile.info(io.BytesIO(content))
+    except Exception:
+        return 16_000  # what is wrong with it `read_sound` says better
+    if info.duration > limit:
+        raise Unreadable(
+            "the sound is too long",
+            got=f"{info.duration:.0f} seconds",
+            allowed=f"at most {limit:g} seconds",
+            remedy="Cut it into pieces.",
+        )
+    return int(info.samplerate)
+
+
+def answer(header: dict[str, Any], content: bytes) -> bytes:
+    """Return the frame that answers a frame."""
+    try:
+        array, rate = decode(header, content)
+    except Unreadable as error:
+        return pack({"error": {"wrong": error.wrong, "got": error.got, "allowed": error.allowed}})
+    except MemoryError:
+        return pack({"error": TOO_MUCH})
+    facts = {"shape": array.shape, "dtype": array.dtype.str, "rate": rate}
+    return pack(facts, np.ascontiguousarray(array).tobytes())
+
+
+def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """Read a frame; None at the end."""
+    start = stream.read(LENGTHS.size)
+    if len(start) < LENGTHS.size:
+        return None
+    header, content = LENGTHS.unpack(start)
+    return json.loads(stream.read(header)), stream.read(content)
+
+
+def confine(max_bytes: int) -> None:
+    """Give up memory beyond a limit, and the right to write files, where the system knows that."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Answer frames until the input ends."""
+    for module in ("PIL.Image", "PIL.ImageOps", "soundfile", "soxr"):
+        optional(module, extra="encoders")
+    confine(int(sys.argv[1]))
+    _say(pack({"ready": True}))
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        _say(answer(*frame))
+
+
+def _say(frame: bytes) -> None:
+    sys.stdout.buffer.write(frame)
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

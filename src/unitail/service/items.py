@@ -1,0 +1,115 @@
+"""What requests bring, as vectors: JSON numbers, texts, rows of a table, uploaded files."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.encoding import encode_items
+from unitail.encoders.tables import TableEncoder
+from unitail.errors import Unreadable
+from unitail.extras import optional
+from unitail.inputs.input_encoder import ItemEncoder
+from unitail.service.catalogue import Version
+from unitail.service.decoders import Decoders
+from unitail.web.refusal import Refusal
+
+Vector = NDArray[Any]
+
+
+class Items:
+    """Makes vectors of what requests bring.
+
+    Items are encoded one at a time: so a vector never depends, not in its last bit, on what else is
+    asked at the time.
+    """
+
+    def __init__(self, encode: Executor, decoders: Decoders) -> None:
+        self._encode, self._decoders = encode, decoders
+
+    def vectors(self, rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+        """Return JSON's numbers as rows; null is a missing value."""
+        if len({len(row) for row in rows}) > 1:
+            raise Refusal(
+                422,
+                "the vectors are not of one width",
+                got=", ".join(str(width) for width in sorted({len(row) for row in rows})[:3]),
+                allowed="the same number of values in each",
+            )
+        return np.array(rows, dtype=np.float64)  # None becomes NaN
+
+    async def texts(self, version: Version, texts: Sequence[str]) -> Vector:
+        """Encode texts."""
+        encoder = _encoder(version, Modality.TEXT)
+        return await self._all(encoder, texts)
+
+    def table(self, version: Version, rows: Sequence[Mapping[str, Any]]) -> Vector:
+        """Encode rows of a table, each a mapping from columns to values."""
+        if not isinstance(version.encoder, TableEncoder):
+            raise _wrong_kind(version, "rows of a table")
+        pandas = optional("pandas", extra="encoders")
+        return version.encoder.transform(pandas.DataFrame(list(rows)))
+
+    async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
+        """Decode uploaded files in another process, and encode them."""
+        if not isinstance(version.encoder, ItemEncoder):
+            raise _wrong_kind(version, "files")
+        encoder = version.encoder.encoder
+        items: list[object] = []
+        for place, content in enumerate(contents):
+            try:
+                if encoder.modality is Modality.TEXT:
+                    items.append(content.decode("utf-8-sig"))
+                else:
+                    items.append(await self._decoders.decode(encoder.modality, content))
+            except UnicodeDecodeError as error:
+                reason = f"no text in UTF-8, {error.reason} at byte {error.start}"
+                raise _unreadable(place, reason) from error
+            except Unreadable as error:
+                raise _unreadable(place, f"{error.wrong}: {error.got}", error.allowed) from error
+        return await self._all(encoder, items)
+
+    async def _all(self, encoder: Encoder[Any], items: Sequence[object]) -> Vector:
+        loop = asyncio.get_running_loop()
+        rows = []
+        for place, item in enumerate(items):
+            vectors = await loop.run_in_executor(self._encode, encode_items, encoder, [item])
+            if vectors.unreadable:
+                raise _unreadable(place, vectors.unreadable[0].reason)
+            rows.append(vectors.features)
+        return np.concatenate(rows)
+
+
+def _encoder(version: Version, modality: Modality) -> Encoder[Any]:
+    encoder = version.encoder
+    if not isinstance(encoder, ItemEncoder) or encoder.encoder.modality is not modality:
+        raise _wrong_kind(version, f"{modality}s")
+    return encoder.encoder
+
+
+def _wrong_kind(version: Version, got: str) -> Refusal:
+    ways = {
+        "vectors": "vectors",
+        "table": "rows, or vectors",
+        "text": "texts, files of text, or vectors",
+    }
+    return Refusal(
+        422,
+        f"the classifier {version.name!r} does not take such items",
+        got=got,
+        allowed=ways.get(version.takes, f"files ({version.takes}), or vectors"),
+    )
+
+
+def _unreadable(place: int, reason: str, allowed: str = "items that the encoder reads") -> Refusal:
+    return Refusal(
+        422,
+        f"item {place} (the first is 0) cannot be read",
+        got=reason,
+        allowed=allowed,
+        remedy="Fix it or leave it out.",
+    )

@@ -1,0 +1,101 @@
+"""What requests and answers look like: the types behind the OpenAPI description."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Label = StrictStr | StrictBool | StrictInt | StrictFloat
+Number = float | None
+
+
+class Exact(BaseModel):
+    """A message without fields that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Content(Exact):
+    """Items of one kind: vectors, texts, or rows of a table."""
+
+    vectors: list[list[Number]] | None = Field(
+        None, description="Vectors, all of one width; null where a value is missing."
+    )
+    texts: list[str] | None = Field(None, description="Texts.")
+    rows: list[dict[str, Any]] | None = Field(
+        None, description="Rows of a table, each a mapping from columns to values."
+    )
+
+
+class Question(Content):
+    """What to answer, and what to tell of each item."""
+
+    version: int | None = Field(None, description="A version of the classifier; else the newest.")
+    probabilities: bool = Field(True, description="Whether to tell the probability of each class.")
+    coverage: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        0.9, description="How often sets shall hold the true label; null is no sets."
+    )
+    novelty: bool = Field(True, description="Whether to tell how unlike all classes an item is.")
+
+
+class Answer(BaseModel):
+    """The answer to one item."""
+
+    label: Label = Field(description="The most probable class.")
+    probability: float = Field(description="Of that class.")
+    probabilities: list[float] | None = Field(None, description="In the order of `classes`.")
+    set: list[Label] | None = Field(None, description="Labels that cannot be ruled out.")
+    novelty: float | None = Field(None, description="From 0 to 1.")
+
+
+class Answers(BaseModel):
+    """The answers to a request, in the order of its items."""
+
+    classifier: str
+    version: int
+    classes: list[Label]
+    answers: list[Answer]
+
+
+class NewExamples(Content):
+    """Labelled items; a label that is new makes a class."""
+
+    labels: list[Label] = Field(description="The class of each item.")
+
+
+class Forgotten(Exact):
+    """Examples to forget."""
+
+    places: list[int] = Field(min_length=1, description="Places among the examples, from 0.")
+    version: int = Field(description="The newest version, in which the places were counted.")
+
+
+class ClassSize(BaseModel):
+    """A class, and how many examples it has."""
+
+    label: Label
+    examples: int
+
+
+class Classifier(BaseModel):
+    """What there is to know of a classifier."""
+
+    name: str
+    version: int
+    takes: str = Field(description="vectors, image, text, audio or table.")
+    encoder: str | None
+    width: int = Field(description="Of vectors.")
+    visibility: str
+    classes: list[ClassSize]
+
+
+class Examples(BaseModel):
+    """The labels of the examples of a classifier, by place."""
+
+    version: int
+    labels: list[Label]
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    error: str = Field(description="What is wrong, what was got, what is allowed, what to do.")

@@ -1,0 +1,203 @@
+"""The addresses of the service."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
+from fastapi.responses import JSONResponse
+from numpy.typing import NDArray
+
+from unitail.service import messages
+from unitail.service.answering import Wanted
+from unitail.service.catalogue import Served, Version
+from unitail.service.service import Service
+from unitail.web.refusal import Refusal
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": messages.Problem, "description": text}
+    for status, text in {
+        404: "There is no such classifier.",
+        409: "There is no such version.",
+        413: "Too much in one request.",
+        422: "The request cannot be answered as it is.",
+        503: "Too much to do; come again after `Retry-After` seconds.",
+    }.items()
+}
+router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS)
+
+Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
+Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+@router.get("", summary="List the classifiers", response_model=list[messages.Classifier])
+async def list_classifiers(request: Request) -> JSONResponse:
+    """Say what there is to know of every classifier, as its newest version is."""
+    return JSONResponse([each.newest.describe() for each in _service(request).catalogue])
+
+
+@router.get("/{name}", summary="Describe a classifier", response_model=messages.Classifier)
+async def describe(request: Request, name: Name, version: int | None = None) -> JSONResponse:
+    """Say what there is to know of a classifier."""
+    served = _service(request).catalogue.find(name)
+    kept = [each.number for each in served.versions]
+    return JSONResponse({**served.version(version).describe(), "versions": kept})
+
+
+@router.post("/{name}/predict", summary="Answer items", response_model=messages.Answers)
+async def predict(request: Request, name: Name, question: messages.Question) -> JSONResponse:
+    """Answer vectors, texts or rows, each by itself: one or many."""
+    service = _service(request)
+    version = service.catalogue.find(name).version(question.version)
+    wanted = Wanted(
+        probabilities=question.probabilities, coverage=question.coverage, novelty=question.novelty
+    )
+    async with _in_time(service):
+        rows = await _rows(service, version, question)
+        return _answers(version, await service.predict(version, rows, wanted))
+
+
+@router.post("/{name}/predict/files", summary="Answer files", response_model=messages.Answers)
+async def predict_files(
+    request: Request,
+    name: Name,
+    files: Files,
+    version: int | None = None,
+    probabilities: bool = True,
+    coverage: Annotated[float, Query(gt=0, lt=1)] = 0.9,
+    novelty: bool = True,
+) -> JSONResponse:
+    """Answer uploaded images, sounds or texts: one or many."""
+    service = _service(request)
+    asked = service.catalogue.find(name).version(version)
+    wanted = Wanted(probabilities=probabilities, coverage=coverage, novelty=novelty)
+    async with _in_time(service):
+        rows = await _uploaded(service, asked, files)
+        return _answers(asked, await service.predict(asked, rows, wanted))
+
+
+@router.get("/{name}/examples", summary="List examples", response_model=messages.Examples)
+async def list_examples(request: Request, name: Name) -> JSONResponse:
+    """List the label of every example; the examples themselves are not kept."""
+    version = _service(request).catalogue.find(name).newest
+    return JSONResponse({"version": version.number, "labels": version.labels.tolist()})
+
+
+@router.post("/{name}/examples", summary="Add examples", response_model=messages.Classifier)
+async def add_examples(
+    request: Request, name: Name, examples: messages.NewExamples
+) -> JSONResponse:
+    """Take labelled vectors, texts or rows in; a label that is new makes a class."""
+    service = _service(request)
+    served = service.catalogue.find(name)
+    rows = await _rows(service, served.newest, examples)
+    return await _added(service, served, rows, examples.labels)
+
+
+@router.post("/{name}/examples/files", summary="Add files", response_model=messages.Classifier)
+async def add_files(
+    request: Request,
+    name: Name,
+    files: Files,
+    labels: Annotated[list[str], Form(description="The class of each file.")],
+) -> JSONResponse:
+    """Take uploaded examples in; a label that is new makes a class."""
+    service = _service(request)
+    served = service.catalogue.find(name)
+    rows = await _uploaded(service, served.newest, files)
+    return await _added(service, served, rows, labels)
+
+
+@router.post("/{name}/examples/remove", summary="Remove examples")
+async def remove_examples(
+    request: Request, name: Name, forgotten: messages.Forgotten
+) -> messages.Classifier:
+    """Forget examples by their places; the classifier is then as if fitted on the others."""
+    service = _service(request)
+    places = np.array(forgotten.places, dtype=np.int64)
+    served = service.catalogue.find(name)
+    version = await service.remove(served, forgotten.version, lambda _: places)
+    return messages.Classifier(**version.describe())
+
+
+@router.delete("/{name}/classes/{label:path}", summary="Remove a class")
+async def remove_class(request: Request, name: Name, label: str) -> messages.Classifier:
+    """Forget all examples of a class."""
+    service = _service(request)
+    served = service.catalogue.find(name)
+
+    def choose(version: Version) -> NDArray[np.int64]:
+        places = np.flatnonzero(version.labels.astype(str) == label)
+        if not len(places):
+            raise Refusal(
+                404,
+                "there is no such class",
+                got=repr(label[:64]),
+                allowed=", ".join(map(str, version.classifier.classes_[:10])),
+            )
+        return places
+
+    version = await service.remove(served, served.newest.number, choose)
+    return messages.Classifier(**version.describe())
+
+
+async def _rows(service: Service, version: Version, content: messages.Content) -> NDArray[Any]:
+    """Return the vectors of what a request brings."""
+    given = {"vectors": content.vectors, "texts": content.texts, "rows": content.rows}
+    brought = [what for what, items in given.items() if items is not None]
+    if len(brought) != 1:
+        raise Refusal(
+            422,
+            "a request brings items of one kind",
+            got=" and ".join(brought) or "none",
+            allowed="one of vectors, texts and rows",
+        )
+    [what] = brought
+    service.check_count(len(given[what] or ()), what)
+    if content.vectors is not None:
+        return service.items.vectors(content.vectors)
+    if content.texts is not None:
+        return await service.items.texts(version, content.texts)
+    return service.items.table(version, content.rows or [])
+
+
+async def _uploaded(
+    service: Service, version: Version, files: Sequence[UploadFile]
+) -> NDArray[Any]:
+    service.check_count(len(files), "files")
+    contents = [await file.read() for file in files]
+    return await service.items.files(version, contents)
+
+
+async def _added(
+    service: Service, served: Served, rows: NDArray[Any], labels: Sequence[Any]
+) -> JSONResponse:
+    version = await service.add(served, rows, labels)
+    return JSONResponse(version.describe())
+
+
+def _answers(version: Version, answers: list[dict[str, Any]]) -> JSONResponse:
+    return JSONResponse(
+        {
+            "classifier": version.name,
+            "version": version.number,
+            "classes": version.classifier.classes_.tolist(),
+            "answers": answers,
+        }
+    )
+
+
+@asynccontextmanager
+async def _in_time(service: Service) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(service.limits.answer_seconds):
+            yield
+    except TimeoutError:
+        raise service.late() from None

@@ -1,0 +1,139 @@
+"""Classifiers at work: questions are batched, changes made one after the other."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.service.admission import overloaded
+from unitail.service.answering import Question, Wanted, check_rows
+from unitail.service.batching import Batcher
+from unitail.service.catalogue import Catalogue, Served, Version
+from unitail.service.decoders import Decoders
+from unitail.service.items import Items
+from unitail.service.limits import ServiceLimits
+from unitail.service.metrics import Metrics
+from unitail.web.refusal import Refusal
+from unitail.wording import numbered
+
+
+class Service:
+    """All that answers requests, whatever brings them."""
+
+    def __init__(
+        self, catalogue: Catalogue, limits: ServiceLimits | None = None, *, read_only: bool = False
+    ) -> None:
+        self.catalogue, self.limits = catalogue, limits or ServiceLimits()
+        self.read_only = read_only
+        self.metrics = Metrics()
+        self.ready = False
+        # One thread each: torch has threads of its own, and encoding must not hold answers up.
+        self._compute = ThreadPoolExecutor(1, "answers")
+        self._encode = ThreadPoolExecutor(1, "encoding")
+        self._batcher = Batcher(
+            self._compute, max_rows=self.limits.batch_rows, on_batch=self.metrics.count_batch
+        )
+        self.decoders = Decoders(self.limits, on_death=self.metrics.decoder_deaths.inc)
+        self.items = Items(self._encode, self.decoders)
+
+    async def start(self) -> None:
+        """Get ready: from then on no answer waits for what could have been computed before."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._compute, self.catalogue.warm)
+        if any(served.newest.takes in ("image", "audio") for served in self.catalogue):
+            await self.decoders.start()
+        for served in self.catalogue:
+            self.metrics.watch_examples(served.newest.name, served.count_examples)
+        self.ready = True
+
+    async def stop(self) -> None:
+        """End threads and processes once they have finished."""
+        self.ready = False
+        await self.decoders.close()
+        self._compute.shutdown()
+        self._encode.shutdown()
+
+    async def predict(
+        self, version: Version, rows: NDArray[Any], wanted: Wanted
+    ) -> list[dict[str, Any]]:
+        """Answer rows (m, d_T)."""
+        check_rows(version, rows)
+        return await self._batcher.ask(Question(version, rows, wanted))
+
+    async def add(self, served: Served, rows: NDArray[Any], labels: Sequence[Any]) -> Version:
+        """Take more examples in."""
+        check_rows(served.newest, rows)
+        if len(rows) != len(labels):
+            raise Refusal(
+                422,
+                "items and labels are not equally many",
+                got=f"{numbered(len(rows), 'item')} and {numbered(len(labels), 'label')}",
+                allowed="a label for each item",
+            )
+        count = len(served.newest.labels) + len(rows)
+        if count > self.limits.examples:
+            raise Refusal(
+                422,
+                "the classifier would have too many examples",
+                got=f"{count:,}",
+                allowed=f"at most {self.limits.examples:,}",
+            )
+        return await self._change(served, lambda classifier: classifier.add(rows, list(labels)))
+
+    async def remove(
+        self, served: Served, version: int, choose: Callable[[Version], NDArray[np.int64]]
+    ) -> Version:
+        """Forget examples, as they are numbered in a version, which must be the newest."""
+
+        def forget(classifier: TailClassifier) -> None:
+            newest = served.newest
+            if newest.number != version:
+                raise Refusal(
+                    409,
+                    "the classifier has changed since",
+                    got=f"version {version}",
+                    allowed=f"version {newest.number}, the newest",
+                    remedy="Look at its examples again.",
+                )
+            classifier.remove(choose(newest))
+
+        return await self._change(served, forget)
+
+    async def _change(self, served: Served, change: Callable[[TailClassifier], object]) -> Version:
+        if self.read_only:
+            raise Refusal(
+                403,
+                "this service takes no changes",
+                got="a change",
+                allowed="questions",
+                remedy="Start it without --read-only.",
+            )
+        # Whoever asked may go away; a change that has begun is made to its end.
+        return await asyncio.shield(asyncio.create_task(self._make(served, change)))
+
+    async def _make(self, served: Served, change: Callable[[TailClassifier], object]) -> Version:
+        loop = asyncio.get_running_loop()
+        async with served.lock:
+            version = await loop.run_in_executor(self._compute, served.changed, change)
+            served.put(version)
+        return version
+
+    def check_count(self, count: int, what: str) -> None:
+        """Refuse requests with nothing in them, or too much."""
+        if not 1 <= count <= self.limits.items:
+            raise Refusal(
+                422 if count == 0 else 413,
+                f"a request cannot bring so many {what}",
+                got=f"{count:,}",
+                allowed=f"1 to {self.limits.items:,}",
+                remedy="Send several requests." if count else "Send one at least.",
+            )
+
+    def late(self) -> Refusal:
+        """Return the refusal of a question that waited too long."""
+        seconds = self.limits.answer_seconds
+        return overloaded(f"no answer within {seconds:g} s", f"answers within {seconds:g} s")

@@ -1,0 +1,81 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.services import ASKED, vector_classifier
+from unitail.cli.main import app
+from unitail.cli.serve import read_token
+from unitail.client import Client
+from unitail.errors import InvalidConfig, InvalidInput, UserError
+
+TOKEN = "a-token-of-24-characters"
+
+
+def error_of(kind: type[UserError], *arguments: object) -> str:
+    result = CliRunner().invoke(app, ["serve", *map(str, arguments)])
+    assert isinstance(result.exception, kind), result.output
+    return str(result.exception)
+
+
+@pytest.mark.slow
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    folder = vector_classifier().save(tmp_path / "blobs")
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\n")
+    command = ["serve", str(folder), "--port", "0", "--token-file", str(token), "--device", "cpu"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "unitail", *command, "--host", "0.0.0.0"],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        lines = iter(server.stdout.readline, "")
+        assert next(lines).startswith("blobs: 3 classes from")
+        found = (re.search(r"Listening at http://0\.0\.0\.0:(\d+)", line) for line in lines)
+        address = next(match for match in found if match)
+        with Client(f"http://localhost:{address[1]}", token=TOKEN) as client:
+            answers = client.predict("blobs", vectors=ASKED)["answers"]
+        assert [each["label"] for each in answers] == vector_classifier().predict(ASKED).tolist()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) in (0, -signal.SIGTERM)
+    finally:
+        server.kill()
+        server.wait()
+        assert server.stdout is not None
+        server.stdout.close()
+
+
+def test_others_are_not_listened_to_without_a_token(tmp_path: Path) -> None:
+    sentence = error_of(InvalidConfig, tmp_path, "--host", "0.0.0.0")
+    assert sentence.startswith("a server that others can reach needs a token: got host 0.0.0.0")
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        sentence = error_of(InvalidConfig, tmp_path / "nothing", "--port", port)
+    assert f"127.0.0.1:{port} cannot be listened at: got" in sentence
+    assert "Choose another --port; 0 is any that is free." in sentence
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "is not there" in error_of(InvalidInput, tmp_path / "nothing", "--port", 0)
+
+
+def test_the_token_comes_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_token(None) is None
+    monkeypatch.setenv("UNITAIL_TOKEN", TOKEN)
+    assert read_token(None) == TOKEN
+    with pytest.raises(InvalidInput, match="the token cannot be read from"):
+        read_token(tmp_path / "nothing")

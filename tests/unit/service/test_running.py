@@ -1,0 +1,51 @@
+import http.client
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from helpers.services import ASKED, running, vector_classifier
+from unitail.client import Client, Refused
+from unitail.service.answering import answer
+
+
+def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients ask while the server stops: each gets a whole answer or no connection."""
+
+    def slow(questions: Any) -> Any:  # noqa: ANN401
+        time.sleep(0.05)
+        return answer(questions)
+
+    monkeypatch.setattr("unitail.service.batching.answer", slow)
+    answered, refused, lost = [], [], []
+
+    def ask(url: str) -> None:
+        with Client(url, retries=0) as client:
+            while not refused:
+                try:
+                    answered.append(client.predict("blobs", vectors=ASKED[:1])["answers"])
+                except Refused as error:
+                    (refused if "refused" in str(error).lower() else lost).append(error)
+                    return
+
+    with running({"blobs": vector_classifier()}, drain_seconds=0.5) as live:
+        threads = [threading.Thread(target=ask, args=(live.url,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        before = len(answered)
+        live.server.handle_exit(signal.SIGTERM, None)
+        ready = http.client.HTTPConnection("127.0.0.1", int(live.url.rpartition(":")[2]))
+        ready.request("GET", "/ready")
+        assert ready.getresponse().status == 503
+        ready.close()
+        for thread in threads:
+            thread.join(20)
+        live.thread.join(20)
+        assert not live.thread.is_alive()
+    assert before > 0
+    assert len(answered) > before + 8  # it went on answering
+    assert refused  # and then closed the door
+    assert not lost

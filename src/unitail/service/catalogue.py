@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Modality
-from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.input_encoder import InputEncoder, ItemEncoder, MixedEncoder
 from unitail.nn.visibility import Visibility
 from unitail.web.refusal import Refusal
 from unitail.wording import some
@@ -58,9 +57,9 @@ class Version:
         """What items are: vectors, or what the encoder takes."""
         if self.encoder is None:
             return "vectors"
-        if isinstance(self.encoder, TableEncoder):
-            return str(Modality.TABLE)
-        return str(self.encoder.encoder.modality)
+        if isinstance(self.encoder, ItemEncoder):
+            return str(self.encoder.encoder.modality)
+        return "vectors" if names_files(self.encoder) else str(Modality.TABLE)
 
     def warm(self) -> None:
         """Compute what the first answer would wait for."""
@@ -83,6 +82,12 @@ class Version:
                 for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
             ],
         }
+
+
+def names_files(encoder: InputEncoder) -> bool:
+    """Tell whether cells of a table are paths: those of a request must not be opened."""
+    contents = encoder.contents.values() if isinstance(encoder, MixedEncoder) else ()
+    return any(each.modality is not Modality.TEXT or each.strings_are_files for each in contents)
 
 
 @dataclass(eq=False)

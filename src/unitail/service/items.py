@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import encode_items
-from unitail.encoders.tables import TableEncoder
 from unitail.errors import Unreadable
 from unitail.extras import optional
+from unitail.inputs.encode import encode
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.service.catalogue import Version
 from unitail.service.decoders import Decoders
@@ -47,12 +47,15 @@ class Items:
         encoder = _encoder(version, Modality.TEXT)
         return await self._all(encoder, texts)
 
-    def table(self, version: Version, rows: Sequence[Mapping[str, Any]]) -> Vector:
+    async def table(self, version: Version, rows: Sequence[Mapping[str, Any]]) -> Vector:
         """Encode rows of a table, each a mapping from columns to values."""
-        if not isinstance(version.encoder, TableEncoder):
+        if version.encoder is None or version.takes != Modality.TABLE:
             raise _wrong_kind(version, "rows of a table")
         pandas = optional("pandas", extra="encoders")
-        return version.encoder.transform(pandas.DataFrame(list(rows)))
+        loop = asyncio.get_running_loop()
+        table = pandas.DataFrame(list(rows))
+        [vectors] = await loop.run_in_executor(self._encode, encode, version.encoder, table)
+        return vectors.features
 
     async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
         """Decode uploaded files in another process, and encode them."""

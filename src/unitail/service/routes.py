@@ -165,7 +165,7 @@ async def _rows(service: Service, version: Version, content: messages.Content) -
         return service.items.vectors(content.vectors)
     if content.texts is not None:
         return await service.items.texts(version, content.texts)
-    return service.items.table(version, content.rows or [])
+    return await service.items.table(version, content.rows or [])
 
 
 async def _uploaded(

@@ -1,8 +1,20 @@
-import pytest
+import asyncio
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from helpers.services import ASKED, vector_classifier
-from unitail.errors import InvalidInput
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from helpers.services import ASKED, MODEL, vector_classifier
+from unitail import TailClassifier
+from unitail.errors import ColumnWarning, InvalidInput
 from unitail.service.catalogue import MAX_VERSIONS, Catalogue
+from unitail.service.decoders import Decoders
+from unitail.service.items import Items
+from unitail.service.limits import ServiceLimits
 from unitail.web.refusal import Refusal
 
 
@@ -34,6 +46,26 @@ def test_a_change_makes_a_version_and_leaves_the_old_one_as_it_was() -> None:
     assert [each.number for each in served.versions] == list(range(8 - MAX_VERSIONS + 1, 9))
     assert (first.classifier.predict_proba(ASKED) == before).all()
     assert served.count_examples() == 12 + 7
+
+
+def test_tables_whose_cells_are_paths_are_asked_by_vectors_alone(tmp_path: Path) -> None:
+    """Else a request could name a file for the server to open."""
+    for number in range(4):
+        Image.fromarray(np.full((8, 8, 3), 60 * number, np.uint8)).save(tmp_path / f"{number}.png")
+    frame = pd.DataFrame(
+        {"picture": [str(tmp_path / f"{n}.png") for n in range(4)], "size": [1.0, 1.1, 5.0, 5.1]}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnWarning)
+        mixed = TailClassifier(MODEL, device="cpu", encoder="auto", cache=False)
+        mixed.fit(frame, list("aabb"))
+    catalogue = Catalogue()
+    catalogue.add("mixed", mixed)
+    version = catalogue.find("mixed").newest
+    assert version.takes == "vectors"
+    items = Items(ThreadPoolExecutor(1), Decoders(ServiceLimits()))
+    with pytest.raises(Refusal, match="does not take such items: got rows of a table"):
+        asyncio.run(items.table(version, [{"picture": "/etc/passwd", "size": 1.0}]))
 
 
 def test_a_change_that_fails_changes_nothing() -> None:

@@ -87,7 +87,7 @@ class Version:
 def names_files(encoder: InputEncoder) -> bool:
     """Tell whether cells of a table are paths: those of a request must not be opened."""
     contents = encoder.contents.values() if isinstance(encoder, MixedEncoder) else ()
-    return any(each.modality is not Modality.TEXT or each.strings_are_files for each in contents)
+    return any(each.modality is not Modality.TEXT or each.are_files for each in contents)
 
 
 @dataclass(eq=False)

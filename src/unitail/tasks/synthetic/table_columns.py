@@ -4,7 +4,7 @@ Some columns are categories: a node cut into levels. Some are irrelevant: their 
 so they keep their law and lose all relation to the rest. Numbers are seen through a monotone warp
 (none, exponential, a power, rounding), and some may be missing. What leaves this file is what
 `encoders/tables.py` makes of such a table: numbers standardised by the support, an indicator
-for each category, one that says "missing".
+for each category, one that says "missing"; then, mostly, the view of `encoders/table_view.py`.
 """
 
 from dataclasses import dataclass, replace
@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from unitail.encoders.table_view import TableView, steps_of
 from unitail.encoders.tables import MAX_DEVIATIONS, MAX_WEIGHT
+from unitail.tasks.batches import BatchShape
 from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.graphs import levels_of, look_up, standardised
 
@@ -38,6 +40,8 @@ class Layout:
     """The different categories of each."""
     missing: int
     """The first so many columns of numbers have missing values."""
+    view: bool = False
+    """Whether columns have steps and weights."""
 
     @property
     def columns(self) -> int:
@@ -47,7 +51,8 @@ class Layout:
     @property
     def width(self) -> int:
         """Coordinates of a row as a vector."""
-        return self.numbers + self.missing + self.categories * self.levels
+        steps = self.numbers * steps_of(self.numbers) if self.view else 0
+        return self.numbers + self.missing + self.categories * self.levels + steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +98,22 @@ class Columns:
         levels = self.levels.gather(1, order[:, :, first:])
         return replace(self, values=self.values.gather(1, order), levels=levels, relevant=relevant)
 
-    def vectors(self, layout: Layout, num_support: int, numbers: PerEpisode) -> Tensor:
-        """Return the rows as they enter a model, scaled by the support: (B, T, width)."""
+    def vectors(
+        self, layout: Layout, classes: Tensor, shape: BatchShape, numbers: PerEpisode
+    ) -> Tensor:
+        """Return the rows as they enter a model, scaled by the support: (B, T, width).
+
+        Their classes are (B, T), the support's first.
+        """
+        encoded, known = self.encoded(layout, shape.num_support, numbers), shape.num_support
+        if not layout.view:
+            return encoded
+        stepped = torch.arange(layout.numbers, device=encoded.device)
+        view = TableView.of(encoded[:, :known], classes[:, :known], shape.ways, stepped)
+        return view(encoded)
+
+    def encoded(self, layout: Layout, num_support: int, numbers: PerEpisode) -> Tensor:
+        """Return the rows as the encoder of tables would: (B, T, coordinates)."""
         values = warped(self.values[:, :, : layout.numbers], numbers)
         support = values[:, :num_support]
         mean = support.mean(dim=1, keepdim=True)

@@ -45,6 +45,8 @@ SEPARATIONS = (1.0, 8.0)
 """How far apart the clusters of classes that are causes are, in deviations, log-uniform."""
 MAX_LEVELS = 8
 """Different categories of a column, at most."""
+VIEWED = 0.75
+"""The share of the batches whose columns have steps and weights; the others are plain."""
 SOME = 0.4
 """The share of the batches with categories, and of those with missing values."""
 
@@ -137,8 +139,13 @@ def _draw_layout(columns: int, rule: Rule | None, generator: torch.Generator) ->
     if rule is not None and rule.categories:
         categories += rule.columns
     numbers = columns - categories
-    missing = draw_between((0, numbers // 2), generator) if lost else 0
-    return Layout(numbers=numbers, categories=categories, levels=levels, missing=missing)
+    return Layout(
+        numbers=numbers,
+        categories=categories,
+        levels=levels,
+        missing=draw_between((0, numbers // 2), generator) if lost else 0,
+        view=draw_uniform(generator) < VIEWED,
+    )
 
 
 def _draw_cause(
@@ -152,7 +159,7 @@ def _draw_cause(
     own = take(centres, classes * pieces + piece) * numbers.log_uniform(SEPARATIONS)
     nodes = graph.grow(own + draw_roots(rows, graph.roots, numbers), numbers)
     columns = Columns.pick(nodes, layout, numbers).with_irrelevant(numbers)
-    return columns.vectors(layout, shape.num_support, numbers), classes
+    return columns.vectors(layout, classes, shape, numbers), classes
 
 
 def _draw_effect(
@@ -172,7 +179,7 @@ def _draw_effect(
     order = fill_intervals(classes, score.squeeze(2), shape.ways, effect.pieces, numbers)
     # The support is scaled by its own rows, so rows find their places before that.
     placed = Columns(take(columns.values, order), take(columns.levels, order), columns.relevant)
-    return placed.vectors(layout, shape.num_support, numbers), classes
+    return placed.vectors(layout, classes, shape, numbers), classes
 
 
 def fill_intervals(
@@ -209,4 +216,4 @@ def _draw_rule(
         values = torch.cat([values, rule.numbers_of(levels, numbers)], dim=2)
         levels = beside.levels
     columns = Columns.of(values, levels, layout, numbers)
-    return columns.vectors(layout, shape.num_support, numbers), classes
+    return columns.vectors(layout, classes, shape, numbers), classes

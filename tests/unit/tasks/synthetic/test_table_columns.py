@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas
 import torch
 
+from unitail.encoders.table_view import STEPS, TableView
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder
 from unitail.randomness import stream
+from unitail.tasks.batches import BatchShape
 from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.table_columns import Columns, Layout, warped, with_missing
 
@@ -60,7 +64,7 @@ def test_irrelevant_columns_keep_their_values_and_lose_their_relations() -> None
 def test_vectors_are_those_of_the_encoder_of_tables() -> None:
     numbers = PerEpisode(1, stream(3))
     columns = Columns.pick(NODES[:1], LAYOUT, numbers)
-    vectors = columns.vectors(LAYOUT, 50, PerEpisode(1, stream(4)))[0].numpy()
+    vectors = columns.encoded(LAYOUT, 50, PerEpisode(1, stream(4)))[0].numpy()
     raw = warped(columns.values[:, :, :4], PerEpisode(1, stream(4)))[0].numpy()
     frame = pandas.DataFrame(raw.astype(float), columns=list("abcd"))
     for place, name in enumerate("ef"):
@@ -70,6 +74,24 @@ def test_vectors_are_those_of_the_encoder_of_tables() -> None:
     np.testing.assert_allclose(vectors, expected, atol=1e-4)
 
 
+def test_most_tables_are_seen_through_the_view() -> None:
+    layout = replace(LAYOUT, view=True)
+    shape = BatchShape(
+        source="", feature_dim=layout.width, ways=2, shots=50, queries=50, episodes=30
+    )
+    columns, _ = _columns()
+    classes = torch.arange(2).repeat(30, 100)
+    plain, viewed = (
+        columns.vectors(each, classes, shape, PerEpisode(30, stream(4)))
+        for each in (LAYOUT, layout)
+    )
+    assert layout.width == LAYOUT.width + 4 * STEPS == viewed.shape[2]
+    view = TableView.of(plain[:, :100], classes[:, :100], 2, torch.arange(4))
+    torch.testing.assert_close(viewed, view(plain))
+    other = columns.vectors(layout, 1 - classes, shape, PerEpisode(30, stream(4)))
+    torch.testing.assert_close(viewed, other)  # classes may be renamed
+
+
 def test_a_category_that_the_support_lacks_is_zero() -> None:
     levels = torch.zeros(1, 10, 1, dtype=torch.long)
     levels[0, 1:4] = 1
@@ -77,7 +99,7 @@ def test_a_category_that_the_support_lacks_is_zero() -> None:
     layout = Layout(numbers=0, categories=1, levels=3, missing=0)
     numbers = PerEpisode(1, stream(0))
     columns = Columns.of(torch.zeros(1, 10, 0), levels, layout, numbers)
-    vectors = columns.vectors(layout, 8, numbers)[0]
+    vectors = columns.encoded(layout, 8, numbers)[0]
     assert (vectors[8:] == 0).all()
     torch.testing.assert_close(vectors[0, 0], torch.tensor(1 - (5 / 8) ** 2 - (3 / 8) ** 2).rsqrt())
 

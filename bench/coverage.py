@@ -21,7 +21,7 @@ from measuring import Page
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from unitail.benchmark.report import table
+from unitail.benchmark.markdown import table
 from unitail.benchmark.suite_file import read_suite
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.estimator.classifier import TailClassifier

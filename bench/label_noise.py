@@ -19,7 +19,7 @@ from measuring import Page
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank, bank_matches, named_banks
-from unitail.benchmark.report import table
+from unitail.benchmark.markdown import table
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
 

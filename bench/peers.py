@@ -32,11 +32,11 @@ from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
 from unitail.benchmark.compare import compare_groups, read_rows
 from unitail.benchmark.learners import BenchLearner, load_learners
+from unitail.benchmark.markdown import table
 from unitail.benchmark.report import (
     README_FILE,
     accuracy_cell,
     learner_table,
-    table,
     write_benchmark_report,
 )
 from unitail.benchmark.run import BenchRun

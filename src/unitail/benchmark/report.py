@@ -2,13 +2,14 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
 from unitail.benchmark.compare import ROWS_FILE
+from unitail.benchmark.markdown import table
 from unitail.benchmark.plots import plot_accuracy, plot_reliability
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.tables import (
@@ -24,6 +25,7 @@ from unitail.benchmark.tables import (
     pooled_calibration,
     summary_text,
 )
+from unitail.benchmark.versus_text import versus_sections
 from unitail.evaluation.result import Outcome
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_text
@@ -60,10 +62,12 @@ def write_benchmark_report(
     title: str,
     command: str,
     notes: Sequence[str] = (),
+    against: str = "",
 ) -> list[GroupMeans]:
     """Write the results into `folder` and return the means of the groups.
 
-    `command` is what made them; `notes` are sentences that a reader should know.
+    `command` is what made them; `notes` are sentences that a reader should know; `against` is the
+    learner that all others are compared with, one that all can be if it is empty.
     """
     rows = data_set_means(results)
     groups, calibration = group_means(rows), pooled_calibration(results)
@@ -76,7 +80,10 @@ def write_benchmark_report(
             write_bytes(folder / picture_name(protocol), plot_accuracy(own, protocol))
         if calibration:
             write_bytes(folder / RELIABILITY_FILE, plot_reliability(calibration))
-        write_text(folder / README_FILE, readme(title, command, rows, groups, notes))
+        write_text(
+            folder / README_FILE,
+            readme(title, command, rows, groups, notes, versus_sections(results, against)),
+        )
     return groups
 
 
@@ -86,6 +93,7 @@ def readme(
     rows: Sequence[DataSetMeans],
     groups: Sequence[GroupMeans],
     notes: Sequence[str] = (),
+    versus: Sequence[str] = (),
 ) -> str:
     """Write the whole text."""
     answered = any(row.outcome is Outcome.ANSWERED for row in rows)
@@ -96,6 +104,7 @@ def readme(
         FILES,
         "## Groups",
         *_by_protocol(groups, _group_section),
+        *versus,
         "## Data sets",
         *_by_protocol(rows, _data_set_section),
         "## Probabilities",
@@ -150,13 +159,6 @@ def learner_table(
         }
         lines.append([learner, *(cells.get(name, "") for name in columns)])
     return table(["learner", *columns], lines)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---:") -> str:
-    """Write a table; all columns but the first are aligned as `rule` says."""
-    rules = ["---", *[rule] * (len(header) - 1)]
-    lines = [f"| {' | '.join(cells)} |" for cells in (header, rules, *rows)]
-    return "\n".join(lines)
 
 
 def _cell(row: Means, text: str) -> str:

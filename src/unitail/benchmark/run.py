@@ -35,13 +35,15 @@ class BenchRun:
     protocols: Sequence[EvaluationProtocol]
     folder: Path
     device: torch.device
+    shard: tuple[int, int] = (0, 1)
+    """Which of how many shards of the work is done here; their results have one store."""
 
     def __post_init__(self) -> None:
         for each in self.learners:
             record = each.record()
             if record is not None:
                 check_not_trained_on(record, self.tables, name=each.name)
-        if not self._work():
+        if not self.work() and self.shard == (0, 1):
             raise UserError(
                 "no data set has enough rows",
                 got=", ".join(protocol.name for protocol in self.protocols),
@@ -60,14 +62,14 @@ class BenchRun:
 
     def pending(self) -> int:
         """Count the answers still to be given: episodes times learners."""
-        return sum(self._pending(table, protocol) for table, protocol in self._work())
+        return sum(self._pending(table, protocol) for table, protocol in self.work())
 
     def run(self, on_progress: OnProgress | None = None) -> list[TableResult]:
         """Measure what is missing and return all results; progress is counted in answers."""
-        work = self._work()
+        work = self.work()
         pending = [self._pending(table, protocol) for table, protocol in work]
         results = []
-        with self._store.alone():
+        with self.store.alone(self.shard):
             for (table, protocol), before in zip(work, accumulate([0, *pending]), strict=False):
                 told = _counted_from(before, sum(pending), on_progress)
                 evaluations = self._complete(table, protocol, told)
@@ -75,19 +77,23 @@ class BenchRun:
         return results
 
     @property
-    def _store(self) -> ResultStore:
+    def store(self) -> ResultStore:
+        """Where the results are kept."""
         return ResultStore(self.folder / STORE_FOLDER)
 
-    def _work(self) -> list[tuple[BenchTable, EvaluationProtocol]]:
-        return [
+    def work(self) -> list[tuple[BenchTable, EvaluationProtocol]]:
+        """List the tables and protocols to measure."""
+        index, count = self.shard
+        work = [
             (table, protocol)
             for table in self.tables
             for protocol in self.protocols
             if table.allows(protocol)
         ]
+        return work[index::count]
 
     def _pending(self, table: BenchTable, protocol: EvaluationProtocol) -> int:
-        return protocol.episodes * len(self._missing(self._store.read(table, protocol)))
+        return protocol.episodes * len(self._missing(self.store.read(table, protocol)))
 
     def _missing(self, stored: Mapping[str, StoredEvaluation]) -> list[BenchLearner]:
         """List the learners that are not stored, or with another fingerprint."""
@@ -98,7 +104,7 @@ class BenchRun:
         self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress | None
     ) -> dict[str, Evaluation]:
         """Measure the learners that are missing, and store them beside the others."""
-        stored = self._store.read(table, protocol)
+        stored = self.store.read(table, protocol)
         while missing := self._missing(stored):
             evaluations = score_learners(
                 {each.name: each.learner for each in missing},
@@ -112,7 +118,7 @@ class BenchRun:
                 for each in missing
             }
             stored = {**_on_the_same_episodes(stored, fresh), **fresh}
-            self._store.write(table, protocol, stored)
+            self.store.write(table, protocol, stored)
         return {each.name: stored[each.name].evaluation for each in self.learners}
 
 

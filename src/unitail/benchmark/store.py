@@ -54,9 +54,10 @@ class ResultStore:
     folder: Path
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other benchmarks out of the folder, and the folder out of Git."""
-        path = self.folder / LOCK_FILE
+    def alone(self, shard: tuple[int, int] = (0, 1)) -> Iterator[None]:
+        """Keep other benchmarks of the same shard out of the folder, and the folder out of Git."""
+        index, count = shard
+        path = self.folder / (LOCK_FILE if count == 1 else f"{LOCK_FILE}.{index}.{count}")
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / ".gitignore").write_text("*\n")

@@ -8,20 +8,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.benchmark.learners import load_learners, missing_learners
+from unitail.benchmark.merge import merge_results
 from unitail.benchmark.report import (
     accuracy_cell,
     require_report_packages,
     write_benchmark_report,
 )
 from unitail.benchmark.run import BenchRun
+from unitail.benchmark.setup import BenchSetup
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite, swaps
-from unitail.benchmark.suites import open_suite
 from unitail.benchmark.tables import GroupMeans, grouped
+from unitail.benchmark.versus_text import chosen_anchor
+from unitail.benchmark.workers import run_in_processes
 from unitail.cli.console import progress_bar
-from unitail.devices import choose_device
 from unitail.evaluation.protocol import ALL_WAYS
+from unitail.processes import ProcessGroup
 
 
 def run(
@@ -34,38 +36,64 @@ def run(
     learners: Sequence[str],
     draws: int,
     device: str,
+    against: str,
+    merge: Sequence[Path],
+    processes: int,
     **changes: Any,  # noqa: ANN401 - what the protocol has otherwise than the suite
 ) -> None:
     """Measure under a progress bar, write the report and print its averages."""
     require_report_packages()
-    console = Console()
     file = changed_suite(read_suite(suite).with_encoders(swaps(encoders)), changes)
-    tested = open_suite(file, banks)
-    chosen = choose_device(device)
-    absent = [] if learners else missing_learners(file.learners, runs)
-    names = learners or [each for each in file.learners if each not in absent]
-    bench = BenchRun(
-        learners=load_learners(runs, names, draws=draws, device=chosen),
-        tables=tested.tables,
-        protocols=file.protocols(),
+    setup = BenchSetup(
+        suite=file,
+        banks=banks,
+        runs=runs,
         folder=folder,
-        device=chosen,
+        learners=learners,
+        draws=draws,
+        device=device,
     )
-    what = f"{len(tested.tables)} data sets, {len(bench.protocols)} protocols, on {chosen}"
-    notes = [*learner_notes(bench, absent), *tested.notes(), *table_notes(bench)]
+    command = _command(suite, file, encoders, learners, draws)
+    group = ProcessGroup.join(cpu=device == "cpu")
+    if group.count > 1:
+        bench, _ = setup.open((group.index, group.count))
+        bench.run()
+        group.wait()
+    if group.is_main:
+        run_setup(setup, command, against=against, merge=merge, processes=processes)
+
+
+def run_setup(
+    setup: BenchSetup,
+    command: str,
+    *,
+    against: str = "",
+    merge: Sequence[Path] = (),
+    processes: int = 1,
+) -> None:
+    """Measure what is missing, write the report and print its averages."""
+    console = Console()
+    bench, tested = setup.open()
+    chosen_anchor([each.name for each in bench.learners], against)
+    what = f"{len(tested.tables)} data sets, {len(bench.protocols)} protocols, on {bench.device}"
+    notes = [*learner_notes(bench, setup.absent), *tested.notes(), *table_notes(bench)]
+    if merge:
+        taken = merge_results(bench, merge)
+        console.print(f"Taken from {len(merge)} other folders: {taken} files of results.")
     said = f"Learners: {', '.join(each.name for each in bench.learners)}; {what}."
     for line in (said, *notes):
         console.print(line, highlight=False, markup=False)
     groups = write_benchmark_report(
-        folder,
-        _run(console, bench),
-        title=file.title,
-        command=_command(suite, file, encoders, learners, draws),
+        setup.folder,
+        _run(console, bench, setup, processes),
+        title=setup.suite.title,
+        command=command,
         notes=notes,
+        against=against,
     )
     for name, rows in grouped(groups, lambda row: row.protocol).items():
         console.print(_group_table(name, rows))
-    console.print(f"Tables, pictures and rows are in {folder}; begin with README.md.")
+    console.print(f"Tables, pictures and rows are in {setup.folder}; begin with README.md.")
 
 
 def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
@@ -102,11 +130,17 @@ def table_notes(run: BenchRun) -> list[str]:
     return [f"Left out for want of rows: {', '.join(small)}."] if small else []
 
 
-def _run(console: Console, run: BenchRun) -> list[TableResult]:
+def _run(console: Console, run: BenchRun, setup: BenchSetup, processes: int) -> list[TableResult]:
     """Run under a progress bar that counts episodes answered."""
     with progress_bar(console) as progress:
         bar = progress.add_task("answering episodes", total=run.pending())
-        return run.run(lambda done, total: progress.update(bar, completed=done, total=total))
+
+        def show(done: int, total: int) -> None:
+            progress.update(bar, completed=done, total=total)
+
+        if processes > 1 and run.pending():
+            run_in_processes(setup, processes, show)
+        return run.run(show if run.pending() else None)
 
 
 def _command(

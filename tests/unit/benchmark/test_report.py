@@ -14,7 +14,6 @@ from unitail.benchmark.report import (
     probability_cell,
     readme,
     require_report_packages,
-    table,
     time_cell,
     write_benchmark_report,
 )
@@ -39,6 +38,10 @@ def test_a_folder_of_results_has_everything(
         "summary.csv",
     ]
     assert len(groups) == 4 * 2 * 2
+    assert "## Against" not in (out / "README.md").read_text()
+    write_benchmark_report(out, bench_results, title="T", command="c", against="first")
+    text = (out / "README.md").read_text()
+    assert text.index("## Groups") < text.index("## Against first") < text.index("## Data sets")
     summary = pd.read_csv(out / "summary.csv")
     assert len(summary) == 4 * 3 * 2
     assert summary["mib"].isna().all()
@@ -66,10 +69,6 @@ def test_a_missing_package_names_the_extra(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=rf"{name} is not installed.*'unitail\[report\]'"):
         require_report_packages()
-
-
-def test_a_table_is_aligned() -> None:
-    assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | ---: |\n| 1 | 2 |"
 
 
 def test_cells_say_mean_and_half_width_or_why_not(bench_results: list[TableResult]) -> None:

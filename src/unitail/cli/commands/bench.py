@@ -53,8 +53,22 @@ def bench(
     draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Which episodes.")] = None,
+    against: Annotated[
+        str, typer.Option(help="Compare all with this learner; else with the strongest simple one.")
+    ] = "",
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER", help="Take results over that another machine measured; repeatable."
+        ),
+    ] = None,
+    processes: options.Processes = 1,
 ) -> None:
-    """Measure all learners on the same episodes; the same command again goes on where it was."""
+    """Measure all learners on the same episodes; the same command again goes on where it was.
+
+    On several machines: `torchrun -m unitail bench ...` with one folder of results for all, or
+    --merge of what each has measured.
+    """
     from unitail.cli.bench import run
 
     run(
@@ -66,6 +80,9 @@ def bench(
         learners=learner or (),
         draws=draws,
         device=device,
+        against=against,
+        merge=merge or (),
+        processes=processes,
         episodes=episodes,
         shots=shots,
         ways=ways,

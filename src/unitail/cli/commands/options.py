@@ -74,3 +74,6 @@ Encoders = Annotated[
         help="Take the banks of the encoder NEW where the suite says OLD, as often as needed.",
     ),
 ]
+Processes = Annotated[
+    int, typer.Option(min=1, help="Processes of this machine that share the work.")
+]

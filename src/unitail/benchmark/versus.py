@@ -1,0 +1,131 @@
+"""All learners against one: paired differences, intervals over episodes and data sets, wins."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unitail.benchmark.store import TableResult
+from unitail.benchmark.tables import grouped
+from unitail.evaluation.result import Evaluation
+from unitail.framework.statistics import LEVEL, MeanInterval, holm
+
+ALL_GROUPS = "all groups"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versus:
+    """How a learner differs from the one it is compared with, over the data sets of a group.
+
+    A data set counts once, whatever the number of its encoders.
+    """
+
+    learner: str
+    group: str
+    protocol: str
+    difference: float
+    """The mean over data sets of the mean differences of accuracies, learner minus other."""
+    episode_half_width: float
+    """Of its interval over episodes: what other episodes of these data sets might show."""
+    set_half_width: float
+    """Of its interval over data sets: what other such data sets might show; NaN of one."""
+    wins: int
+    """Data sets where it is better beyond doubt: Holm's correction over those of the group."""
+    ties: int
+    losses: int
+
+    @property
+    def shown(self) -> bool:
+        """Whether the interval over episodes leaves no doubt about which is better."""
+        return abs(self.difference) > self.episode_half_width
+
+
+def versus(results: Sequence[TableResult], other: str) -> list[Versus]:
+    """Compare all learners with `other`, for each protocol: in each group and in all together."""
+    compared = []
+    for (protocol, learner), own in grouped(
+        _pairs(results, other), lambda pair: (pair.protocol, pair.learner)
+    ).items():
+        groups = grouped(own, lambda pair: pair.group)
+        if len(groups) > 1:
+            groups[ALL_GROUPS] = own
+        compared += [_sum_up(learner, group, protocol, pairs) for group, pairs in groups.items()]
+    return compared
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pair:
+    """The paired differences of a learner on one table."""
+
+    learner: str
+    group: str
+    protocol: str
+    data_set: str
+    difference: MeanInterval
+
+
+def _pairs(results: Iterable[TableResult], other: str) -> list[_Pair]:
+    return [
+        _Pair(
+            learner=learner,
+            group=result.table.group,
+            protocol=result.protocol.name,
+            data_set=result.table.table.name,
+            difference=MeanInterval.of(differences),
+        )
+        for result in results
+        if other in result.evaluations
+        for learner, evaluation in result.evaluations.items()
+        if learner != other
+        if (differences := _differences(evaluation, result.evaluations[other])) is not None
+    ]
+
+
+def _differences(first: Evaluation, second: Evaluation) -> NDArray[np.float64] | None:
+    """Pair the accuracies; None where one of them did not answer."""
+    mine, other = first.scores, second.scores
+    if not len(mine.hashes) or not np.array_equal(mine.hashes, other.hashes):
+        return None
+    differences: NDArray[np.float64] = mine.accuracy.astype(float) - other.accuracy
+    return differences
+
+
+def _sum_up(learner: str, group: str, protocol: str, pairs: Sequence[_Pair]) -> Versus:
+    sets = [_joined(own) for own in grouped(pairs, lambda pair: pair.data_set).values()]
+    means = [each.mean for each in sets]
+    better = holm([_p_value(each) for each in sets]) < 1 - LEVEL
+    wins = sum(bool(sure) and mean > 0 for sure, mean in zip(better, means, strict=True))
+    losses = sum(bool(sure) and mean < 0 for sure, mean in zip(better, means, strict=True))
+    return Versus(
+        learner=learner,
+        group=group,
+        protocol=protocol,
+        difference=float(np.mean(means)),
+        episode_half_width=math.hypot(*(each.half_width for each in sets)) / len(sets),
+        set_half_width=MeanInterval.of(means).half_width if len(means) > 1 else math.nan,
+        wins=wins,
+        ties=len(sets) - wins - losses,
+        losses=losses,
+    )
+
+
+def _joined(pairs: Sequence[_Pair]) -> MeanInterval:
+    """Average a data set over its encoders."""
+    intervals = [pair.difference for pair in pairs]
+    return MeanInterval(
+        float(np.mean([each.mean for each in intervals])),
+        math.hypot(*(each.half_width for each in intervals)) / len(intervals),
+        min(each.count for each in intervals),
+    )
+
+
+def _p_value(interval: MeanInterval) -> float:
+    """Return how likely such a difference is by chance, two-sided, by Student's law."""
+    if interval.half_width == 0:
+        return 0.0 if interval.mean else 1.0
+    freedom = interval.count - 1
+    ratio = abs(interval.mean) / interval.half_width * stats.t.ppf((1 + LEVEL) / 2, freedom)
+    return float(2 * stats.t.sf(ratio, freedom))

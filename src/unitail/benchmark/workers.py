@@ -1,0 +1,70 @@
+"""A benchmark in several processes of one machine: each measures some tables and protocols."""
+
+import multiprocessing
+import os
+from multiprocessing.queues import Queue
+from queue import Empty
+
+import torch
+
+from unitail.benchmark.setup import BenchSetup
+from unitail.errors import UserError
+from unitail.progress import OnProgress
+
+POLL_SECONDS = 0.5
+Told = tuple[int, int, int]
+"""The number of a process, how many answers it has, and of how many."""
+
+
+def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | None = None) -> None:
+    """Measure what is missing, in so many processes; the results are in the store afterwards.
+
+    They are the same as of one process: which episodes there are depends on no process.
+    """
+    context = multiprocessing.get_context("spawn")
+    told: Queue[Told] = context.Queue()
+    workers = [
+        context.Process(target=_work, args=(setup, index, count, told), daemon=True)
+        for index in range(count)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        _watch(workers, told, on_progress)
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+def _watch(
+    workers: "list[multiprocessing.context.SpawnProcess]",
+    told: "Queue[Told]",
+    on_progress: OnProgress | None,
+) -> None:
+    done: dict[int, tuple[int, int]] = {}
+    while any(worker.is_alive() for worker in workers) or not told.empty():
+        try:
+            index, answers, total = told.get(timeout=POLL_SECONDS)
+        except Empty:
+            continue
+        done[index] = (answers, total)
+        if on_progress is not None:
+            sums = [sum(each) for each in zip(*done.values(), strict=True)]
+            on_progress(sums[0], sums[1])
+    failed = [index for index, worker in enumerate(workers) if worker.exitcode]
+    if failed:
+        raise UserError(
+            "a process of the benchmark ended early",
+            got=f"exit code {workers[failed[0]].exitcode} of process {failed[0] + 1}",
+            allowed="processes that come to their end",
+            remedy="Its message is above; the same command goes on, also with --processes 1.",
+        )
+
+
+def _work(setup: BenchSetup, index: int, count: int, told: "Queue[Told]") -> None:
+    """Measure one shard."""
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    run, _ = setup.open((index, count))
+    told.put((index, 0, run.pending()))
+    run.run(lambda done, total: told.put((index, done, total)))

@@ -1,8 +1,11 @@
+import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from unitail.benchmark import workers as workers_module
 from unitail.benchmark.setup import BenchSetup
 from unitail.benchmark.suite_file import changed_suite, read_suite
 from unitail.benchmark.workers import run_in_processes
@@ -34,9 +37,10 @@ def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
         assert np.array_equal(mine.accuracy, other.accuracy)
 
 
-@pytest.mark.slow
-def test_a_process_that_fails_is_told(tmp_path: Path) -> None:
-    setup = _smoke(tmp_path, "out", learners=["proto_head_paper"])
-    broken = BenchSetup(**{**vars(setup), "learners": ("nobody",)})
-    with pytest.raises(UserError, match=r"a process of the benchmark ended early: got exit code 1"):
-        run_in_processes(broken, 1)
+def test_a_process_that_ends_early_is_told() -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=os._exit, args=(code,)) for code in (0, 7)]
+    for worker in workers:
+        worker.start()
+    with pytest.raises(UserError, match=r"ended early: got exit code 7 of process 2; allowed"):
+        workers_module._watch(workers, context.Queue(), None)

@@ -17,7 +17,7 @@ import torch
 from measuring import Page
 from numpy.typing import NDArray
 
-from unitail.benchmark.report import table
+from unitail.benchmark.markdown import table
 from unitail.encoders.cache import default_cache
 from unitail.encoders.tables import TableEncoder
 from unitail.estimator.classifier import TailClassifier

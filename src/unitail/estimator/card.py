@@ -24,6 +24,7 @@ def card(table: Mapping[str, Any], shots: Sequence[int]) -> str:
         f"- Takes: {_inputs(table['inputs'])}",
         f"- Model: {_model(table['default_model'])}",
         f"- Prediction sets: {_sets(table['calibration'])}",
+        *([f"- Beside {pool:,} rows without labels"] if (pool := table["pool_rows"]) else []),
         f"- Made with {versions}; format {table['format']}",
         "",
         *([] if table["inputs"] is None else COMMAND),

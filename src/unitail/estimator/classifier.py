@@ -1,34 +1,34 @@
-"""TailClassifier: in-context learning behind scikit-learn's interface."""
+"""TailClassifier: in-context learning behind scikit-learn's interface.
 
-from dataclasses import replace
-from functools import partial
+Here are its parameters; how it learns, answers and is saved stands in `learning`, `answering` and
+`saving`.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from unitail.estimator.conformal import SavedScores
+from unitail.estimator.answering import AnsweringEstimator
 from unitail.estimator.cost import Plan, Sizes, make_plan
-from unitail.estimator.doubts import DoubtsMixin
-from unitail.estimator.fitted import Fitted
-from unitail.estimator.rows import Rows, check_same_kind, encode_labels
+from unitail.estimator.learning import LearningEstimator
 from unitail.estimator.saving import SavableEstimator
-from unitail.estimator.scaling import Scale
-from unitail.estimator.settings import Settings, draw_seed
-from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
-from unitail.inputs.input_encoder import InputEncoder
+from unitail.estimator.settings import Settings
+from unitail.inputs.encode import EncoderChoice
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
 
-Floats = NDArray[np.float64]
-_checked = partial(validate_data, ensure_all_finite="allow-nan")
 
-
-class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: ignore[misc]
+class TailClassifier(
+    ClassifierMixin,  # type: ignore[misc]
+    LearningEstimator,
+    AnsweringEstimator,
+    SavableEstimator,
+):
     """Learn from a few labelled examples in one forward pass of a meta-trained model.
 
     `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
@@ -92,6 +92,11 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),
         normalised, where share(k) is that of the rows that the model read (Bayes' rule). Use it
         where the support's shares are an accident of labelling, or a rare class matters.
+    class_weight : "balanced", dict of label to float or None, default=None
+        What each class counts, as scikit-learn has it: probabilities are multiplied by it and
+        normalised, which by Bayes' rule is a `class_prior` of so many times the shares in the
+        support. "balanced" is n / (n_classes * rows of the class): the balanced prior, so that a
+        class of few rows is not drowned. Classes that are not named count 1.
     cache : "auto", bool, str or Path, default="auto"
         Where vectors that an encoder made are kept, so that equal items are encoded once. "auto":
         in the user's cache (see `unitail cache`), but a single item is only looked up, since to
@@ -141,6 +146,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         encoder: EncoderChoice = None,
         scale: str = "auto",
         class_prior: str | ArrayLike | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
         cache: str | Path | bool = "auto",
     ) -> None:
         self.model = model
@@ -155,6 +161,7 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         self.encoder = encoder
         self.scale = scale
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.cache = cache
 
     def __sklearn_tags__(self) -> Tags:
@@ -163,138 +170,20 @@ class TailClassifier(ClassifierMixin, DoubtsMixin, SavableEstimator):  # type: i
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Examples, y: ArrayLike) -> Self:
-        """Read the labelled rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), or n items for the encoder
-            Vectors of any dtype, or files, images, texts, sounds, a table.
-        y : array-like of shape (n,)
-            Labels of two or more classes: strings, numbers or booleans.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        # 1. Encode items, after a look at the labels: encoding may take long.
-        if self.encoder is not None:
-            check_consistent_length(X, y)
-        inputs = choose_encoder(self.encoder, X, self.device)
-        vectors = vectors_of(inputs, X, self.cache)
-        # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
-        features, labels = _checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
-        # 3. Number the classes.
-        classes, indices = encode_labels(labels)
-        # 4. Let the model read the rows, with this fit's own draws.
-        seed = draw_seed(self.random_state)
-        return self._learn(Rows(features, indices, len(classes)), classes, seed, inputs, None)
-
-    def add(self, X: Examples, y: ArrayLike) -> Self:
-        """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
-
-        The rows from before were kept. The support is read again, since what the model makes of a
-        row depends on all others. Draws, the choice of `scale` and a table's encoding stay.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), or n items for the encoder
-            The new rows.
-        y : array-like of shape (n,)
-            Their labels, of the same kind as before.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        check_is_fitted(self)
-        vectors = vectors_of(self._inputs, X, self.cache)
-        features, labels = _checked(self, vectors, y, dtype=np.float64, reset=False)
-        check_same_kind(self.classes_, labels)
-        known = self._fitted.rows
-        labels = np.concatenate([self.classes_[known.class_indices], labels])
-        classes, indices = encode_labels(labels)
-        rows = Rows(np.concatenate([known.features, features]), indices, len(classes))
-        settings = self._fitted.settings
-        return self._learn(rows, classes, settings.seed, self._inputs, settings.scale)
-
-    def predict(self, X: Examples) -> NDArray[Any]:
-        """Return the most probable label of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Labels, of the dtype of `classes_`.
-
-        """
-        chosen = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
-
-    def predict_proba(self, X: Examples) -> Floats:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
-
-        Returns
-        -------
-        ndarray of shape (m, n_classes)
-            Probabilities, in the order of `classes_`.
-
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Examples) -> Floats:
-        """Return the logarithms of what `predict_proba` returns."""
-        check_is_fitted(self)
-        return self._fitted.log_probabilities(self._validated(X))
-
     def plan(
-        self, n_support: int, n_classes: int, n_queries: int, n_features: int | None = None
+        self,
+        n_support: int,
+        n_classes: int,
+        n_queries: int,
+        n_features: int | None = None,
+        n_pool: int = 0,
     ) -> Plan:
-        """Estimate memory and time of a fit on so many rows and a prediction, without running it.
+        """Estimate memory and time of a fit and a prediction of these sizes, without running them.
 
         Without `n_features`, the width is that of the last fit, or 1024.
         """
         width = getattr(self, "n_features_in_", 1024) if n_features is None else n_features
-        sizes = Sizes(support=n_support, classes=n_classes, queries=n_queries, width=width)
+        sizes = Sizes(
+            support=n_support, classes=n_classes, queries=n_queries, width=width, pool=n_pool
+        )
         return make_plan(Settings.of(self, seed=0), sizes)
-
-    def _learn(
-        self,
-        rows: Rows,
-        classes: NDArray[Any],
-        seed: int,
-        inputs: InputEncoder | None,
-        scale: Scale | None,
-        calibration: SavedScores | None = None,
-    ) -> Self:
-        """Read the support; only what succeeds is remembered."""
-        settings = Settings.of(self, seed)
-        if scale is not None:
-            settings = replace(settings, scale=scale)
-        elif inputs is not None and settings.scale is Scale.AUTO:
-            settings = replace(settings, scale=Scale.NONE)  # encoders know their own scale
-        scores = calibration.scores_for(rows, settings) if calibration else None
-        fitted = Fitted.of(rows, settings, scores)
-        self.classes_, self._inputs, self._fitted = classes, inputs, fitted
-        self.visibility_ = str(fitted.settings.visibility)
-        self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
-        self.scaled_ = fitted.settings.scale is Scale.STANDARD
-        return self
-
-    def _validated(self, X: Examples | None) -> NDArray[Any]:
-        floats = [np.float64, np.float32]  # taken as they are; others as the first
-        vectors = _checked(self, vectors_of(self._inputs, X, self.cache), dtype=floats, reset=False)
-        return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns

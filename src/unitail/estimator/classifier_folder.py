@@ -5,7 +5,7 @@ too; one with the shipped model refers to it by hash.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,10 +32,10 @@ from unitail.nn.episode_model import AnyModel
 CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
 CARD_FILE = "README.md"
-SCORES = "held_out_scores"
-FORMAT = 3
-READABLE = (2, FORMAT)
-"""The formats that are read; 2 has neither card nor calibration."""
+SCORES, COUNTS, POOL = "held_out_scores", "counts", "pool"
+FORMAT = 4
+READABLE = (2, 3, FORMAT)
+"""The formats that are read; 2 has neither card nor scores, 3 no pool, weights and counts."""
 VERSIONS = {
     "unitail": import_module("unitail").__version__,  # its front page imports what is above us
     "torch": str(torch.__version__),
@@ -62,7 +62,9 @@ class SavedClassifier:
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
     scaled: bool = False
     """Whether columns are standardised."""
-    calibration: SavedScores | None = None
+    pool: NDArray[np.float64] | None = None
+    """Unlabelled rows that are read with the others."""
+    saved_scores: SavedScores | None = None
     """What prediction sets are made with; None where it is yet to be computed."""
 
 
@@ -80,8 +82,33 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
+    if isinstance(plain["class_weight"], Mapping):  # JSON's keys are strings, labels need not be
+        pairs = plain["class_weight"].items()
+        plain["class_weight"] = [[_item(label), _item(weight)] for label, weight in pairs]
     # A search over parameters gives numpy's numbers, which JSON does not know.
-    return {n: v.item() if isinstance(v, np.generic) else v for n, v in plain.items()}
+    return {name: _item(value) for name, value in plain.items()}
+
+
+def _item(value: Any) -> Any:  # noqa: ANN401 - whatever a parameter holds
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _parameters(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what `plain_parameters` returned."""
+    weights = table.get("class_weight")
+    return {**table, "class_weight": dict(weights) if isinstance(weights, list) else weights}
+
+
+def check_parameters(folder: Path, parameters: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a classifier with parameters that this version does not have."""
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise InvalidCheckpoint(
+            f"{folder} holds a classifier with unknown parameters",
+            got=", ".join(unknown),
+            allowed=", ".join(known),
+            remedy="Load it with the version of unitail that saved it, or fit it again.",
+        )
 
 
 def is_classifier(folder: Path) -> bool:
@@ -120,13 +147,19 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "feature_names": saved.feature_names,
         "inputs": saved.inputs,
         "scaled": saved.scaled,
-        "calibration": None if saved.calibration is None else saved.calibration.key,
+        "calibration": None if saved.saved_scores is None else saved.saved_scores.key,
+        "pool_rows": 0 if saved.pool is None else len(saved.pool),
+        # The hash of a shipped model, whichever it is: the key is older than the choice.
         "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
     with fresh_folder(folder) as fresh:
         arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
-        if saved.calibration is not None:
-            arrays[SCORES] = saved.calibration.scores
+        further = {
+            COUNTS: saved.rows.counts,
+            POOL: saved.pool,
+            SCORES: None if saved.saved_scores is None else saved.saved_scores.scores,
+        }
+        arrays |= {name: array for name, array in further.items() if array is not None}
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()}, fresh / ROWS_FILE
         )
@@ -148,14 +181,20 @@ def load_classifier(folder: Path) -> SavedClassifier:
         shipped = table["default_model"]
         _check_version(folder, table["format"])
         saved = SavedClassifier(
-            rows=Rows(arrays["features"].astype(np.float64), arrays["class_indices"], len(classes)),
+            rows=Rows(
+                arrays["features"].astype(np.float64),
+                arrays["class_indices"],
+                len(classes),
+                arrays.get(COUNTS),
+            ),
             classes=classes,
             seed=int(table["seed"]),
-            parameters=dict(table["parameters"]),
+            parameters=_parameters(table["parameters"]),
             feature_names=table["feature_names"],
             inputs=table["inputs"],
             scaled=bool(table.get("scaled", False)),
-            calibration=_calibration(table, arrays),
+            pool=arrays.get(POOL),
+            saved_scores=_saved_scores(table, arrays),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -198,7 +237,7 @@ def _shipped_name(folder: Path, sha256: str) -> str:
     )
 
 
-def _calibration(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SavedScores | None:
+def _saved_scores(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> SavedScores | None:
     key = table.get("calibration")
     return None if key is None else SavedScores(scores=arrays[SCORES], key=str(key))
 

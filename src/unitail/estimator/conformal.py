@@ -30,6 +30,8 @@ MAX_FOLDS = 20
 """The folds that a support is left out in; classes of more rows leave several out at a time."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
 """Settings that do not change the scores, which are of rows asked in isolation."""
+LATER = frozenset({"counts", "class_weight", "pool"})
+"""What the first folders did not know: hashed only where it is set, so that these stay valid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,24 +105,35 @@ class SavedScores:
     """The hash of the rows and settings that they belong to."""
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], rows: Rows, settings: Settings) -> Self:
+    def of(
+        cls,
+        scores: NDArray[np.float64],
+        rows: Rows,
+        settings: Settings,
+        pool: NDArray[Any] | None = None,
+    ) -> Self:
         """Bind scores to their rows and settings."""
-        return cls(scores=scores, key=scores_key(rows, settings))
+        return cls(scores=scores, key=scores_key(rows, settings, pool))
 
-    def scores_for(self, rows: Rows, settings: Settings) -> NDArray[np.float64] | None:
+    def scores_for(
+        self, rows: Rows, settings: Settings, pool: NDArray[Any] | None = None
+    ) -> NDArray[np.float64] | None:
         """Return the scores if they belong to these rows and settings."""
-        return self.scores if self.key == scores_key(rows, settings) else None
+        return self.scores if self.key == scores_key(rows, settings, pool) else None
 
 
-def scores_key(rows: Rows, settings: Settings) -> str:
+def scores_key(rows: Rows, settings: Settings, pool: NDArray[Any] | None = None) -> str:
     """Hash all that decides the scores: each field, so that a new one is never forgotten."""
     digest = hashlib.sha256()
-    for each in fields(rows):
-        _add(digest, each.name, getattr(rows, each.name))
+    decisive = {each.name: getattr(rows, each.name) for each in fields(rows)}
     for each in fields(settings):
         if each.name not in WITHOUT_EFFECT:
             value = getattr(settings, each.name)  # shares are saved as lists
-            _add(digest, each.name, value.tolist() if isinstance(value, np.ndarray) else value)
+            decisive[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    decisive["pool"] = pool
+    for name, value in decisive.items():
+        if value is not None or name not in LATER:
+            _add(digest, name, value)
     return digest.hexdigest()
 
 

@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
 from unitail.estimator.fitted import check_joint_call
-from unitail.estimator.rows import MAX_ROUNDS, class_quota, support_limit
+from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS, class_quota, support_limit
 from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
 from unitail.learners.in_context import queries_at_once
@@ -38,6 +38,7 @@ class Sizes:
     classes: int
     queries: int
     width: int
+    pool: int = 0
 
     def __post_init__(self) -> None:
         require(self.classes >= 2, "n_classes", got=self.classes, allowed="2 or more")
@@ -45,6 +46,7 @@ class Sizes:
         require(self.support >= self.classes, "n_support", got=self.support, allowed=allowed)
         require(self.queries >= 1, "n_queries", got=self.queries, allowed="1 or more")
         require(self.width >= 1, "n_features", got=self.width, allowed="1 or more")
+        require(self.pool >= 0, "n_pool", got=self.pool, allowed="0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +78,10 @@ class Plan:
 def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     """Plan for classes of equal size."""
     kept = _rows_read(settings, sizes)
-    model = settings.learner(kept).model
+    pool = min(sizes.pool, MAX_POOL)
+    model = settings.learner(kept + pool).model
     if settings.visibility.isolates_queries:
-        chunk = settings.chunk_size or queries_at_once(model, kept, sizes.classes)
+        chunk = settings.chunk_size or queries_at_once(model, kept + pool, sizes.classes)
         at_once = min(chunk, sizes.queries)
     else:
         check_joint_call(sizes.queries, settings.max_support)
@@ -90,6 +93,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
         feature_dim=sizes.width,
         num_queries=at_once,
         visibility=settings.visibility,
+        num_pool=pool,
     )
     dtype = next(model.parameters()).dtype
     speed = speed_of(settings.device, dtype)
@@ -121,7 +125,7 @@ def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Co
     """Add up what there is at the worst moment; each draw keeps its own reading."""
     others = (draws - 1) * read.kept_bytes
     weights = sum(weight.nbytes for weight in model.parameters())
-    rows = (sizes.support + sizes.queries) * sizes.width * torch.float64.itemsize
+    rows = (sizes.support + sizes.queries + sizes.pool) * sizes.width * torch.float64.itemsize
     return weights + rows + others + max(read.peak_bytes, answer.peak_bytes)
 
 
@@ -166,8 +170,9 @@ def rehearse(
     feature_dim: int,
     num_queries: int,
     visibility: Visibility,
+    num_pool: int = 0,
 ) -> tuple[Cost, Cost]:
-    """Count what it costs to read a support, and then to answer queries in one go."""
+    """Count what it costs to read a support and a pool, and then to answer queries in one go."""
     draw = model.draw_for(
         episodes=1, ways=ways, feature_dim=feature_dim, generator=stream(0, device=model.device)
     )
@@ -181,7 +186,7 @@ def rehearse(
         support = Support(features=rows(num_support), class_indices=indices, ways=ways)
         count, ledger = FlopCounterMode(display=False, custom_mapping=INVERSES), _Ledger()
         with count, ledger:
-            read = model.read(support, draw, visibility)
+            read = model.read(support, draw, visibility, rows(num_pool) if num_pool else None)
             reading = ledger.cost(count.get_total_flops())
         with count, ledger:  # the count starts anew, the ledger goes on
             model.answer(read, rows(num_queries))

@@ -13,13 +13,14 @@ from torch import Tensor
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.novelty import Novelty
-from unitail.estimator.rows import Rows, reduced, support_limit
+from unitail.estimator.rows import Rows, as_support, reduced, support_limit
 from unitail.estimator.scaling import Scale, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.learners.class_shares import impose_shares, with_prior
+from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import (
+    MAX_STATES,
     InContextHypothesis,
     InContextLearner,
     episodes_at_once,
@@ -31,7 +32,7 @@ from unitail.nn.visibility import Visibility
 class Fitted:
     """The rows that were given, and what the model made of them.
 
-    Pickled are rows and settings alone: the support is read again where it is unpickled.
+    Pickled are rows, pool and settings alone: all is read again where it is unpickled.
     """
 
     rows: Rows
@@ -46,24 +47,36 @@ class Fitted:
     hypothesis: InContextHypothesis
     class_shares: Tensor | None
     """How often each class occurs among rows that are answered together, (K,), if known."""
-    prior: Tensor | None
-    """How often each class occurs in general, (K,), if not as in the support."""
+    offsets: Tensor | None
+    """What is added to log-probabilities for classes that count more or less, (1, K)."""
+    pool: NDArray[Any] | None
+    """Unlabelled rows, not scaled, (u, d_T); see `drawn_pool`."""
+    pool_read: Tensor | None
+    """Those of them that the model read, scaled, (1, u, d_T)."""
     saved_scores: NDArray[np.float64] | None = None
     """What `held_out_scores` were before these rows and settings were saved."""
 
     @classmethod
     def of(
-        cls, rows: Rows, settings: Settings, saved_scores: NDArray[np.float64] | None = None
+        cls,
+        rows: Rows,
+        settings: Settings,
+        pool: NDArray[Any] | None = None,
+        saved_scores: NDArray[np.float64] | None = None,
     ) -> "Fitted":
-        """Read the rows."""
+        """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        prior = settings.prior(rows.ways)
         limit = support_limit(settings.max_support, rows.ways)
-        scaling = Scaling.of(rows.features, settings.scale)
+        scaling = Scaling.of(rows.repeated().features, settings.scale)
         scaled = rows.with_features(scaling(rows.features))
-        kept = reduced(scaled, limit, settings.seed)
-        learner = settings.learner(len(kept))
-        hypothesis = learner.fit(kept.support())
+        kept = reduced(scaled.repeated(), limit, settings.seed)
+        offsets = settings.offsets(kept.class_indices[None], rows.ways)
+        pool_read = None
+        if pool is not None:
+            limit = max(1, MAX_STATES // rows.ways - len(kept))
+            pool_read = torch.from_numpy(scaling(pool[:limit])).unsqueeze(0)
+        learner = settings.learner(len(kept) + (0 if pool_read is None else pool_read.shape[1]))
+        hypothesis = learner.fit(as_support(kept), pool_read)
         settings = replace(settings, scale=scaling.choice)
         return cls(
             rows=rows,
@@ -74,31 +87,29 @@ class Fitted:
             learner=learner,
             hypothesis=hypothesis,
             class_shares=shares,
-            prior=prior,
+            offsets=offsets,
+            pool=pool,
+            pool_read=pool_read,
             saved_scores=saved_scores,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         scores = vars(self).get("held_out_scores", self.saved_scores)
-        return Fitted.of, (self.rows, self.settings, scores)
+        return Fitted.of, (self.rows, self.settings, self.pool, scores)
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Answer queries (m, d_T): (m, K)."""
         if not self.settings.visibility.isolates_queries:
             check_joint_call(len(queries), self.settings.max_support)
         answers = self.hypothesis(torch.from_numpy(self.scaling(queries)).unsqueeze(0))
-        answers = self._expecting(answers, self.kept.class_indices[None])
-        result: NDArray[np.float64] = _agreeing(answers, self.class_shares)[0].cpu().numpy()
+        answers = _agreeing(answers, self.offsets, self.class_shares)
+        result: NDArray[np.float64] = answers[0].cpu().numpy()
         return result
-
-    def _expecting(self, answers: Tensor, class_indices: NDArray[np.int64]) -> Tensor:
-        """Let answers (B, m, K) of supports (B, n) expect the classes as the prior has them."""
-        return answers if self.prior is None else with_prior(answers, class_indices, self.prior)
 
     @property
     def reads_all(self) -> bool:
         """Whether the model read the rows themselves."""
-        return self.kept is self.scaled
+        return len(self.kept) == self.rows.total
 
     # What follows costs much and is seldom asked for: it is computed when it is.
 
@@ -116,7 +127,7 @@ class Fitted:
                 remedy="Use predict_proba, or give another model.",
             )
         settings = replace(self.settings, visibility=Visibility.ISOLATED, class_shares=None)
-        return Fitted.of(self.rows, settings)
+        return Fitted.of(self.rows, settings)  # what is not isolated has no pool
 
     @cached_property
     def held_out_scores(self) -> NDArray[np.float64]:
@@ -144,7 +155,10 @@ class Fitted:
 
     def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
         """Put folds of the same size together, as many as fit into bounded memory: (B, size)."""
-        count = episodes_at_once(self.learner.model, len(self.rows), 0, self.rows.ways)
+        pool = 0 if self.pool_read is None else self.pool_read.shape[1]
+        count = episodes_at_once(self.learner.model, self.rows.total, pool, self.rows.ways)
+        if self.rows.counts is not None:
+            count = 1  # what is left of each fold has another size
         for size in sorted({len(fold) for fold in every}):
             alike = np.stack([fold for fold in every if len(fold) == size])
             yield from np.split(alike, range(count, len(alike), count))
@@ -152,17 +166,20 @@ class Fitted:
     def _leave_out(self, group: NDArray[np.int64]) -> HeldOut:
         """Leave out folds (B, size), each in an episode of its own."""
         everyone = np.arange(len(self.rows))
-        rest = np.stack([np.delete(everyone, fold) for fold in group])  # (B, n - size)
-        asked = torch.from_numpy(self.scaled.features[group])
-        answers = self.learner.infer(self.scaled.support(rest), asked)
-        answers = _agreeing(self._expecting(answers, self.rows.class_indices[rest]), None)
+        rest = [self.scaled.take(np.delete(everyone, fold)).repeated() for fold in group]
+        support, asked = as_support(*rest), torch.from_numpy(self.scaled.features[group])
+        pool = None if self.pool_read is None else self.pool_read.expand(len(group), -1, -1)
+        answers = self.learner.infer(support, asked, pool)
+        offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
+        answers = _agreeing(answers, offsets, None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
         """Leave out one fold of a support that is reduced before it is read."""
         rest = self.scaled.take(np.delete(np.arange(len(self.rows)), fold))
         settings = replace(self.settings, scale=Scale.NONE)
-        answers = Fitted.of(rest, settings).log_probabilities(self.scaled.features[fold])
+        pool = None if self.pool_read is None else self.pool_read[0].numpy()
+        answers = Fitted.of(rest, settings, pool).log_probabilities(self.scaled.features[fold])
         return HeldOut(fold, np.exp(answers))
 
 
@@ -193,9 +210,8 @@ class ClassifierLearner:
             return torch.stack([self._alone(*episode, support.ways) for episode in each])
         learner = self.settings.learner(support.num_support)
         answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
-        prior = self.settings.prior(support.ways)
-        answers = answers if prior is None else with_prior(answers, indices, prior)
-        return _agreeing(answers, self.settings.shares(support.ways))
+        offsets = self.settings.offsets(indices, support.ways)
+        return _agreeing(answers, offsets, self.settings.shares(support.ways))
 
     def with_seed(self, seed: int) -> "ClassifierLearner":
         """Return the same learner with other draws; see `framework.learner.reseeded`."""
@@ -242,8 +258,11 @@ def _scaled_alone(features: Tensor, queries: Tensor, scale: Scale) -> tuple[Tens
     return scaled(features), scaled(queries)
 
 
-def _agreeing(answers: Tensor, shares: Tensor | None) -> Tensor:
-    """Let answers agree with known shares of the classes."""
+def _agreeing(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
+    """Let answers (B, m, K) count classes as the offsets (B, K) say, and agree with shares."""
     # In double precision, so that probabilities add up to one as callers expect.
-    answers = answers.double().log_softmax(dim=-1)
+    answers = answers.double()
+    if offsets is not None:
+        answers = answers + offsets.unsqueeze(1).to(answers.device)
+    answers = answers.log_softmax(dim=-1)
     return answers if shares is None else impose_shares(answers, shares.to(answers.device))

@@ -7,14 +7,16 @@ the quota is replaced by the centres of as many clusters (k-means), which cover 
 as many of its rows would. Class frequencies above the quota are thereby forgotten.
 """
 
+import hashlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
 
 from unitail.errors import InvalidEpisode, TooManyClasses
 from unitail.framework.episode import Support
@@ -23,6 +25,10 @@ from unitail.wording import numbered
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
+MAX_REPEATED = 1_000_000
+"""The rows that weighted ones may stand for."""
+MAX_POOL = 1000
+"""The unlabelled rows that are kept and read."""
 MAX_ROUNDS = 10
 """Of k-means."""
 
@@ -37,19 +43,33 @@ class Rows:
     """(n,), 0..K-1, each at least once."""
     ways: int
     """K."""
+    counts: NDArray[np.int64] | None = None
+    """How many equal rows each stands for, (n,); None: each for itself alone."""
 
     def __len__(self) -> int:
         return len(self.class_indices)
 
     def take(self, places: NDArray[Any]) -> "Rows":
         """Keep some rows, by place or by mask."""
-        return Rows(self.features[places], self.class_indices[places], self.ways)
+        counts = None if self.counts is None else self.counts[places]
+        return Rows(self.features[places], self.class_indices[places], self.ways, counts)
 
     def with_features(self, features: NDArray[Any]) -> "Rows":
         """Put other vectors in place of these."""
         if features is self.features:
             return self
-        return Rows(features, self.class_indices, self.ways)
+        return replace(self, features=features)
+
+    def repeated(self) -> "Rows":
+        """Put as many equal rows in place of each as it stands for."""
+        if self.counts is None:
+            return self
+        return replace(self.take(np.repeat(np.arange(len(self)), self.counts)), counts=None)
+
+    @property
+    def total(self) -> int:
+        """How many rows they stand for."""
+        return len(self) if self.counts is None else int(self.counts.sum())
 
     @property
     def shots(self) -> NDArray[np.int64]:
@@ -61,14 +81,49 @@ class Rows:
         order = np.argsort(self.class_indices, kind="stable")
         return np.split(order, np.cumsum(self.shots)[:-1])
 
-    def support(self, places: NDArray[np.int64] | None = None) -> Support:
-        """Build a support of all rows, or a batch of supports from places (B, n)."""
-        chosen = np.arange(len(self))[None] if places is None else places
-        return Support(
-            features=torch.from_numpy(self.features[chosen]),
-            class_indices=torch.from_numpy(self.class_indices[chosen]),
-            ways=self.ways,
+
+def as_support(*rows: Rows) -> Support:
+    """Build a batch of supports of equal size, a support of each."""
+    return Support(
+        features=torch.from_numpy(np.stack([each.features for each in rows])),
+        class_indices=torch.from_numpy(np.stack([each.class_indices for each in rows])),
+        ways=rows[0].ways,
+    )
+
+
+def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many equal rows each row stands for, given weights that are not negative.
+
+    Whole numbers are taken as they are. Others are divided by the smallest above zero and rounded,
+    so that ratios of whole numbers are kept, and all others nearly.
+    """
+    positive = weights[weights > 0]
+    whole = bool((weights == np.round(weights)).all())
+    counts = np.round(weights if whole or not len(positive) else weights / positive.min())
+    if not 0 < counts.sum() <= MAX_REPEATED:
+        raise InvalidEpisode(
+            "sample_weight stands for too many rows" if counts.any() else "all weights are zero",
+            got=f"{counts.sum():,.0f} rows",
+            allowed=f"1 to {MAX_REPEATED:,} rows: whole numbers count equal rows, others are"
+            " divided by the smallest above zero",
+            remedy="Give smaller weights, or weights of more similar size.",
         )
+    return np.asarray(counts, dtype=np.int64)
+
+
+def weighted_rows(
+    features: NDArray[Any], labels: NDArray[Any], weight: ArrayLike | None
+) -> tuple[Rows, NDArray[Any]]:
+    """Return the rows that count, and the different labels, sorted."""
+    counts = None
+    if weight is not None:
+        given = _check_sample_weight(weight, features, dtype=np.float64, ensure_non_negative=True)
+        counts = repeats(given)
+        present = counts > 0
+        features, labels, counts = features[present], labels[present], counts[present]
+        counts = None if (counts == 1).all() else counts
+    classes, indices = encode_labels(labels)
+    return Rows(features, indices, len(classes), counts), classes
 
 
 def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -138,6 +193,23 @@ def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
     ]
     class_indices = np.repeat(np.arange(rows.ways), [len(features) for features in kept])
     return Rows(np.concatenate(kept), class_indices, rows.ways)
+
+
+def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """Return at most `MAX_POOL` of the unlabelled rows (u, d_T), drawn by the seed.
+
+    Every row has a random rank, a hash of its numbers, and the lowest are kept, in that order. So
+    the order in which rows come is without effect, and to draw from those that were kept and
+    further ones is to draw from all. Rows are drawn, not summarised by centres as a large support
+    is: without labels, centres would lie between the classes.
+    """
+    ranks = np.empty(len(pool), dtype=np.uint64)
+    for place, row in enumerate(pool):
+        numbers = row.astype(np.float64) + 0.0  # there are two zeros
+        digest = hashlib.blake2b(numbers.tobytes(), digest_size=8, key=str(seed).encode()).digest()
+        ranks[place] = int.from_bytes(digest, "big")
+    lowest = np.argsort(ranks, kind="stable")[:MAX_POOL]
+    return np.asarray(pool[lowest], dtype=np.float64)
 
 
 def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:

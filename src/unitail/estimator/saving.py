@@ -14,12 +14,12 @@ from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier_folder import (
     SavedClassifier,
+    check_parameters,
     load_classifier,
     plain_parameters,
     save_classifier,
 )
 from unitail.estimator.conformal import SavedScores
-from unitail.estimator.rows import Rows, checked_places, encode_labels
 from unitail.estimator.scaling import Scale
 from unitail.inputs.encode import EncoderChoice
 from unitail.inputs.input_encoder import (
@@ -76,12 +76,13 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             rows=self._fitted.rows,
             classes=self.classes_,
             seed=self._fitted.settings.seed,
-            parameters=plain_parameters(self.get_params()),
+            parameters=plain_parameters(self._learned_with),
             feature_names=None if names is None else list(names),
             model=self._fitted.settings.model,
             inputs=describe_encoder(self._inputs),
             scaled=self.scaled_,
-            calibration=self._calibration() if calibrate else None,
+            pool=self._fitted.pool,
+            saved_scores=self._saved_scores() if calibrate else None,
         )
         return save_classifier(saved, Path(path))
 
@@ -124,6 +125,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             "class_shares": class_shares,
         }
         changes = {name: value for name, value in asked.items() if value is not None}
+        check_parameters(Path(path), saved.parameters, cls._get_param_names())
         classifier = cls(saved.model, **{**saved.parameters, **changes})
         inputs = restore_encoder(saved.inputs, encoder, classifier.device)
         classifier.n_features_in_ = saved.rows.features.shape[1]
@@ -131,7 +133,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
         scale = Scale.STANDARD if saved.scaled else Scale.NONE
         loaded: Self = classifier._learn(
-            saved.rows, saved.classes, saved.seed, inputs, scale, saved.calibration
+            saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
         )
         return loaded
 
@@ -142,6 +144,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         other._inputs = encoder
         named = isinstance(encoder, ItemEncoder)
         other.encoder = None if encoder is None else encoder.name if named else AUTO
+        other._learned_with = {**self._learned_with, "encoder": other.encoder}
         return other
 
     def kept_examples(self) -> KeptExamples:
@@ -152,37 +155,11 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             vectors=rows.features, labels=self.classes_[rows.class_indices], encoder=self._inputs
         )
 
-    def remove(self, places: ArrayLike) -> Self:
-        """Forget labelled rows; the result equals a fit on the others.
-
-        Draws, the choice of `scale` and a table's encoding stay, as with `add`. A class without
-        rows is a class no more.
-
-        Parameters
-        ----------
-        places : array-like of int
-            Places among the rows of `fit` and `add`, in the order of `kept_examples()`; the first
-            is 0.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        check_is_fitted(self)
-        rows, settings = self._fitted.rows, self._fitted.settings
-        kept = np.delete(np.arange(len(rows)), checked_places(places, len(rows)))
-        labels = self.classes_[rows.class_indices[kept]]
-        classes, indices = encode_labels(labels)
-        rest = Rows(rows.features[kept], indices, len(classes))
-        learned: Self = self._learn(rest, classes, settings.seed, self._inputs, settings.scale)
-        return learned
-
-    def _calibration(self) -> SavedScores | None:
+    def _saved_scores(self) -> SavedScores | None:
         """Return what prediction sets are made with, if the model can make them."""
         fitted = self._fitted
         try:
-            return SavedScores.of(fitted.held_out_scores, fitted.rows, fitted.settings)
+            scores = fitted.held_out_scores
+            return SavedScores.of(scores, fitted.rows, fitted.settings, fitted.pool)
         except InvalidConfig:  # a model that was never asked for one row at a time
             return None

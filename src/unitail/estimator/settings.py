@@ -2,6 +2,7 @@
 
 import copy
 import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -18,17 +19,19 @@ from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
 from unitail.estimator.scaling import Scale
 from unitail.learners.checkpoint import load_model
+from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import DRAWS, load_shipped
 from unitail.nn.episode_model import AnyModel, EpisodeModel
 from unitail.nn.visibility import Visibility
+from unitail.wording import some
 
 AUTO = "auto"
 """What lets the model decide who sees whom."""
 BALANCED = "balanced"
 """The class shares of rows of which equally many are of each class."""
 MAX_DOUBLE = 256
-"""Supports of up to so many rows are worked on in double precision by default."""
+"""Up to this number of rows is worked on in double precision by default."""
 TOLERANCE = 1e-6
 """By how much the sum of class shares may miss one."""
 
@@ -41,9 +44,9 @@ class Precision(StrEnum):
     SINGLE = "single"
     DOUBLE = "double"
 
-    def dtype(self, num_support: int, device: torch.device) -> torch.dtype:
-        """Decide for a support; queries have no say, so an answer never depends on their number."""
-        small = num_support <= MAX_DOUBLE and device.type != "mps"  # mps has no doubles
+    def dtype(self, num_rows: int, device: torch.device) -> torch.dtype:
+        """Decide by what is read; queries have no say: an answer never depends on their number."""
+        small = num_rows <= MAX_DOUBLE and device.type != "mps"  # mps has no doubles
         double = self is Precision.DOUBLE or (self is Precision.AUTO and small)
         return torch.float64 if double else torch.float32
 
@@ -61,6 +64,7 @@ class Parameters(Protocol):
     precision: Any
     scale: Any
     class_prior: Any
+    class_weight: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,6 +85,8 @@ class Settings:
     scale: Scale
     class_prior: str | ArrayLike | None
     """How often classes occur among the rows that are asked, if that differs from the support."""
+    class_weight: str | ArrayLike | Mapping[Any, float] | None
+    """What the probability of each class is multiplied by, if not by one; by label, or (K,)."""
 
     @classmethod
     def of(cls, parameters: Parameters, seed: int) -> "Settings":
@@ -88,7 +94,7 @@ class Settings:
         model = _choose_model(parameters.model)
         known = load_shipped(model) if isinstance(model, str) else model
         visibility = _choose_visibility(parameters.visibility, known)
-        chunk_size = _count(parameters.chunk_size, "chunk_size", optional=True)
+        chunk_size = _count(parameters.chunk_size, "chunk_size")
         if chunk_size is not None and not visibility.isolates_queries:
             raise InvalidConfig(
                 "rows that see each other cannot be answered in chunks",
@@ -108,7 +114,20 @@ class Settings:
                 allowed="one of them",
                 remedy="Give class_shares alone for rows that are answered together.",
             )
-        num_draws = _count(parameters.n_draws, "n_draws", optional=True)
+        if parameters.class_weight is not None and parameters.class_prior is not None:
+            raise InvalidConfig(
+                "both say how much the classes count",
+                got="class_weight and class_prior",
+                allowed="one of them",
+                remedy="Give class_prior alone if you know how often the classes occur.",
+            )
+        require(
+            parameters.class_weight is None or isinstance(parameters.class_weight, str | Mapping),
+            "class_weight",
+            got=repr(parameters.class_weight),
+            allowed=f"None, '{BALANCED}', or numbers above 0 by label",
+        )
+        num_draws = _count(parameters.n_draws, "n_draws")
         return cls(
             model=model,
             device=choose_device(parameters.device),
@@ -118,14 +137,15 @@ class Settings:
             num_draws=num_draws or (DRAWS[model] if isinstance(model, str) else 1),
             seed=seed,
             chunk_size=chunk_size,
-            max_support=_count(parameters.max_support, "max_support", optional=True),
+            max_support=_count(parameters.max_support, "max_support"),
             scale=choice(Scale, parameters.scale, "scale"),
             class_prior=parameters.class_prior,
+            class_weight=parameters.class_weight,
         )
 
-    def learner(self, num_support: int) -> InContextLearner:
-        """Return the learner for supports of so many rows."""
-        dtype = self.precision.dtype(num_support, self.device)
+    def learner(self, num_rows: int) -> InContextLearner:
+        """Return the learner that reads this number of rows."""
+        dtype = self.precision.dtype(num_rows, self.device)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)
         else:  # a copy: the caller may go on to train it
@@ -142,9 +162,38 @@ class Settings:
         """Read the shares of K classes as users give them, (K,)."""
         return _read_shares(self.class_shares, ways, "class_shares")
 
-    def prior(self, ways: int) -> Tensor | None:
-        """Read the prior of K classes as users give it, (K,)."""
-        return _read_shares(self.class_prior, ways, "class_prior")
+    def offsets(self, class_indices: NDArray[np.int64], ways: int) -> Tensor | None:
+        """Return what is added to log-probabilities for supports (B, n): (B, K).
+
+        Balanced weights are the balanced prior: n / (K n_k) is 1 / K over the share of class k.
+        """
+        balanced = isinstance(self.class_weight, str) and self.class_weight == BALANCED
+        prior = _read_shares(BALANCED if balanced else self.class_prior, ways, "class_prior")
+        if prior is not None:
+            return prior_offsets(class_indices, prior)
+        weights = class_weights(self.class_weight, range(ways))
+        if weights is None:
+            return None
+        return torch.as_tensor(weights).log().expand(len(class_indices), -1)
+
+
+def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:  # noqa: ANN401
+    """Read the weights of classes as users give them, by label, (K,); those not named weigh one."""
+    if given is None or isinstance(given, np.ndarray):
+        return given
+    named = dict(given) if isinstance(given, Mapping) else {None: 0.0}
+    known = {each: place for place, each in enumerate(classes)}
+    weights = np.ones(len(classes))
+    for label, weight in named.items():
+        number = weight if isinstance(weight, int | float | np.number) else 0.0
+        require(
+            label in known and 0 < float(number) < np.inf,
+            "class_weight",
+            got=repr(given),
+            allowed=f"None, '{BALANCED}', or numbers above 0 by label, of {some(known, 5)}",
+        )
+        weights[known[label]] = float(number)
+    return weights
 
 
 def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Tensor | None:
@@ -214,14 +263,13 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
     return visibility
 
 
-def _count(value: object, name: str, *, optional: bool) -> int | None:
-    """Check an integer of 1 or more, or None where that is allowed."""
-    if value is None and optional:
+def _count(value: object, name: str) -> int | None:
+    """Check an integer of 1 or more, or None."""
+    if value is None:
         return None
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = 0
-    allowed = "1 or more, or None" if optional else "1 or more"
-    require(number >= 1, name, got=repr(value), allowed=allowed)
+    require(number >= 1, name, got=repr(value), allowed="1 or more, or None")
     return number

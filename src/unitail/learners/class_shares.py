@@ -28,12 +28,11 @@ TOLERANCE = 1e-6
 """Offsets that move by less than this stay."""
 
 
-def with_prior(answers: Tensor, class_indices: NDArray[np.int64], prior: Tensor) -> Tensor:
-    """Move answers (B, m, K) from the classes' shares in supports (B, n) to a prior (K,)."""
+def prior_offsets(class_indices: NDArray[np.int64], prior: Tensor) -> Tensor:
+    """Return what leads from the classes' shares in supports (B, n) to a prior (K,): (B, K)."""
     shares = torch.from_numpy(np.stack([np.bincount(each) for each in class_indices]))
-    offsets = prior.log() - (shares / class_indices.shape[1]).log()
-    adjusted: Tensor = answers.double() + offsets.unsqueeze(1).to(answers.device)
-    return adjusted
+    offsets: Tensor = prior.log() - (shares / class_indices.shape[1]).log()
+    return offsets
 
 
 def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:

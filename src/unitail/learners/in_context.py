@@ -68,6 +68,8 @@ class InContextHypothesis:
     """What the model made of the support under each draw."""
     enter: _Entrance
     chunk_size: int | None
+    num_read: int
+    """The rows that queries look at: the support, and the pool where there is one."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ class InContextHypothesis:
         if not self.reads[0].visibility.isolates_queries:
             return query_features.shape[1]
         return self.chunk_size or queries_at_once(
-            self.model, support.num_support, support.ways, episodes=support.num_episodes
+            self.model, self.num_read, support.ways, episodes=support.num_episodes
         )
 
 
@@ -134,9 +136,14 @@ class InContextLearner:
         return self.model.paradigm
 
     @torch.no_grad()
-    def fit(self, support: Support) -> InContextHypothesis:
-        """Read the support under each draw, on the model's device."""
+    def fit(self, support: Support, pool: Tensor | None = None) -> InContextHypothesis:
+        """Read the support under each draw, on the model's device.
+
+        `pool` (B, u, d_T) are unlabelled rows that are read with it, for models that take such:
+        every query is then answered from both, and still by itself.
+        """
         enter = _Entrance.of(self.model, support)
+        pool = None if pool is None else enter(pool, "pool")
         support = replace(
             support,
             features=enter(support.features, "support"),
@@ -145,10 +152,11 @@ class InContextLearner:
         support.check_values()
         generator = stream(self.seed, "draws", device=self.model.device)
         reads = tuple(
-            self.model.read(support, self.model.draw(support, generator), self.visibility)
+            self.model.read(support, self.model.draw(support, generator), self.visibility, pool)
             for _ in range(self.num_draws)
         )
-        return InContextHypothesis(self.model, reads, enter, self.chunk_size)
+        num_read = support.num_support + (0 if pool is None else pool.shape[1])
+        return InContextHypothesis(self.model, reads, enter, self.chunk_size, num_read)
 
     def with_seed(self, seed: int) -> "InContextLearner":
         """Return the same learner with other draws; measurements take other ones each time."""
@@ -160,9 +168,9 @@ class InContextLearner:
             visibility=self.visibility,
         )
 
-    def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        """Answer queries given the support: log-probabilities (B, m, K)."""
-        return self.fit(support)(query_features)
+    def infer(self, support: Support, query_features: Tensor, pool: Tensor | None = None) -> Tensor:
+        """Answer queries given the support, and a pool: log-probabilities (B, m, K)."""
+        return self.fit(support, pool)(query_features)
 
 
 def queries_at_once(model: AnyModel, num_support: int, ways: int, *, episodes: int = 1) -> int:

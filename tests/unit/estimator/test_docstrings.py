@@ -12,6 +12,7 @@ from unitail.estimator.classifier import TailClassifier
 METHODS = (
     "fit",
     "add",
+    "add_pool",
     "predict",
     "predict_proba",
     "predict_set",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unitail.errors import InvalidEpisode
-from unitail.estimator.rows import Rows, check_same_kind, encode_labels
+from unitail.estimator.rows import Rows, as_support, check_same_kind, encode_labels
 
 
 def test_labels_are_sorted_and_numbered() -> None:
@@ -61,7 +61,8 @@ def test_rows_are_counted_taken_and_listed_by_class() -> None:
 
 def test_rows_make_one_support_or_a_batch_of_them() -> None:
     rows = Rows(np.arange(10.0).reshape(5, 2), np.array([1, 0, 1, 0, 1]), 2)
-    whole, batch = rows.support(), rows.support(np.array([[0, 1], [3, 4]]))
+    whole = as_support(rows)
+    batch = as_support(rows.take(np.array([0, 1])), rows.take(np.array([3, 4])))
     assert (whole.num_episodes, whole.num_support, whole.ways) == (1, 5, 2)
     assert batch.features.tolist() == [[[0, 1], [2, 3]], [[6, 7], [8, 9]]]
     assert batch.class_indices.tolist() == [[1, 0], [0, 1]]

@@ -131,8 +131,8 @@ def test_a_damaged_folder_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
     table = json.loads((folder / CLASSIFIER_FILE).read_text())
-    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 4}))
-    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 4"):
+    (folder / CLASSIFIER_FILE).write_text(json.dumps({**table, "format": 5}))
+    with pytest.raises(InvalidCheckpoint, match="another version of unitail: got format 5"):
         TailClassifier.load(folder)
 
 

@@ -1,22 +1,73 @@
-"""What a fitted classifier says about its own doubts: sets of classes, novelty, labels."""
+"""What a fitted classifier says: labels, probabilities, and its doubts about them."""
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from unitail.configuration import require
 from unitail.estimator.conformal import folds, prediction_sets
+from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.estimator.settings import check_isolated
-from unitail.inputs.encode import Examples
+from unitail.inputs.encode import Examples, vectors_of
+from unitail.inputs.input_encoder import InputEncoder
 
 Floats = NDArray[np.float64]
+FLOATS = [np.float64, np.float32]
+"""Taken as they are; others as the first."""
+checked = partial(validate_data, ensure_all_finite="allow-nan")
+"""Rows as scikit-learn checks them; what is missing is filled in later."""
 
 
-class DoubtsMixin(BaseEstimator):  # type: ignore[misc]
-    """What lets `TailClassifier` say how far its answers can be relied on."""
+class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
+    """What lets `TailClassifier` answer, and say how far its answers can be relied on."""
+
+    _fitted: Fitted
+    _inputs: InputEncoder | None
+    cache: str | Path | bool
+
+    def predict(self, X: Examples) -> NDArray[Any]:
+        """Return the most probable label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features), or m items for the encoder
+            What is asked.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Labels, of the dtype of `classes_`.
+
+        """
+        chosen = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def predict_proba(self, X: Examples) -> Floats:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features), or m items for the encoder
+            What is asked.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Probabilities, in the order of `classes_`.
+
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Examples) -> Floats:
+        """Return the logarithms of what `predict_proba` returns."""
+        check_is_fitted(self)
+        return self._fitted.log_probabilities(self._validated(X))
 
     def predict_set(
         self, X: Examples | None = None, coverage: float = 0.9, *, log_proba: Floats | None = None
@@ -45,6 +96,12 @@ class DoubtsMixin(BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
+        require(
+            (X is None) != (log_proba is None),
+            "what is asked of predict_set",
+            got="neither X nor log_proba" if X is None else "both X and log_proba",
+            allowed="one of them",
+        )
         if log_proba is None:
             log_proba = self._fitted.isolated.log_probabilities(self._validated(X))
         else:
@@ -103,3 +160,7 @@ class DoubtsMixin(BaseEstimator):  # type: ignore[misc]
         rows = self._fitted.rows
         held_out = self._fitted.held_out(folds(rows))
         return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
+
+    def _validated(self, X: Examples | None) -> NDArray[Any]:
+        vectors = checked(self, vectors_of(self._inputs, X, self.cache), dtype=FLOATS, reset=False)
+        return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns

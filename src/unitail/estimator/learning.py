@@ -1,0 +1,203 @@
+"""How a classifier learns: labelled rows, weights and a pool in, a support that was read out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+)
+
+from unitail.estimator.answering import FLOATS, checked
+from unitail.estimator.conformal import SavedScores
+from unitail.estimator.fitted import Fitted
+from unitail.estimator.rows import (
+    Rows,
+    check_same_kind,
+    checked_places,
+    drawn_pool,
+    encode_labels,
+    repeats,
+    weighted_rows,
+)
+from unitail.estimator.scaling import Scale
+from unitail.estimator.settings import Settings, class_weights, draw_seed
+from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
+from unitail.inputs.input_encoder import InputEncoder
+
+
+class LearningEstimator(BaseEstimator):  # type: ignore[misc]
+    """What lets `TailClassifier` learn."""
+
+    encoder: EncoderChoice
+    device: str
+    cache: str | Path | bool
+    random_state: int | np.random.RandomState | None
+
+    def fit(
+        self,
+        X: Examples,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        pool: Examples | None = None,
+    ) -> Self:
+        """Read the labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), or n items for the encoder
+            Vectors of any dtype, or files, images, texts, sounds, a table.
+        y : array-like of shape (n,)
+            Labels of two or more classes: strings, numbers or booleans.
+        sample_weight : array-like of shape (n,), default=None
+            How often each row counts. Whole numbers are exactly as many equal rows, zero is none.
+            Others are divided by the smallest above zero and rounded.
+        pool : array-like of shape (u, n_features), or u items for the encoder, default=None
+            Rows without labels, like those that will be asked; for isolated answers of models
+            that take a pool, as the default model does. It is read once with the labelled rows, and
+            answers gain most of what "joint" gains, though none depends on what else is asked. Of
+            more than 1,000 rows that many are drawn.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        # 1. Encode items, after a look at the labels: encoding may take long.
+        if self.encoder is not None:
+            check_consistent_length(X, y)
+        inputs = choose_encoder(self.encoder, X, self.device)
+        vectors = vectors_of(inputs, X, self.cache)
+        # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
+        features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
+        # 3. Number the classes; rows without weight are none.
+        rows, classes = weighted_rows(features, labels, sample_weight)
+        # 4. Let the model read the rows, with this fit's own draws.
+        seed = draw_seed(self.random_state)
+        drawn = None if pool is None else self._pool(pool, inputs, seed)
+        return self._learn(rows, classes, seed, inputs, None, drawn)
+
+    def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
+
+        The rows from before were kept. The support is read again, since what the model makes of a
+        row depends on all others. Draws, the pool, the choice of `scale` and a table's encoding
+        stay.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), or n items for the encoder
+            The new rows.
+        y : array-like of shape (n,)
+            Their labels, of the same kind as before.
+        sample_weight : array-like of shape (n,), default=None
+            How often each counts, as in `fit`.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        check_is_fitted(self)
+        vectors = vectors_of(self._inputs, X, self.cache)
+        features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
+        check_same_kind(self.classes_, labels)
+        known, settings = self._fitted.rows, self._fitted.settings
+        old = np.ones(len(known)) if known.counts is None else known.counts
+        new = _check_sample_weight(sample_weight, features, dtype=np.float64)
+        rows, classes = weighted_rows(
+            np.concatenate([known.features, features]),
+            np.concatenate([self.classes_[known.class_indices], labels]),
+            np.concatenate([old, repeats(new)]),
+        )
+        pool = self._fitted.pool
+        return self._learn(rows, classes, settings.seed, self._inputs, settings.scale, pool)
+
+    def remove(self, places: ArrayLike) -> Self:
+        """Forget labelled rows; the result equals a fit on the others.
+
+        Draws, the pool, the choice of `scale` and a table's encoding stay, as with `add`. A class
+        without rows is a class no more.
+
+        Parameters
+        ----------
+        places : array-like of int
+            Places among the rows of `fit` and `add`, in the order of `kept_examples()`; the first
+            is 0.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        check_is_fitted(self)
+        rows, settings = self._fitted.rows, self._fitted.settings
+        rest = rows.take(np.delete(np.arange(len(rows)), checked_places(places, len(rows))))
+        classes, indices = encode_labels(self.classes_[rest.class_indices])
+        rest = replace(rest, class_indices=indices, ways=len(classes))
+        pool = self._fitted.pool
+        return self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
+
+    def add_pool(self, X: Examples) -> Self:
+        """Take more unlabelled rows in; the result equals a fit with all of them as its pool.
+
+        Parameters
+        ----------
+        X : array-like of shape (u, n_features), or u items for the encoder
+            Rows like those that will be asked.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        check_is_fitted(self)
+        fitted = self._fitted
+        seed, pool = fitted.settings.seed, self._pool(X, self._inputs, fitted.settings.seed)
+        if fitted.pool is not None:
+            pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
+        scale = fitted.settings.scale
+        return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
+
+    def _pool(self, pool: Examples, inputs: InputEncoder | None, seed: int) -> NDArray[np.float64]:
+        """Return the vectors of unlabelled rows, or of some that are drawn."""
+        vectors = vectors_of(inputs, pool, self.cache)
+        return drawn_pool(checked(self, vectors, dtype=FLOATS, reset=False), seed)
+
+    def _learn(
+        self,
+        rows: Rows,
+        classes: NDArray[Any],
+        seed: int,
+        inputs: InputEncoder | None,
+        scale: Scale | None,
+        pool: NDArray[Any] | None,
+        saved: SavedScores | None = None,
+    ) -> Self:
+        """Read the support; only what succeeds is remembered."""
+        settings = Settings.of(self, seed)
+        if not isinstance(settings.class_weight, str):
+            weights = class_weights(settings.class_weight, classes.tolist())
+            settings = replace(settings, class_weight=weights)
+        if scale is not None:
+            settings = replace(settings, scale=scale)
+        elif inputs is not None and settings.scale is Scale.AUTO:
+            settings = replace(settings, scale=Scale.NONE)  # encoders know their own scale
+        scores = saved.scores_for(rows, settings, pool) if saved else None
+        fitted = Fitted.of(rows, settings, pool, scores)
+        self.classes_, self._inputs, self._fitted = classes, inputs, fitted
+        self._learned_with = self.get_params(deep=False)
+        self.visibility_ = str(fitted.settings.visibility)
+        self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
+        self.scaled_ = fitted.settings.scale is Scale.STANDARD
+        return self

@@ -1,0 +1,218 @@
+"""Weights of rows and classes, and a pool of unlabelled rows, from `fit` to a saved folder."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from helpers.blobs import blobs
+from helpers.builders import small_model
+from unitail.errors import CannotSolve, InvalidCheckpoint, InvalidConfig, InvalidEpisode
+from unitail.estimator import rows as rows_module
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.rows import drawn_pool, repeats
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+X, Y, Q, _ = blobs()
+POOL = np.concatenate([blobs(seed=3)[0], blobs(seed=4)[0]])
+WEIGHTS = np.array([2, 1, 0, 1, 3, 1, 1, 1, 2, 1, 1, 1])
+Floats = NDArray[np.float64]
+
+
+def answers(classifier: TailClassifier, queries: Floats = Q) -> Floats:
+    return np.asarray(classifier.predict_proba(queries))
+
+
+@pytest.fixture(scope="module")
+def model() -> Relational:
+    """Return a model that notices a pool: an untrained one says what ridge regression does."""
+    model = Relational(PRESETS["tiny"], seed=1).requires_grad_(False)
+    generator = torch.Generator().manual_seed(0)
+    for weight in model.parameters():
+        weight.normal_(std=0.3, generator=generator)
+    return model
+
+
+# Weights of rows
+
+
+@pytest.mark.parametrize("max_support", [4000, 10])
+def test_whole_weights_are_repeated_rows_and_zero_is_none(max_support: int) -> None:
+    parameters: dict[str, Any] = {"max_support": max_support, "random_state": 0}
+    places = np.repeat(np.arange(len(X)), WEIGHTS)
+    weighted = TailClassifier(**parameters).fit(X, Y, sample_weight=WEIGHTS)
+    repeated = TailClassifier(**parameters).fit(X[places], Y[places])
+    np.testing.assert_allclose(answers(weighted), answers(repeated), atol=1e-12)
+    assert not np.allclose(answers(weighted), answers(TailClassifier().fit(X, Y)), atol=1e-3)
+
+
+def test_weights_decide_the_scale_as_repeated_rows_do() -> None:
+    units = X * [1, 1e3, 1, 1, 1, 1]
+    places = np.repeat(np.arange(len(X)), WEIGHTS)
+    weighted = TailClassifier(scale="standard").fit(units, Y, WEIGHTS)
+    repeated = TailClassifier(scale="standard").fit(units[places], Y[places])
+    np.testing.assert_allclose(answers(weighted), answers(repeated), atol=1e-9)
+
+
+def test_a_class_without_weight_is_no_class() -> None:
+    assert TailClassifier().fit(X, Y, sample_weight=Y != 1).classes_.tolist() == [0, 2]
+
+
+def test_fractions_keep_their_ratios() -> None:
+    assert repeats(np.array([0.5, 1.0, 0.0, 1.5])).tolist() == [1, 2, 0, 3]
+    assert repeats(np.array([0.1, 0.1])).tolist() == [1, 1]
+    assert repeats(np.array([1.0, 1.6])).tolist() == [1, 2]
+    assert repeats(np.array([2.0, 4.0])).tolist() == [2, 4]
+
+
+def test_a_row_that_counts_twice_does_not_answer_for_itself() -> None:
+    """Copies are left out with it: otherwise sets would promise too much."""
+    doubled = TailClassifier().fit(X, Y, sample_weight=np.full(len(X), 2))
+    held_out = doubled._fitted.held_out_scores
+    assert len(held_out) == len(X)
+    fold = np.array([np.flatnonzero(k == Y)[0] for k in range(3)])
+    rest = np.setdiff1d(np.arange(len(X)), fold)
+    alone = TailClassifier().fit(X[rest], Y[rest], np.full(len(rest), 2))
+    expected = 1 - answers(alone, X[fold])[np.arange(3), Y[fold]]
+    assert all(np.isclose(held_out, score, atol=1e-9).any() for score in expected)
+
+
+def test_rows_with_weights_are_added() -> None:
+    whole = TailClassifier(random_state=0).fit(X, Y, WEIGHTS)
+    added = TailClassifier(random_state=0).fit(X[:8], Y[:8], WEIGHTS[:8])
+    added.add(X[8:], Y[8:], WEIGHTS[8:])
+    np.testing.assert_array_equal(answers(added), answers(whole))
+
+
+def test_weights_that_cannot_be_are_refused() -> None:
+    message = "sample_weight stands for too many rows: got 12,000,000 rows; allowed: 1 to 1,000,000"
+    with pytest.raises(InvalidEpisode, match=message):
+        TailClassifier().fit(X, Y, np.full(12, 1e6))
+    with pytest.raises(ValueError, match="zero"):  # scikit-learn says so from 1.8 on
+        TailClassifier().fit(X, Y, np.zeros(12))
+    with pytest.raises(InvalidEpisode, match="all weights are zero: got 0 rows"):
+        repeats(np.zeros(3))
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        TailClassifier().fit(X, Y, -WEIGHTS)
+
+
+# Weights of classes
+
+
+def test_probabilities_are_multiplied_by_the_weights_of_classes() -> None:
+    names = np.array(["a", "b", "c"])[Y]
+    plain = answers(TailClassifier().fit(X, names))
+    told = TailClassifier(class_weight={"c": 5.0, "a": 0.5}).fit(X, names)
+    expected = plain * [0.5, 1, 5]
+    np.testing.assert_allclose(answers(told), expected / expected.sum(1, keepdims=True), atol=1e-9)
+
+
+def test_balanced_weights_are_the_balanced_prior() -> None:
+    kept = np.flatnonzero((Y != 2) | (np.cumsum(Y == 2) <= 1))
+    weight, prior, plain = (
+        TailClassifier(**parameter).fit(X[kept], Y[kept])
+        for parameter in ({"class_weight": "balanced"}, {"class_prior": "balanced"}, {})
+    )
+    np.testing.assert_array_equal(answers(weight), answers(prior))
+    counts = np.bincount(Y[kept])
+    expected = answers(plain) * len(kept) / (3 * counts)  # as scikit-learn has it
+    np.testing.assert_allclose(
+        answers(weight), expected / expected.sum(1, keepdims=True), atol=1e-9
+    )
+    assert answers(weight)[:, 2].mean() > answers(plain)[:, 2].mean() + 0.01
+
+
+@pytest.mark.parametrize("given", [{9: 2.0}, {0: 0.0}, {0: "much"}, "uneven", [1, 2, 3]])
+def test_weights_of_classes_that_cannot_be_are_refused(given: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidConfig, match=r"class_weight is out of range: got .*; allowed: None"):
+        TailClassifier(class_weight=given).fit(X, Y)
+
+
+def test_prior_and_weights_are_one_thing() -> None:
+    with pytest.raises(InvalidConfig, match="got class_weight and class_prior; allowed: one of"):
+        TailClassifier(class_weight="balanced", class_prior="balanced").fit(X, Y)
+
+
+# The pool
+
+
+def test_an_answer_knows_the_pool_and_no_other_query(model: Relational) -> None:
+    with_pool = TailClassifier(model).fit(X, Y, pool=POOL)
+    told = answers(with_pool)
+    assert not np.allclose(told, answers(TailClassifier(model).fit(X, Y)), atol=1e-3)
+    order = np.random.default_rng(0).permutation(len(Q))
+    np.testing.assert_allclose(answers(with_pool, Q[order]), told[order], atol=1e-12)
+    alone = [answers(with_pool, row[None])[0] for row in Q]
+    np.testing.assert_allclose(alone, told, atol=1e-12)
+
+
+def test_the_order_of_the_pool_and_how_it_came_are_without_effect(model: Relational) -> None:
+    whole = TailClassifier(model, random_state=0).fit(X, Y, pool=POOL)
+    told = TailClassifier(model, random_state=0).fit(X, Y, pool=POOL[:5])
+    told.add_pool(POOL[5:][::-1])
+    np.testing.assert_array_equal(answers(told), answers(whole))
+    later = TailClassifier(model, random_state=0).fit(X, Y).add_pool(POOL.astype(np.float32))
+    np.testing.assert_allclose(answers(later), answers(whole), atol=1e-5)
+    more = TailClassifier(model, random_state=0).fit(X[:9], Y[:9], pool=POOL).add(X[9:], Y[9:])
+    np.testing.assert_allclose(answers(more), answers(whole), atol=1e-12)
+
+
+def test_of_large_pools_some_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "MAX_POOL", 10)
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    drawn = drawn_pool(rows, 0)
+    assert len(drawn) == 10
+    assert {row.tobytes() for row in drawn} < {row.tobytes() for row in rows}
+    np.testing.assert_array_equal(drawn_pool(rows[::-1], 0), drawn)
+    parts = np.concatenate([drawn_pool(rows[:30], 0), rows[30:]])
+    np.testing.assert_array_equal(drawn_pool(parts, 0), drawn)
+    assert not np.array_equal(drawn_pool(rows, 1), drawn)
+    means = [drawn_pool(rows, seed).mean(axis=0) for seed in range(200)]
+    np.testing.assert_allclose(np.mean(means, axis=0), rows.mean(axis=0), atol=0.1)
+
+
+def test_all_of_it_is_saved_and_pickled(model: Relational, tmp_path: Path) -> None:
+    parameters: dict[str, Any] = {"class_weight": {2: 3.0}, "random_state": 0}
+    fitted = TailClassifier(model, **parameters).fit(X, Y, WEIGHTS, pool=POOL)
+    loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
+    for other in (loaded, pickle.loads(pickle.dumps(fitted))):
+        np.testing.assert_array_equal(answers(other), answers(fitted))
+        np.testing.assert_array_equal(other.predict_set(Q), fitted.predict_set(Q))
+    assert loaded._fitted.saved_scores is not None
+    assert loaded.class_weight == {2: 3.0}
+    assert "Beside 24 rows without labels" in (tmp_path / "saved" / "README.md").read_text()
+    without = TailClassifier(model, **parameters).fit(X, Y, WEIGHTS)
+    assert not np.array_equal(without._fitted.held_out_scores, fitted._fitted.held_out_scores)
+
+
+def test_a_pool_that_cannot_be_read_is_refused(model: Relational) -> None:
+    with pytest.raises(InvalidConfig, match="with a pool every query is answered by itself"):
+        TailClassifier(visibility="joint").fit(X, Y, pool=POOL)
+    with pytest.raises(CannotSolve, match="the model takes no pool of unlabelled rows"):
+        TailClassifier(small_model()).fit(X, Y, pool=POOL)
+    with pytest.raises(ValueError, match="X has 5 features, but TailClassifier is expecting 6"):
+        TailClassifier(model).fit(X, Y, pool=POOL[:, :5])
+
+
+# Parameters that were learned with
+
+
+def test_what_is_saved_is_what_was_learned_with(tmp_path: Path) -> None:
+    fitted = TailClassifier(class_weight={2: 9.0}).fit(X, Y)
+    told = answers(fitted)
+    fitted.set_params(class_weight=None)
+    loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(answers(loaded), told)
+
+
+def test_a_parameter_of_another_version_is_named(tmp_path: Path) -> None:
+    folder = TailClassifier().fit(X, Y).save(tmp_path / "saved")
+    path = folder / "classifier.json"
+    path.write_text(path.read_text().replace('"n_draws"', '"n_dreams"'))
+    with pytest.raises(InvalidCheckpoint, match=r"unknown parameters: got n_dreams; .*n_draws"):
+        TailClassifier.load(folder)

@@ -9,6 +9,8 @@ COMMANDS = [
     "predict",
     "fit",
     "evaluate",
+    "studio open",
+    "studio export",
     "demo",
     "encode",
     "train",

@@ -30,8 +30,15 @@ ELSEWHERE = {
     "service/metrics.py": "unit/service/test_routes.py",
     "service/service.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
+    "studio/answering.py": "unit/studio/test_studio.py",
+    "studio/board.py": "unit/studio/test_studio.py",
+    "studio/estimate.py": "unit/studio/test_studio.py",
+    "studio/routes.py": "unit/studio/test_server.py",
     "studio/rows.py": "unit/studio/test_store.py",
     "studio/schema.py": "unit/studio/test_store.py",
+    "studio/telling.py": "unit/studio/test_studio.py",
+    "studio/vectors.py": "unit/studio/test_studio.py",
+    "studio/watch.py": "unit/studio/test_studio.py",
     "training/reporter.py": "unit/training/test_trainer.py",  # the log of a run
     "web/asgi.py": "unit/web/test_guards.py",  # types
     "web/body.py": "unit/web/test_guards.py",

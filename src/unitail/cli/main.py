@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import unitail
-from unitail.cli.commands import bank, cache, data
+from unitail.cli.commands import bank, cache, data, studio
 from unitail.cli.commands.bench import bench
 from unitail.cli.commands.compare import compare
 from unitail.cli.commands.demo import demo
@@ -32,6 +32,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.command(cls=PlainCommand)(predict)
 app.command(cls=PlainCommand)(fit)
 app.command(cls=PlainCommand)(evaluate)
+app.add_typer(studio.app, name="studio")
 app.command(cls=PlainCommand)(serve)
 app.command(cls=PlainCommand)(demo)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)

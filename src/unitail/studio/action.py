@@ -70,6 +70,10 @@ class Action:
                     remedy="Write another name, or merge the two classes.",
                 )
 
+    def free_id(self) -> int:
+        """Return an id that no class ever had."""
+        return 1 + int(self._connection.execute(sa.select(sa.func.max(CLASSES.c.id))).scalar() or 0)
+
     def labels(self, items: Iterable[str]) -> dict[str, LabelRow]:
         """Return what is said of items now."""
         rows = {item: LabelRow(item, None) for item in items}

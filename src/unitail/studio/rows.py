@@ -65,6 +65,8 @@ class Done:
     title: str
     items: tuple[str, ...] = field(default=())
     """The items whose labels changed."""
+    class_id: int | None = None
+    """The class that was made."""
 
 
 class Conflict(UserError):

@@ -119,17 +119,33 @@ class Store:
             what = names.popitem()[1] if len(names) == 1 else f"{len(names)} classes"
             return action.do(changes, f"{numbered(len(changes), 'item')}: {what}")
 
+    def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> Done:
+        """Label items that have no label yet, and make the classes that are missing for it."""
+        with self._action(author) as action:
+            ids = {row.name.casefold(): row.id for row in action.classes()}
+            made: list[ClassRow] = []
+            for name in dict.fromkeys(map(_clean, names.values())):
+                if name.casefold() not in ids:
+                    made.append(ClassRow(action.free_id() + len(made), name))
+                    ids[name.casefold()] = made[-1].id
+            _require_few(len(ids))
+            changes = [Change(replace(new, deleted=True), new) for new in made]
+            for item, row in action.labels(names).items():
+                if row.class_id is None:
+                    class_id = ids[_clean(names[item]).casefold()]
+                    changes.append(Change(row, replace(row, class_id=class_id)))
+            number = len(changes) - len(made)
+            return action.do(changes, f"{numbered(number, 'label')} that were there before")
+
     def add_class(self, name: str, *, author: str = "") -> Done:
-        """Add a class; its id is the revision that the action makes."""
+        """Add a class."""
         with self._action(author) as action:
             clean = _clean(name)
             action.require_free(clean)
-            if len(action.classes()) >= MAX_CLASSES:
-                raise InvalidInput(
-                    "there are too many classes", got=MAX_CLASSES, allowed=f"up to {MAX_CLASSES:,}"
-                )
-            new = ClassRow(action.revision, clean)
-            return action.do([Change(replace(new, deleted=True), new)], f"New class {clean}")
+            _require_few(len(action.classes()) + 1)
+            new = ClassRow(action.free_id(), clean)
+            done = action.do([Change(replace(new, deleted=True), new)], f"New class {clean}")
+            return replace(done, class_id=new.id)
 
     def rename_class(self, class_id: int, name: str, *, author: str = "") -> Done:
         """Give a class another name."""
@@ -198,6 +214,13 @@ def _clean(name: str) -> str:
             remedy="Write another name.",
         )
     return clean
+
+
+def _require_few(classes: int) -> None:
+    if classes > MAX_CLASSES:
+        raise InvalidInput(
+            "there are too many classes", got=f"{classes:,}", allowed=f"up to {MAX_CLASSES:,}"
+        )
 
 
 def _nothing(what: str) -> InvalidInput:

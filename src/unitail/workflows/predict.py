@@ -67,7 +67,7 @@ def predict_files(
         classifier.fit(known.features, labels)
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
-    answers = _ask(classifier, asked.features, coverage, top) if len(asked.kept) else []
+    answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
     repeated = _repeated(kept.vectors, asked)
     return Answers(
         answers=tuple(
@@ -156,10 +156,10 @@ def check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
         )
 
 
-def _ask(
+def answer_rows(
     classifier: TailClassifier, rows: NDArray[np.float32], coverage: float, top: int
 ) -> list[dict[str, Any]]:
-    """Answer each row."""
+    """Answer each row: the fields of an `Answer` that depend on its vector."""
     log_proba = classifier.predict_log_proba(rows)
     probabilities = np.exp(log_proba)
     if classifier.visibility_ == "isolated":

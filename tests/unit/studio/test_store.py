@@ -81,7 +81,7 @@ def version(store: Store, item: str) -> int:
 
 
 def test_labels_are_there_when_it_is_opened_again(store: Store, url: str) -> None:
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     store.label({"a": 0, "b": 0}, cat)
     store.label({"c": 0}, ASIDE)
     store.set("view", "doubtful")
@@ -94,7 +94,7 @@ def test_labels_are_there_when_it_is_opened_again(store: Store, url: str) -> Non
 
 
 def test_only_what_came_after_a_revision_is_told(store: Store) -> None:
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     seen = store.label({"a": 0}, cat).revision
     assert store.since(seen).labels == ()
     done = store.label({"b": 0, "a": seen}, None)
@@ -108,7 +108,7 @@ def test_only_what_came_after_a_revision_is_told(store: Store) -> None:
 
 
 def test_a_conflicting_edit_is_refused_whole_and_tells_what_the_other_did(store: Store) -> None:
-    cat, dog = store.add_class("cat").revision, store.add_class("dog").revision
+    cat, dog = store.add_class("cat").class_id, store.add_class("dog").class_id
     store.label({"a": 0}, cat, author="ann")
     before = store.revision()
     with pytest.raises(Conflict, match="somebody else labelled some of these items") as caught:
@@ -121,7 +121,7 @@ def test_a_conflicting_edit_is_refused_whole_and_tells_what_the_other_did(store:
 
 
 def test_an_item_that_was_labelled_and_taken_back_has_changed_too(store: Store) -> None:
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     first = store.label({"a": 0}, cat).revision
     store.label({"a": first}, None)
     with pytest.raises(Conflict):
@@ -130,7 +130,7 @@ def test_an_item_that_was_labelled_and_taken_back_has_changed_too(store: Store) 
 
 def test_of_two_who_write_at_once_one_wins(url: str) -> None:
     stores = [Store(url) for _ in range(4)]
-    cat = stores[0].add_class("cat").revision
+    cat = stores[0].add_class("cat").class_id
     barrier, outcomes = threading.Barrier(4), []
 
     def write(store: Store) -> None:
@@ -153,7 +153,7 @@ def test_of_two_who_write_at_once_one_wins(url: str) -> None:
 
 
 def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) -> None:
-    cat, dog, cow = (store.add_class(name).revision for name in ("cat", "dog", "cow"))
+    cat, dog, cow = (store.add_class(name).class_id for name in ("cat", "dog", "cow"))
     store.label_each({"a": cat, "b": dog, "c": cow}, {})
     store.rename_class(cat, "  Cats\u00a0 of\nprey ")
     store.merge_classes(dog, cat)
@@ -174,7 +174,7 @@ def test_bad_names_are_refused(store: Store, name: str) -> None:
 
 
 def test_two_classes_never_have_one_name(store: Store) -> None:
-    cat, dog = store.add_class("Café").revision, store.add_class("dog").revision
+    cat, dog = store.add_class("Café").class_id, store.add_class("dog").class_id
     with pytest.raises(InvalidInput, match="there is a class of this name: got 'Café'"):
         store.add_class("cafe\u0301")
     with pytest.raises(InvalidInput, match="or merge the two classes"):
@@ -192,9 +192,9 @@ def test_everything_can_be_undone_and_done_again_in_order(store: Store) -> None:
     def note() -> None:
         states.append((classes(store), labels(store)))
 
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     note()
-    dog = store.add_class("dog").revision
+    dog = store.add_class("dog").class_id
     note()
     store.label({"a": 0, "b": 0}, cat)
     note()
@@ -219,7 +219,7 @@ def test_everything_can_be_undone_and_done_again_in_order(store: Store) -> None:
 
 
 def test_what_was_undone_is_gone_once_something_else_is_done(store: Store) -> None:
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     store.label({"a": 0}, cat)
     store.undo()
     store.label({"b": 0}, cat)
@@ -231,7 +231,7 @@ def test_what_was_undone_is_gone_once_something_else_is_done(store: Store) -> No
 
 
 def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
-    cat = store.add_class("cat", author="ann").revision
+    cat = store.add_class("cat", author="ann").class_id
     done = store.label({"a": 0}, cat, author="ann")
     store.label({"b": 0}, cat, author="bob")
     assert store.undo(author="ann").title == f"Undone: {done.title}"
@@ -245,15 +245,28 @@ def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
 
 
 def test_undo_does_not_bring_a_name_back_that_another_class_has(store: Store) -> None:
-    cat = store.add_class("cat", author="ann").revision
+    cat = store.add_class("cat", author="ann").class_id
     store.delete_class(cat, author="ann")
     store.add_class("Cat", author="bob")
     with pytest.raises(Conflict, match="there is a class 'Cat' again"):
         store.undo(author="ann")
 
 
+def test_labels_that_were_there_before_come_in_at_once(store: Store) -> None:
+    cat = store.add_class("Cat").class_id
+    store.label({"a": 0}, cat)
+    done = store.label_by_name({"a": "dog", "b": "cat", "c": "cow", "d": "dog", "e": " dog"})
+    assert done.items == ("b", "c", "d", "e")
+    assert done.title == "4 labels that were there before"
+    assert labels(store) == {"a": "Cat", "b": "Cat", "c": "cow", "d": "dog", "e": "dog"}
+    store.undo()
+    assert (classes(store), labels(store)) == (["Cat"], {"a": "Cat"})
+    with pytest.raises(InvalidInput, match="there are too many classes: got 1,001"):
+        store.label_by_name({str(number): f"class {number}" for number in range(1000)})
+
+
 def test_thousands_are_labelled_at_once(store: Store) -> None:
-    cat = store.add_class("cat").revision
+    cat = store.add_class("cat").class_id
     items = {f"item {number}": 0 for number in range(1201)}
     store.label(items, cat)
     assert len(labels(store)) == 1201

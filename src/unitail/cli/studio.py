@@ -1,0 +1,201 @@
+"""Run `unitail studio` and `unitail studio export`."""
+
+import errno
+import socket
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from unitail.cli.console import bar, say, say_unreadable
+from unitail.configuration import choice
+from unitail.encoders.cache import default_cache
+from unitail.errors import InvalidConfig, InvalidInput
+from unitail.extras import optional
+from unitail.web.access import Access, is_local, new_token
+from unitail.wording import numbered, shown
+from unitail.workflows.answer_files import SUFFIXES, check_target
+from unitail.workflows.sort_files import SortBy, check_sorting
+
+if TYPE_CHECKING:
+    from unitail.studio.catalogue import Catalogue
+    from unitail.studio.studio import Studio
+
+FIRST_PORT, PORTS = 8765, 100
+PAGES = (".html", ".htm")
+AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the page is served."""
+
+    host: str
+    port: int
+    token: str | None
+    browser: bool
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is to be written."""
+
+    out: Sequence[Path]
+    sort_into: Path | None
+    sort_by: str
+    save: Path | None
+
+    def check(self, source: Path) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        if not (self.out or self.sort_into or self.save):
+            raise InvalidInput(
+                "there is nothing to write",
+                got="neither --out nor --sort-into nor --save",
+                allowed="one of them or more",
+                remedy="Say what to write, such as --out answers.csv.",
+            )
+        choice(SortBy, self.sort_by, "--sort-by")
+        for path in self.out:
+            check_target(path, *SUFFIXES, *PAGES)
+        if self.sort_into is not None:
+            check_sorting(self.sort_into, [source])
+
+
+def serve(
+    source: Path,
+    project: str | None,
+    place: Place,
+    **how: Any,  # noqa: ANN401 - as `_open` takes it
+) -> None:
+    """Serve the page until somebody ends it."""
+    uvicorn = optional("uvicorn", extra="studio")
+    optional("fastapi", extra="studio")
+    token = new_token() if place.token == AUTO else place.token
+    access = Access.at(place.host, token=token)
+    console = Console()
+    with _bound(place.host, place.port) as listener:
+        studio = _open(source, project, **how)
+        from unitail.studio.server import make_app
+
+        _tell(console, studio.catalogue)
+        url = _url(listener, place.host)
+        say(console, f"The studio is at {url}  (Ctrl-C ends it)")
+        if token is not None and place.token == AUTO:
+            say(console, f"Others open {url}?token={token}")
+        config = uvicorn.Config(
+            make_app(studio, access), log_level="warning", timeout_graceful_shutdown=1
+        )
+        if place.browser and is_local(place.host):
+            webbrowser.open(f"{url}?token={token}" if token else url)
+        with suppress(KeyboardInterrupt):  # every label is on the disk
+            uvicorn.Server(config).run(sockets=[listener])
+        say(console, "All labels are kept.")
+
+
+def write(
+    source: Path,
+    project: str | None,
+    targets: Targets,
+    *,
+    label_column: str,
+    **how: Any,  # noqa: ANN401 - as `_open` takes it
+) -> None:
+    """Write the results of a studio."""
+    targets.check(source)
+    console = Console()
+    studio = _open(source, project, label_column=label_column, **how)
+    from unitail.studio.export import Kind
+
+    with bar("encoding", len(studio.catalogue)) as on_progress:
+        vectors = studio.vectors
+        vectors.encode_all(
+            on_more=lambda: on_progress(vectors.progress.done, len(studio.catalogue))
+        )
+    if vectors.progress.trouble:
+        raise InvalidInput(
+            "the items could not be encoded", got=vectors.progress.trouble, allowed="an encoder"
+        )
+    results = studio.results()
+    for path in targets.out:
+        kind = Kind.REPORT if path.suffix.lower() in PAGES else Kind.JSON
+        results.write(kind, path, label_column=label_column)
+        say(console, f"All answers are in {path}.")
+    if targets.save is not None:
+        results.write(Kind.CLASSIFIER, targets.save)
+        say(console, f"The classifier is in {targets.save}.")
+    if targets.sort_into is not None:
+        steps = results.sort_into(targets.sort_into, SortBy(targets.sort_by))
+        say(console, f"{numbered(len(steps), 'file')} sorted into {shown(targets.sort_into)}.")
+    studio.store.close()
+    names = studio.catalogue.items.names
+    say_unreadable(
+        [f"{names[place]}: {why}" for place, why in sorted(vectors.failures.items())],
+        all_in="--out lists all",
+    )
+
+
+def _open(
+    source: Path,
+    project: str | None,
+    *,
+    encoder: str | None,
+    modality: str | None,
+    label_column: str,
+    content_column: str | None,
+    use_cache: bool,
+    device: str,
+) -> "Studio":
+    """Read what is there, and open its labels."""
+    optional("sqlalchemy", extra="studio")
+    from unitail.studio.catalogue import Catalogue
+    from unitail.studio.schema import database_of
+    from unitail.studio.store import Store
+    from unitail.studio.studio import Studio
+
+    catalogue = Catalogue.read(
+        source, label_column=label_column, content_column=content_column, modality=modality
+    )
+    cache = default_cache() if use_cache else None
+    store = Store(database_of(source, project))
+    return Studio(catalogue, store, encoder=encoder, cache=cache, device=device)
+
+
+def _tell(console: Console, catalogue: "Catalogue") -> None:
+    items = catalogue.items
+    say(console, f"{items.modality}: {numbered(len(items), 'item')}.")
+    say(console, *(f"Guessed: {note}." for note in items.guesses))
+    say(console, *(f"Passed over: {note}." for note in items.ignored))
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Take the port, or the first that is free."""
+    ports = [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    reason = "none is free"
+    for number in ports:
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, number))
+        except OSError as error:
+            listener.close()
+            reason = error.strerror or str(error)
+            if error.errno != errno.EADDRINUSE:
+                break
+        else:
+            return listener
+    raise InvalidConfig(
+        "the page cannot be served there",
+        got=f"{host} port {port or f'{FIRST_PORT} and after'}: {reason}",
+        allowed="an address of this machine and a port that is free",
+        remedy="Name another --port or --host.",
+    )
+
+
+def _url(listener: socket.socket, host: str) -> str:
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}/"

@@ -1,0 +1,143 @@
+"""What is there to label: the items of a folder or table, each with a key that outlives restarts.
+
+A file is known by its path in the folder, so that labels stay when its content changes, and that is
+told. A text or row of a table is known by its content, so that labels stay when rows are moved.
+"""
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+from unitail.inputs.items import Items
+from unitail.inputs.read import read_unlabelled
+from unitail.inputs.recognise import is_table
+from unitail.wording import shown
+
+HASH = 24
+"""Characters of a hash in a key."""
+MAX_FOLDER_CLASSES = 200
+"""Subfolders that are offered as classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The items of a studio, in their order; an item's place never changes while it runs."""
+
+    source: Path
+    items: Items
+    keys: tuple[str, ...]
+    given: Mapping[int, str]
+    """Labels that the table itself has, by place."""
+
+    @classmethod
+    def read(
+        cls,
+        source: Path,
+        *,
+        label_column: str = "label",
+        content_column: str | None = None,
+        modality: str | None = None,
+    ) -> "Catalogue":
+        """Find the items of a folder or table; the modality is recognised as in `predict`."""
+        if not source.is_dir() and not is_table(source):
+            raise InvalidInput(
+                f"{shown(source)} cannot be opened in a studio",
+                got="another file" if source.exists() else "no such file or folder",
+                allowed="a folder of images, texts or sounds, or a table",
+            )
+        items = read_unlabelled(
+            [source], label_column=label_column, content_column=content_column, modality=modality
+        )
+        given = {
+            record.item: record.label
+            for record in items.records
+            if record.item is not None and record.label
+        }
+        return cls(source, items, _distinct(_keys(source, items)), given)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def modality(self) -> Modality:
+        """What all items are."""
+        return self.items.modality
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each key."""
+        return {key: place for place, key in enumerate(self.keys)}
+
+    def require(self, place: int) -> int:
+        """Return a place, or say that nothing is there."""
+        if not 0 <= place < len(self):
+            raise InvalidInput("there is no such item", got=place, allowed=f"0 to {len(self) - 1}")
+        return place
+
+    def item(self, place: int) -> object:
+        """Return an item; a row of a table as a dict."""
+        if self.modality is Modality.TABLE:
+            row: dict[str, Any] = self.items.items.iloc[place].to_dict()  # type: ignore[attr-defined]
+            return row
+        return self.items.items[place]
+
+    def file(self, place: int) -> Path | None:
+        """Return the file that an item is, if it is one."""
+        item = None if self.modality is Modality.TABLE else self.items.items[place]
+        return item if isinstance(item, Path) else None
+
+    def folder_classes(self) -> dict[str, list[int]]:
+        """Return the places in each subfolder, if all files lie in a few of them."""
+        if not self.source.is_dir():
+            return {}
+        tops: dict[str, list[int]] = {}
+        for place, name in enumerate(self.items.names):
+            top, *rest = name.split("/")
+            if not rest:
+                return {}
+            tops.setdefault(top, []).append(place)
+        return tops if 2 <= len(tops) <= MAX_FOLDER_CLASSES else {}
+
+
+def _keys(source: Path, items: Items) -> Iterable[str]:
+    base = source if source.is_dir() else source.parent
+    if items.modality is Modality.TABLE:
+        rows = items.items.to_dict("records")  # type: ignore[attr-defined]
+        return (f"row {_hash(json.dumps(row, sort_keys=True, default=str))}" for row in rows)
+    return (
+        _file_key(item, base) if isinstance(item, Path) else f"text {_hash(str(item))}"
+        for item in items.items
+    )
+
+
+def _file_key(path: Path, base: Path) -> str:
+    """Write a path so that any database takes it, whatever bytes its name is made of."""
+    text = os.path.relpath(path, base).replace(os.sep, "/")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"bytes {quote(os.fsencode(text))}"
+    return text
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:HASH]
+
+
+def _distinct(keys: Iterable[str]) -> tuple[str, ...]:
+    """Give keys that are there again a number: equal rows are different items."""
+    seen: Counter[str] = Counter()
+    result = []
+    for key in keys:
+        seen[key] += 1
+        result.append(key if seen[key] == 1 else f"{key} #{seen[key]}")
+    return tuple(result)

@@ -1,0 +1,196 @@
+"""Results of a studio: files of answers, class folders, a report, a classifier.
+
+What somebody labelled is given; all else is answered. The formats are those of `unitail predict`
+and `unitail fit`.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.studio.board import Board
+from unitail.studio.catalogue import Catalogue
+from unitail.studio.vectors import Vectors
+from unitail.workflows.answer_files import write_answers
+from unitail.workflows.answers import Answer, Answers
+from unitail.workflows.html_report.page import write_html_report
+from unitail.workflows.predict import answer_rows, make_classifier
+from unitail.workflows.sort_files import (
+    SortBy,
+    Step,
+    check_sorting,
+    plan_sorting,
+    require_files,
+    sort_files,
+)
+
+COVERAGE, TOP = 0.9, 3
+SET_ASIDE = "set aside: none of the classes"
+
+
+class Kind(StrEnum):
+    """What is written, and the end of its name."""
+
+    CSV = "csv"
+    JSON = "json"
+    REPORT = "html"
+    CLASSIFIER = "classifier"
+    FOLDERS = "folders"
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All labels and answers as they are now."""
+
+    classifier: TailClassifier
+    queries: Items
+    """What is answered; the records tell of all items."""
+    examples: LabelledItems
+    answers: Answers
+    source: Path
+
+    @classmethod
+    def of(
+        cls, catalogue: Catalogue, board: Board, vectors: Vectors, *, device: str = "auto"
+    ) -> "Results":
+        """Fit on all labels, and answer all other items that have a vector."""
+        names = {row.id: row.name for row in board.classes()}
+        named = board.named()
+        known = vectors.known()
+        support = [
+            (place, names[each])
+            for place, each in zip(*named.support, strict=True)
+            if place in set(known.tolist())
+        ]
+        _require_two_classes([label for _, label in support])
+        places = [place for place, _ in support]
+        classifier = make_classifier(joint=False, device=device)
+        classifier.fit(vectors.at(np.array(places)), [label for _, label in support])
+        examples = _chosen(catalogue.items, places).with_labels(label for _, label in support)
+        labels = {
+            **{place: names[each] for place, each in zip(*named.support, strict=True)},
+            **dict.fromkeys(named.aside, ""),
+        }
+        queries = _queries(catalogue.items, labels, vectors)
+        assert vectors.encoder is not None
+        return cls(
+            classifier.with_encoder(vectors.encoder),
+            queries.items,
+            examples,
+            _answers(classifier, queries, examples, vectors),
+            catalogue.source,
+        )
+
+    def write(self, kind: Kind, target: Path, *, label_column: str = "label") -> Path:
+        """Write a file, or the folder of a classifier; it is whole or not there."""
+        match kind:
+            case Kind.REPORT:
+                write_html_report(
+                    self.answers,
+                    self.queries,
+                    target,
+                    title=f"Answers for {self.source.name}",
+                    examples=self.examples,
+                    label_column=label_column,
+                )
+            case Kind.CLASSIFIER:
+                self.classifier.save(target)
+            case _:
+                write_answers(self.answers, self.queries, target, label_column=label_column)
+        return target
+
+    def sort_into(self, target: Path, by: SortBy) -> list[Step]:
+        """Copy or link all files into a folder for each class; nothing is overwritten."""
+        require_files(self.queries)
+        check_sorting(target, [self.source])
+        steps = plan_sorting(self.answers, self.queries, target)
+        sort_files(steps, by)
+        return steps
+
+
+def zipped(folder: Path) -> Path:
+    """Pack a folder beside it."""
+    return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    items: Items
+    places: list[int]
+    """In the catalogue."""
+
+
+def _require_two_classes(labels: Sequence[str]) -> None:
+    if len(set(labels)) < 2:
+        raise InvalidInput(
+            "there is nothing to answer from yet",
+            got=f"labels of {len(set(labels))} classes",
+            allowed="labelled items of two classes or more",
+            remedy="Label some items of another class.",
+        )
+
+
+def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries:
+    """Take out what is labelled or cannot be read; records tell of it."""
+    places = [place for place in vectors.known().tolist() if place not in labels]
+    numbers = {place: number for number, place in enumerate(places)}
+
+    def settled(record: Record) -> Record:
+        if record.item is None:
+            return replace(record, label="")
+        label, reason = labels.get(record.item, ""), ""
+        if record.item in labels:
+            reason = "" if label else SET_ASIDE
+        elif record.item not in numbers:
+            reason = vectors.failures.get(record.item, "not encoded yet")
+        return replace(record, item=numbers.get(record.item), label=label, reason=reason)
+
+    given = (
+        ()
+        if items.modality is Modality.TABLE
+        else tuple((items.items[place], label) for place, label in sorted(labels.items()) if label)
+    )
+    records = tuple(map(settled, items.records))
+    return _Queries(replace(_chosen(items, places), records=records, given=given), places)
+
+
+def _chosen(items: Items, places: Sequence[int]) -> Items:
+    is_table = items.modality is Modality.TABLE
+    rows = (
+        items.items.iloc[list(places)]  # type: ignore[attr-defined]
+        if is_table
+        else tuple(items.items[place] for place in places)
+    )
+    names = tuple(items.names[place] for place in places)
+    return replace(items, items=rows, names=names, records=(), given=())
+
+
+def _answers(
+    classifier: TailClassifier, queries: _Queries, examples: LabelledItems, vectors: Vectors
+) -> Answers:
+    rows = vectors.at(np.array(queries.places, dtype=np.int64)) if queries.places else None
+    told = [] if rows is None else answer_rows(classifier, rows, COVERAGE, TOP)
+    encoder = vectors.encoder
+    assert encoder is not None
+    return Answers(
+        answers=tuple(
+            Answer(place=number, name=queries.items.names[number], **answer)
+            for number, answer in enumerate(told)
+        ),
+        unreadable=(),
+        modality=queries.items.modality,
+        encoder=encoder.name,
+        examples=dict(sorted(Counter(examples.labels).items())),
+        coverage=COVERAGE,
+        joint=False,
+        notes=tuple(encoder.notes),
+    )

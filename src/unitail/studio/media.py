@@ -1,0 +1,127 @@
+"""How items look on the page: small images, texts, the cells of rows, files to play."""
+
+import io
+import math
+import mimetypes
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+from unitail.encoders.encoder import Modality
+from unitail.encoders.images import read_image
+from unitail.errors import Unreadable, UserError
+from unitail.studio.catalogue import Catalogue
+from unitail.wording import shown
+
+SIDES = {"small": 360, "large": 1600}
+"""The longer side of an image, in pixels."""
+QUALITY = {"small": 78, "large": 88}
+MAX_CHARACTERS = {"small": 600, "large": 20_000}
+MAX_CELLS = {"small": 12, "large": 1000}
+CACHE_BYTES = 96 * 2**20
+"""Small images that are kept in memory."""
+
+
+class Media:
+    """Shows the items of a catalogue; threads may share it."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._lock = threading.Lock()
+        self._images: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def image(self, place: int, size: str) -> bytes:
+        """Return an image as JPEG, turned as it should be."""
+        path = self._file(place)
+        try:
+            key = (place, path.stat().st_mtime_ns)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if size == "small" and (known := self._images.get(key)) is not None:
+            return known
+        made = _jpeg(path, size)
+        if size == "small":
+            self._keep(key, made)
+        return made
+
+    def sound(self, place: int) -> tuple[Path, str]:
+        """Return the file of a sound and its type."""
+        path = self._file(place)
+        if not path.is_file():
+            raise _unreadable(path, FileNotFoundError("no such file"))
+        return path, mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+
+    def content(self, place: int, size: str = "small") -> Any:  # noqa: ANN401 - what JSON can say
+        """Return a text, or the cells of a row as pairs; None for what is shown otherwise."""
+        if self._catalogue.modality is Modality.TABLE:
+            row = self._catalogue.item(place)
+            assert isinstance(row, dict)
+            return [[str(name), _cell(cell)] for name, cell in row.items()][: MAX_CELLS[size]]
+        if self._catalogue.modality is Modality.TEXT:
+            return _text(self._catalogue.item(place), MAX_CHARACTERS[size])
+        return None
+
+    def search(self, words: str) -> list[int]:
+        """Return the places of items whose name or content holds all the words."""
+        wanted = words.casefold().split()
+        found = []
+        for place, name in enumerate(self._catalogue.items.names):
+            text = f"{name}\n{self._searched(place)}".casefold()
+            if all(word in text for word in wanted):
+                found.append(place)
+        return found
+
+    def _searched(self, place: int) -> str:
+        content = self.content(place, "large")
+        if isinstance(content, list):
+            return "\n".join(cell for _, cell in content)
+        return content or ""
+
+    def _file(self, place: int) -> Path:
+        path = self._catalogue.file(place)
+        if path is None:
+            raise Unreadable("the item is not a file", got="a text or row", allowed="a file")
+        return path
+
+    def _keep(self, key: tuple[int, int], image: bytes) -> None:
+        with self._lock:
+            if key not in self._images:
+                self._images[key] = image
+                self._bytes += len(image)
+            while self._bytes > CACHE_BYTES:
+                self._bytes -= len(self._images.popitem(last=False)[1])
+
+
+def _jpeg(path: Path, size: str) -> bytes:
+    try:
+        image = read_image(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    image.thumbnail((SIDES[size], SIDES[size]))
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=QUALITY[size])
+    return file.getvalue()
+
+
+def _text(item: object, most: int) -> str:
+    if not isinstance(item, Path):
+        text = str(item)
+    else:
+        try:
+            with item.open("rb") as file:
+                text = file.read(4 * most + 4).decode("utf-8-sig", "replace").strip()
+        except OSError:
+            return ""
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
+def _cell(value: object) -> str:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if missing else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    reason = error.strerror or str(error)
+    return Unreadable(f"{shown(path)} cannot be shown", got=reason, allowed="a file that is there")

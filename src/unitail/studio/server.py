@@ -1,0 +1,84 @@
+"""The studio as an application of HTTP: its page, what the page asks, and the gate before both."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+from unitail.errors import Unreadable, UserError
+from unitail.studio.routes import class_routes, export_routes, item_routes, state_routes
+from unitail.studio.rows import Conflict, LabelRow
+from unitail.studio.studio import Studio
+from unitail.web.access import Access
+from unitail.web.guards import Guards, Limits
+from unitail.web.refusal import Refusal
+from unitail.wording import excerpt
+
+STATIC = Path(__file__).parent / "static"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " media-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none';"
+    " form-action 'none'"
+)
+LIMITS = Limits(body_bytes=4 * 2**20, body_seconds=30.0)
+
+
+def make_app(studio: Studio, access: Access) -> FastAPI:
+    """Return the application; it starts and stops the studio's threads with itself."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        studio.start()
+        yield
+        studio.stop()
+
+    app = FastAPI(title="unitail studio", lifespan=lifespan, openapi_url=None)
+    app.state.studio = studio
+    for routes in (state_routes, item_routes, class_routes, export_routes):
+        app.include_router(routes(studio))
+    app.add_exception_handler(UserError, _refused)
+    app.add_exception_handler(RequestValidationError, _misunderstood)
+
+    @app.get("/", include_in_schema=False)
+    def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_middleware(Guards, access=access, limits=LIMITS, content_policy=POLICY)
+    return app
+
+
+def _refused(request: Request, error: Exception) -> JSONResponse:
+    """Answer by one sentence; a conflict also tells what others did."""
+    assert isinstance(error, UserError)
+    content: dict[str, Any] = {"error": str(error)}
+    if not isinstance(error, Conflict):
+        status = error.status if isinstance(error, Refusal) else 400
+        return JSONResponse(content, 404 if isinstance(error, Unreadable) else status)
+    places = request.app.state.studio.catalogue.places
+    content["conflicts"] = [
+        [places[row.item], row.class_id, row.version]
+        for row in error.rows
+        if isinstance(row, LabelRow) and row.item in places
+    ]
+    return JSONResponse(content, 409)
+
+
+def _misunderstood(request: Request, error: Exception) -> JSONResponse:
+    """Say in one sentence what a request got wrong."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = " ".join(str(step) for step in first["loc"][1:]) or "the body"
+    refusal = Refusal(
+        422,
+        f"the request is wrong at {where}",
+        got=excerpt(repr(first.get("input")), 60),
+        allowed=str(first["msg"]),
+    )
+    return JSONResponse(refusal.content, refusal.status)

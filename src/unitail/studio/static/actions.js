@@ -1,0 +1,120 @@
+// What somebody does: label, confirm, undo, change classes. Labels show at once; the server's word
+// is the last, and where somebody else was faster, both are shown.
+
+import { get, post } from "./api.js";
+import { announce, counted, toast } from "./dom.js";
+import { askConflict } from "./dialogs.js";
+import { chosen, focusOn, lookedAt } from "./grid.js";
+import { changed, classOf, isAnswered, labelOf, load, state, versionOf } from "./state.js";
+import { view } from "./views.js";
+
+export function failed(error) {
+  toast(error.message, { bad: true });
+}
+
+export const seen = (places) => Object.fromEntries(places.map((place) => [place, versionOf(place)]));
+
+/** Say of each place what it is: a Map of place -> class id, or null for no label. */
+export async function labelEach(wishes, { versions = null, quiet = false } = {}) {
+  const places = [...wishes.keys()];
+  if (!places.length) return;
+  const before = new Map(places.map((place) => [place, state.labels.get(place)]));
+  const items = versions ?? seen(places);
+  for (const [place, id] of wishes) state.labels.set(place, [id, before.get(place)?.[1] ?? 0]);
+  changed();
+  const ids = new Set(wishes.values());
+  const body = { items, looked_at: lookedAt().slice(0, 2000) };
+  if (ids.size === 1) body.class_id = [...ids][0];
+  else body.classes = Object.fromEntries(wishes);
+  try {
+    const done = await post("/api/label", body);
+    if (!quiet && places.length > 1) toast(done.title, { action: ["Undo", undo] });
+    else announce(done.title);
+  } catch (error) {
+    for (const [place, row] of before) {
+      const now = state.labels.get(place);
+      if (now?.[1] !== (row?.[1] ?? 0)) continue; // news have come meanwhile
+      if (row) state.labels.set(place, row);
+      else state.labels.delete(place);
+    }
+    changed();
+    if (error.status === 409) await settle(error, wishes);
+    else failed(error);
+  }
+}
+
+/** Show what somebody else did, and let the user decide. */
+async function settle(error, wishes) {
+  for (const [place, id, version] of error.conflicts) state.labels.set(place, [id, version]);
+  changed();
+  const decision = await askConflict(error.conflicts, wishes);
+  if (decision === "mine") return labelEach(wishes);
+  if (decision === "rest") {
+    const theirs = new Set(error.conflicts.map(([place]) => place));
+    return labelEach(new Map([...wishes].filter(([place]) => !theirs.has(place))));
+  }
+}
+
+/** Label what is selected, or what has the focus; then go on to the next open item. */
+export async function label(id) {
+  const places = selection();
+  if (!places.length) return;
+  const wishes = new Map(places.map((place) => [place, id]));
+  const work = labelEach(wishes);
+  if (places.length === 1) next();
+  else chosen.places.clear();
+  await work;
+}
+
+export const selection = () => {
+  if (chosen.places.size) return view.order.filter((place) => chosen.places.has(place));
+  const place = view.order[chosen.focus];
+  return place === undefined ? [] : [place];
+};
+
+/** Agree with the answers of what is selected. */
+export async function confirm() {
+  const places = selection().filter(isAnswered);
+  if (!places.length) return announce("Nothing to confirm here.");
+  const work = labelEach(new Map(places.map((place) => [place, state.best[place]])));
+  if (places.length === 1) next();
+  else chosen.places.clear();
+  await work;
+}
+
+function next() {
+  const { order } = view;
+  for (let rank = chosen.focus + 1; rank < order.length; rank++) {
+    if (labelOf(order[rank]) === null) return focusOn(rank);
+  }
+  focusOn(Math.min(chosen.focus + 1, order.length - 1));
+}
+
+async function does(path, body, told = (done) => done.title) {
+  try {
+    const done = await post(path, body);
+    toast(told(done), path.endsWith("do") ? {} : { action: ["Undo", undo] });
+    return done;
+  } catch (error) {
+    failed(error);
+    return null;
+  }
+}
+
+export const undo = () => does("/api/undo", {});
+export const redo = () => does("/api/redo", {});
+export const addClass = (name) => does("/api/classes", { name });
+export const renameClass = (id, name) => does(`/api/classes/${id}/rename`, { name });
+export const mergeClass = (id, into) => does(`/api/classes/${id}/merge`, { into });
+export const deleteClass = (id) => does(`/api/classes/${id}/delete`, {});
+export const useFolders = () => does("/api/folders", {});
+export const sortFiles = (by) =>
+  does("/api/export/folders", { by }, (done) => `${counted(done.done, "file")} sorted into ${done.folder}`);
+
+/** Load everything anew. */
+export async function reload() {
+  load(await get("/api/state"));
+}
+
+export const nameOf = (id) =>
+  id === null ? "no label" : id === state.limits.aside ? "none of these" : (classOf(id)?.name ?? "a class that is gone");

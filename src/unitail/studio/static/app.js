@@ -1,0 +1,194 @@
+// The page: it loads everything once, then follows the news of the server.
+
+import { addClass, failed, redo, reload, undo, useFolders } from "./actions.js";
+import { forget } from "./card.js";
+import * as detail from "./detail.js";
+import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
+import { $, counted, h, percent, toast } from "./dom.js";
+import { chosen, clear, draw, focusOn, measure } from "./grid.js";
+import { wireKeys } from "./keys.js";
+import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
+import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, takeChanges } from "./state.js";
+import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
+
+const SURE = 0.95;
+
+function heading() {
+  const own = VIEWS[view.name];
+  const named = classOf(view.classId);
+  if (view.name === "class" && !named) return show("all");
+  const title = own?.title ?? (named ? named.name : `“${view.words}”`);
+  const about = own?.about ?? (named ? "What is answered so, the surest first; then your labels." : "Names and contents that hold these words.");
+  $("view-title").textContent = title;
+  $("view-about").textContent = `${counted(view.order.length, "item")}. ${about}`;
+  $("again").hidden = !view.stale;
+  $("more-next").hidden = view.name !== "next" || !view.order.length;
+  const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE);
+  $("select-sure").hidden = !sure.length;
+  $("select-sure").textContent = `Select ${sure.length.toLocaleString("en")} above ${percent(SURE)}`;
+  $("select-sure").onclick = () => {
+    chosen.places = new Set(sure);
+    $("grid").focus();
+    changed();
+  };
+}
+
+/** Say what to do next, as long as nothing can be answered. */
+function guide() {
+  const given = counts().given.size;
+  const box = $("guide");
+  const step = state.classes.length < 2 ? 1 : given < 2 ? 2 : 0;
+  box.hidden = step === 0;
+  const look = `${step}|${state.classes.length}|${given}`;
+  if (box.look === look) return;
+  box.look = look;
+  if (step === 1) box.replaceChildren(...firstStep());
+  if (step === 2)
+    box.replaceChildren(
+      h("span", { class: "number" }, "2"),
+      h("div", {}, h("h3", {}, "Label a few items of each class"), h("p", {}, "Click an item and press ", h("kbd", {}, "1"), " or ", h("kbd", {}, "2"), ", or drag it onto a class. As soon as two classes have an example, everything else is sorted.")),
+    );
+}
+
+function firstStep() {
+  const input = h("input", { placeholder: state.classes.length ? "And another one" : "For example: cat", maxLength: 100, "aria-label": "Name of a class", autocomplete: "off" });
+  const form = h("form", {}, input, h("button", { class: "primary" }, "Add"));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (input.value.trim() && (await addClass(input.value))) input.value = "";
+  });
+  const folders = Object.keys(state.folders);
+  const offer = folders.length && !state.classes.length
+    ? h("p", {}, "Or ", h("button", { class: "link", onclick: useFolders }, `use the ${folders.length} subfolders as classes`), ` (${folders.slice(0, 4).join(", ")}${folders.length > 4 ? ", …" : ""}), with the files in them as labels.`)
+    : null;
+  return [h("span", { class: "number" }, "1"), h("div", {}, h("h3", {}, "Name two classes or more"), h("p", {}, "What should the items be sorted into?"), form, offer)];
+}
+
+function nothing() {
+  const box = $("nothing");
+  box.hidden = view.order.length > 0 || view.busy || !state.loaded;
+  const words = {
+    next: ["All done", "There is nothing left to label. Look at the classes, or export."],
+    doubtful: ["Nothing is doubtful yet", "Answers show here once two classes have examples."],
+    novel: ["Nothing is novel yet", "Answers show here once two classes have examples."],
+    flagged: ["No label looks wrong", "Labels are checked against each other while you work."],
+    labelled: ["No labels yet", "Select items and press a number, or drag them onto a class."],
+    search: ["Nothing found", "No name or content holds these words."],
+  }[view.name] ?? ["Nothing here", ""];
+  if (!box.hidden) box.replaceChildren(h("h3", {}, words[0]), h("p", {}, words[1]));
+  $("grid").classList.toggle("empty", !box.hidden);
+}
+
+function status() {
+  const { done, total, trouble, failures, changed: moved, missing } = state.progress;
+  const box = $("encoding");
+  box.hidden = done >= total || Boolean(trouble);
+  box.querySelector("progress").value = total ? done / total : 0;
+  box.querySelector("span").textContent = `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`;
+  const wrong = Object.keys(failures).length + moved.length + missing.length;
+  $("files").hidden = !wrong && !trouble;
+  $("files").textContent = trouble ? "Encoding stopped" : `${wrong} ${wrong === 1 ? "file" : "files"} to look at`;
+  const told = state.estimate;
+  $("accuracy").hidden = !told;
+  if (told) {
+    const half = Math.max(1, Math.round(50 * (told.now.high - told.now.low)));
+    $("accuracy").textContent = `≈ ${Math.round(100 * told.now.mean)} % ± ${half} right`;
+    $("accuracy").title = told.sentence;
+  }
+}
+
+function render() {
+  if (!state.loaded) return;
+  document.title = `${state.name} – unitail studio`;
+  $("project").textContent = state.name;
+  checkOrder();
+  measure();
+  if (view.moved) {
+    view.moved = false;
+    Object.assign(chosen, { places: new Set(), focus: 0, anchor: 0 });
+    $("grid").scrollTop = 0;
+  }
+  chosen.focus = Math.min(chosen.focus, Math.max(0, view.order.length - 1));
+  for (const part of [heading, guide, nothing, status, drawSide, draw, detail.follow]) part();
+  drawBar([...chosen.places]);
+}
+
+function listen() {
+  const news = new EventSource("/api/events");
+  const on = (name, take) => news.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  let wasLost = false;
+  news.onerror = () => {
+    if (!wasLost) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
+    wasLost = true;
+  };
+  on("hello", async (boot) => {
+    if (!wasLost && boot === state.boot) return;
+    const other = boot !== state.boot;
+    wasLost = false;
+    await reload();
+    if (other) clear();
+    changed();
+  });
+  on("changes", takeChanges);
+  on("answers", takeAnswers);
+  on("progress", (told) => {
+    for (const place of told.changed) if (!state.progress.changed.includes(place)) forget(place);
+    state.progress = told;
+    changed();
+  });
+  on("estimate", (told) => {
+    state.estimate = told;
+    changed();
+  });
+  on("trouble", (words) => toast(words, { bad: true }));
+  on("rest", () => {
+    if (view.name === "next" && isDone()) show("next");
+    if (view.name === "next" && !view.order.length) show("next");
+  });
+}
+
+function theme() {
+  const own = localStorage.getItem("unitail-theme");
+  if (own) document.documentElement.dataset.theme = own;
+  $("theme").addEventListener("click", () => {
+    const dark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("unitail-theme", dark ? "light" : "dark");
+  });
+}
+
+function wire() {
+  wireSide();
+  wireKeys();
+  $("undo").onclick = undo;
+  $("redo").onclick = redo;
+  $("help").onclick = showKeys;
+  $("export").onclick = askExport;
+  $("accuracy").onclick = showAccuracy;
+  $("files").onclick = showFiles;
+  $("again").onclick = () => show(view.name, view);
+  $("more-next").onclick = () => show("next");
+  $("grid").addEventListener("scroll", () => changed(), { passive: true });
+  $("detail").addEventListener("close", () => $("grid").focus());
+  new ResizeObserver(() => changed()).observe($("grid"));
+  let waiting = 0;
+  $("search").addEventListener("input", () => {
+    clearTimeout(waiting);
+    const words = $("search").value.trim();
+    waiting = setTimeout(() => (words ? go("search", { words }) : go(firstView())), 200);
+  });
+  $("search").addEventListener("keydown", (event) => event.key === "Enter" && ($("grid").focus(), focusOn(0), changed()));
+}
+
+theme();
+wire();
+onChange(render);
+try {
+  await reload();
+  await show(firstView());
+  $("grid").focus({ preventScroll: true });
+  chosen.places.clear();
+  listen();
+} catch (error) {
+  failed(error);
+}

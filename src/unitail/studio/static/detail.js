@@ -1,0 +1,93 @@
+// One item at large: its content, the answer, and why.
+
+import { confirm, label } from "./actions.js";
+import { get } from "./api.js";
+import { imageOf, showContent, verdict } from "./card.js";
+import { $, h, icon, percent } from "./dom.js";
+import { chosen, move } from "./grid.js";
+import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
+import { view } from "./views.js";
+
+let shown = null;
+
+export const isOpen = () => $("detail").open;
+export const close = () => $("detail").close();
+
+export function open() {
+  const place = view.order[chosen.focus];
+  if (place === undefined) return;
+  chosen.places = new Set([place]);
+  if (!isOpen()) $("detail").showModal();
+  fill(place);
+}
+
+/** Show the item that has the focus now, if this is open. */
+export function follow() {
+  if (!isOpen()) return;
+  const place = view.order[chosen.focus];
+  if (place !== shown) fill(place);
+  else fillAnswer(place);
+}
+
+function large(place) {
+  if (state.modality === "image") return h("img", { class: "large", src: imageOf(place, "large"), alt: state.names[place] });
+  if (state.modality === "audio") return h("audio", { controls: true, autoplay: true, src: `/api/items/${place}/sound` });
+  const box = h("div", { class: state.modality === "table" ? "cells" : "text" });
+  get(`/api/items/${place}/content`).then((content) => showContent(box, content)).catch(() => {});
+  return box;
+}
+
+function small(place) {
+  if (state.modality === "image") return h("img", { src: imageOf(place), alt: state.names[place] });
+  return h("span", { class: "snippet" }, state.names[place]);
+}
+
+function fill(place) {
+  shown = place;
+  const step = (by) => () => (move(by), changed());
+  $("detail").replaceChildren(
+    h("div", { class: "stage" }, large(place)),
+    h("div", { class: "facts" },
+      h("header", {}, h("h2", {}, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
+      h("div", { id: "detail-answer" }),
+      h("section", {}, h("h3", {}, "Why: your most similar examples"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
+      h("footer", {}, h("button", { class: "soft", onclick: step(-1) }, "← Previous"), h("button", { class: "soft", onclick: step(1) }, "Next →"))),
+  );
+  fillAnswer(place);
+  fillWhy(place);
+}
+
+function fillAnswer(place) {
+  const [known, , how, words] = verdict(place);
+  const bars = isAnswered(place)
+    ? [[state.best[place], state.p[place]], [state.second[place], state.p2[place]]].filter(([id]) => classOf(id))
+    : [];
+  const mark = { given: "Your label", likely: "Likely", doubtful: "Doubtful", novel: "Perhaps none of your classes" }[how] ?? "";
+  $("detail-answer").replaceChildren(
+    h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), h("span", {}, mark)),
+    h("ul", { class: "bars" }, bars.map(([id, p]) => {
+      const bar = h("i", { class: "bar", colour: classOf(id).colour });
+      bar.style.setProperty("--p", p);
+      return h("li", {}, h("span", {}, classOf(id).name), h("b", {}, percent(p)), bar);
+    })),
+    isAnswered(place) ? h("p", { class: "muted" }, `Novelty ${percent(state.novelty[place])}`) : "",
+    h("div", { class: "choices" },
+      isAnswered(place) ? h("button", { class: "primary", onclick: confirm }, icon("check"), "Confirm") : null,
+      state.classes.map((each) =>
+        h("button", { class: "choice", colour: each.colour, "aria-pressed": String(labelOf(place) === each.id), onclick: () => label(each.id) },
+          h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null)),
+      h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", h("kbd", {}, "0")),
+      labelOf(place) !== null ? h("button", { class: "choice", onclick: () => label(null) }, "Take back") : null),
+  );
+}
+
+async function fillWhy(place) {
+  const near = await get(`/api/items/${place}/why`).catch(() => []);
+  if (shown !== place || !$("why")) return;
+  $("why").replaceChildren(
+    ...(near.length
+      ? near.map(({ place: other, class_id: id, cosine }) =>
+          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other), h("figcaption", {}, h("i", { class: "dot" }), classOf(id)?.name ?? "?")))
+      : [h("p", { class: "muted" }, "Label some items, and the nearest ones show here.")]),
+  );
+}

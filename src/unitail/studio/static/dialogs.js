@@ -1,0 +1,143 @@
+// Dialogs: conflicts, classes, export, shortcuts, accuracy, files.
+
+import * as actions from "./actions.js";
+import { $, counted, h, icon, percent } from "./dom.js";
+import { counts, state } from "./state.js";
+
+/** Show a dialog; resolves with the value of the button that closed it, or "". */
+function ask(title, ...content) {
+  const dialog = $("dialog");
+  dialog.replaceChildren(
+    h("form", { method: "dialog" },
+      h("header", {}, h("h2", {}, title), h("button", { class: "icon", value: "", "aria-label": "Close" }, icon("close"))),
+      ...content),
+  );
+  dialog.returnValue = "";
+  dialog.setAttribute("aria-label", title);
+  if (!dialog.open) dialog.showModal();
+  return new Promise((resolve) => (dialog.onclose = () => resolve(dialog.returnValue)));
+}
+
+const buttons = (...all) => h("footer", {}, ...all);
+const button = (value, words, kind = "soft") => h("button", { value, class: kind }, words);
+
+export async function askConflict(conflicts, wishes) {
+  const rows = conflicts.slice(0, 8).map(([place, id]) =>
+    h("li", {}, h("b", {}, state.names[place]), ` – theirs: ${actions.nameOf(id)}, yours: ${actions.nameOf(wishes.get(place))}`));
+  const more = conflicts.length > 8 ? h("li", {}, `and ${conflicts.length - 8} more`) : null;
+  const rest = wishes.size - conflicts.length;
+  return ask(
+    "Somebody else was faster",
+    h("p", {}, `${counted(conflicts.length, "item")} of your ${wishes.size} changed since you saw ${conflicts.length === 1 ? "it" : "them"}. Nothing was overwritten.`),
+    h("ul", { class: "plain" }, rows, more),
+    buttons(button("mine", "Use mine"), button(rest ? "rest" : "", rest ? `Keep theirs, label the other ${rest}` : "Keep theirs", "primary")),
+  );
+}
+
+export async function classMenu(own) {
+  const others = state.classes.filter((each) => each.id !== own.id);
+  const name = h("input", { value: own.name, maxLength: 100, "aria-label": "Name of the class", autocomplete: "off" });
+  const into = h("select", { "aria-label": "Merge into" }, others.map((each) => h("option", { value: String(each.id) }, each.name)));
+  const given = counts().given.get(own.id) ?? 0;
+  const decision = await ask(
+    own.name,
+    h("label", { class: "field" }, "Name", name),
+    buttons(button("rename", "Rename", "primary")),
+    others.length ? h("label", { class: "field" }, "Merge into another class", into) : null,
+    others.length ? buttons(button("merge", "Merge")) : null,
+    h("p", { class: "muted" }, `Deleting takes ${counted(given, "label")} back. You can undo all of this.`),
+    buttons(button("delete", "Delete the class", "danger")),
+  );
+  if (decision === "rename" && name.value.trim() !== own.name) actions.renameClass(own.id, name.value);
+  if (decision === "merge") actions.mergeClass(own.id, Number(into.value));
+  if (decision === "delete") actions.deleteClass(own.id);
+}
+
+const link = (kind, title, about) =>
+  h("a", { class: "option", href: `/api/export/${kind}`, download: "" }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
+
+export async function askExport() {
+  const all = counts();
+  if (all.given.size < 2) {
+    await ask("Export", h("p", {}, "Label some items of two classes first; then everything can be exported."), buttons(button("", "Close", "primary")));
+    return;
+  }
+  const likely = all.sorted - all.doubtful;
+  const files = state.modality !== "table" && /\.\w+$/.test(state.names[0] ?? "");
+  const decision = await ask(
+    "Export",
+    h("p", { class: "muted" }, `${counted(all.labelled, "label")} of yours, ${counted(likely, "likely answer")}, ${counted(all.doubtful, "doubtful answer")}.`),
+    h("div", { class: "options" },
+      link("csv", "Table", "CSV: every item with its answer, probability and set"),
+      link("json", "JSON", "The same for programs"),
+      link("html", "Report", "One page to look at and pass on"),
+      link("classifier", "Classifier", "A folder for unitail predict --model, zipped")),
+    files ? h("div", { class: "option wide" }, icon("all"),
+      h("span", {}, h("b", {}, "Class folders"), h("small", {}, `Into ${state.sortedFolder}; doubtful and novel ones apart, nothing is overwritten`)),
+      button("copy", "Copy"), button("link", "Link")) : null,
+  );
+  if (decision) actions.sortFiles(decision);
+}
+
+const KEYS = [
+  ["1 – 9", "Label as that class"], ["0", "None of these"], ["Enter", "Confirm the answer"],
+  ["Backspace", "Take the label back"], ["← ↑ → ↓", "Move"], ["Shift + arrows, shift-click", "Select many"],
+  ["Ctrl A", "Select all"], ["Space", "Look closer, and why"], ["Escape", "Select nothing"], ["N", "New class"],
+  ["/", "Search"], ["S", "Sort again"], ["Ctrl Z, U", "Undo"], ["Ctrl Shift Z", "Redo"],
+];
+
+export const showKeys = () =>
+  ask("Keyboard shortcuts", h("dl", { class: "keys" }, KEYS.flatMap(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)])));
+
+/** Draw the curve of accuracy by labels of a class. */
+function curve(points) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  made.setAttribute("viewBox", "0 0 320 130");
+  made.setAttribute("class", "curve");
+  made.setAttribute("role", "img");
+  made.setAttribute("aria-label", points.map(([x, y]) => `${x} labels a class: ${percent(y)}`).join(", "));
+  const most = Math.log(Math.max(...points.map(([x]) => x), 2));
+  const low = Math.min(...points.map(([, , y]) => y));
+  const at = ([x, y]) => [30 + (Math.log(Math.max(x, 1)) / most) * 270, 110 - ((y - low) / (1 - low || 1)) * 95];
+  const draw = (kind, facts) => {
+    const each = document.createElementNS("http://www.w3.org/2000/svg", kind);
+    for (const [name, value] of Object.entries(facts)) each.setAttribute(name, value);
+    made.append(each);
+    return each;
+  };
+  const upper = points.map(([x, , , high]) => at([x, high]).join(","));
+  const lower = points.map(([x, , under]) => at([x, under]).join(",")).reverse();
+  draw("polygon", { points: [...upper, ...lower].join(" "), class: "band" });
+  draw("polyline", { points: points.map((each) => at(each).join(",")).join(" "), class: "line" });
+  for (const point of points) {
+    const [x, y] = at(point);
+    draw("circle", { cx: x, cy: y, r: 3 });
+    draw("text", { x, y: 126, class: "tick-text" }).textContent = Number(point[0].toPrecision(2));
+  }
+  draw("text", { x: 2, y: 18, class: "side" }).textContent = "100";
+  draw("text", { x: 2, y: 112, class: "side" }).textContent = Math.round(100 * low);
+  return made;
+}
+
+export const showAccuracy = () =>
+  ask(
+    "Estimated accuracy",
+    h("p", {}, `${state.estimate.sentence}.`),
+    state.estimate.curve.length > 1 ? curve(state.estimate.curve) : null,
+    h("p", { class: "muted" }, "Accuracy in % by labels of a class, with its 95 % interval: some of your labels are hidden and asked, again and again. If you label what is doubtful, your labels are harder than the rest, and the estimate is rather too low."),
+    buttons(button("", "Close", "primary")),
+  );
+
+export function showFiles() {
+  const { failures, changed, missing, trouble } = state.progress;
+  const named = (places) => h("ul", { class: "plain" }, places.slice(0, 50).map((place) => h("li", {}, state.names[place])));
+  return ask(
+    "Files",
+    trouble ? h("p", { class: "bad" }, trouble) : null,
+    Object.keys(failures).length ? h("section", {}, h("h3", {}, "Cannot be read"),
+      h("ul", { class: "plain" }, Object.entries(failures).slice(0, 50).map(([place, why]) => h("li", {}, h("b", {}, state.names[place]), ` – ${why}`)))) : null,
+    changed.length ? h("section", {}, h("h3", {}, "Changed since they were labelled or read"), named(changed)) : null,
+    missing.length ? h("section", {}, h("h3", {}, "Labelled before, and not here any more"), h("ul", { class: "plain" }, missing.slice(0, 50).map((key) => h("li", {}, key)))) : null,
+    buttons(button("", "Close", "primary")),
+  );
+}

@@ -1,0 +1,54 @@
+// Elements, toasts and announcements.
+
+export const $ = (id) => document.getElementById(id);
+
+/** Make an element: h("button", { class: "soft", onclick }, "Text", child). */
+export function h(tag, props = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "colour") made.style.setProperty("--c", value);
+    else if (name in made && name !== "list" && !name.startsWith("aria")) made[name] = value;
+    else made.setAttribute(name === "class" ? "class" : name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function icon(name) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  use.setAttribute("href", `#i-${name}`);
+  made.setAttribute("aria-hidden", "true");
+  made.append(use);
+  return made;
+}
+
+/** Say something to screen readers. */
+export function announce(text) {
+  $("live").textContent = "";
+  requestAnimationFrame(() => ($("live").textContent = text));
+}
+
+/** Show a message for a while; `action` is [words, what to do]. */
+export function toast(text, { action = null, bad = false } = {}) {
+  announce(text);
+  const own = h("div", { class: bad ? "toast bad" : "toast" }, h("span", {}, text));
+  const close = () => {
+    own.classList.add("gone");
+    setTimeout(() => own.remove(), 200);
+  };
+  if (action) own.append(h("button", { onclick: () => (close(), action[1]()) }, action[0]));
+  own.append(h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close")));
+  const box = $("toasts");
+  while (box.children.length > 2) box.firstChild.remove();
+  box.append(own);
+  setTimeout(close, bad ? 12000 : 5000);
+}
+
+export const percent = (p) =>
+  p > 0.99 && p < 1 ? "> 99 %" : p < 0.01 && p > 0 ? "< 1 %" : `${Math.round(100 * p)} %`;
+
+export const counted = (number, noun) =>
+  `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;

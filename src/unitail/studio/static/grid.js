@@ -1,0 +1,114 @@
+// The items of the view: only the cards on the screen exist, whatever their number.
+
+import { makeCard, updateCard } from "./card.js";
+import { $ } from "./dom.js";
+import { state } from "./state.js";
+import { view } from "./views.js";
+
+const SHAPES = {
+  image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
+  text: { least: 300, gap: 12, height: () => 172 },
+  audio: { least: 280, gap: 12, height: () => 128 },
+  table: { least: 300, gap: 12, height: () => 232 },
+};
+const BEYOND = 2; // rows above and below the screen that exist, too
+
+export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and anchor: ranks
+const cards = new Map(); // place -> card
+let shape = { columns: 1, width: 200, height: 200, gap: 12 };
+
+export function measure() {
+  const { least, gap, height } = SHAPES[state.modality];
+  const inside = $("grid").clientWidth - 2 * 20;
+  const narrow = inside < 480;
+  const columns = Math.max(state.modality === "image" && narrow ? 2 : 1, Math.floor((inside + gap) / (least + gap)));
+  const width = (inside - gap * (columns - 1)) / columns;
+  shape = { columns, width, height: height(width), gap };
+}
+
+const topOf = (rank) => Math.floor(rank / shape.columns) * (shape.height + shape.gap);
+
+/** The ranks from the first to behind the last that are on the screen, or nearly. */
+function range() {
+  const grid = $("grid");
+  const step = shape.height + shape.gap;
+  const first = Math.max(0, Math.floor(grid.scrollTop / step) - BEYOND);
+  const last = Math.ceil((grid.scrollTop + grid.clientHeight) / step) + BEYOND;
+  return [first * shape.columns, Math.min(view.order.length, last * shape.columns)];
+}
+
+export const lookedAt = () => view.order.slice(...range());
+
+export function draw() {
+  const { order } = view;
+  const rows = $("rows");
+  rows.style.height = `${Math.max(0, topOf(order.length - 1) + shape.height)}px`;
+  const [from, to] = range();
+  const needed = new Set(order.slice(from, to));
+  for (const [place, card] of cards) {
+    if (!needed.has(place)) {
+      card.remove();
+      cards.delete(place);
+    }
+  }
+  for (let rank = from; rank < to; rank++) {
+    const place = order[rank];
+    let card = cards.get(place);
+    if (!card) {
+      card = makeCard(place);
+      cards.set(place, card);
+      rows.append(card);
+    }
+    const left = (rank % shape.columns) * (shape.width + shape.gap);
+    const where = `translate(${left}px, ${topOf(rank)}px)`;
+    if (card.style.transform !== where) card.style.transform = where;
+    card.style.width = `${shape.width}px`;
+    card.style.height = `${shape.height}px`;
+    const selected = chosen.places.has(place);
+    updateCard(card, place, { selected, focused: rank === chosen.focus, at: rank, of: order.length });
+  }
+  const focus = order[chosen.focus];
+  if (cards.has(focus)) $("grid").setAttribute("aria-activedescendant", `item-${focus}`);
+  else $("grid").removeAttribute("aria-activedescendant");
+}
+
+/** Throw all cards away: the items are other ones now. */
+export function clear() {
+  for (const card of cards.values()) card.remove();
+  cards.clear();
+}
+
+export function reveal(rank) {
+  const grid = $("grid");
+  const top = topOf(rank);
+  if (top < grid.scrollTop) grid.scrollTop = Math.max(0, top - 20);
+  else if (top + shape.height > grid.scrollTop + grid.clientHeight - 24)
+    grid.scrollTop = top + shape.height - grid.clientHeight + 48;
+}
+
+/** Move the focus by some items or rows; with `extend`, select all from the anchor. */
+export function move(by, { extend = false, rows = false } = {}) {
+  focusOn(chosen.focus + by * (rows ? shape.columns : 1), { extend });
+}
+
+export function focusOn(rank, { extend = false, add = false } = {}) {
+  const { order } = view;
+  if (!order.length) return;
+  chosen.focus = Math.max(0, Math.min(order.length - 1, rank));
+  if (extend) {
+    const [from, to] = [chosen.anchor, chosen.focus].sort((a, b) => a - b);
+    if (!add) chosen.places.clear();
+    for (const place of order.slice(from, to + 1)) chosen.places.add(place);
+  } else {
+    chosen.anchor = chosen.focus;
+    if (add) toggle(order[chosen.focus]);
+    else chosen.places = new Set([order[chosen.focus]]);
+  }
+  reveal(chosen.focus);
+}
+
+function toggle(place) {
+  if (!chosen.places.delete(place)) chosen.places.add(place);
+}
+
+export const rowsOnScreen = () => Math.max(1, Math.floor($("grid").clientHeight / (shape.height + shape.gap)));

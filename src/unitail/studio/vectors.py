@@ -1,0 +1,151 @@
+"""The vectors of all items, made in the background; those that are there can be used at once."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.hashing import content_hash
+from unitail.errors import UserError
+from unitail.inputs.encode import encode
+from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
+from unitail.studio.catalogue import Catalogue
+from unitail.workflows.predict import choose_for
+
+FIRST_CHUNK, CHUNK = 16, 128
+"""Items that are encoded at once; few at first, so that something is there soon."""
+
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the encoding is."""
+
+    done: int
+    total: int
+    trouble: str = ""
+    """Why it stopped, if it did."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.done == self.total or bool(self.trouble)
+
+
+class Vectors:
+    """Vectors of the items that have one by now; threads may share it."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        encoder: str | Encoder[Any] | None = None,
+        cache: FeatureCache | None = None,
+        device: str = "auto",
+    ) -> None:
+        self._catalogue, self._cache = catalogue, cache
+        self._wanted, self._device = encoder, device
+        self._lock = threading.Lock()
+        self._features: Floats | None = None
+        self._known = np.zeros(len(catalogue), dtype=bool)
+        self.encoder: InputEncoder | None = None
+        self.contents: dict[int, str] = {}
+        """The hash of each file's content, by place."""
+        self.failures: dict[int, str] = {}
+        """Why an item has no vector, by place."""
+        self.progress = Progress(0, len(catalogue))
+
+    def encode_all(
+        self,
+        first: Iterable[int] = (),
+        *,
+        on_more: Callable[[], None] = lambda: None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Encode all items, those at the `first` places first; `on_more` is called in between."""
+        try:
+            by = self._choose()
+            order = list(dict.fromkeys([*first, *range(len(self._catalogue))]))
+            size = len(order) if self._catalogue.modality is Modality.TABLE else FIRST_CHUNK
+            while order and not is_over():
+                self._encode(by, order[:size])
+                order, size = order[size:], CHUNK
+                on_more()
+        except UserError as error:
+            self.progress = replace(self.progress, trouble=str(error))
+            on_more()
+
+    def encode_again(self, places: Sequence[int]) -> None:
+        """Encode items whose files have changed, or are back."""
+        if self.encoder is not None and self._catalogue.modality is not Modality.TABLE:
+            self._encode(self.encoder, places, again=True)
+
+    def forget(self, places: Sequence[int], reason: str) -> None:
+        """Take away the vectors of files that are gone."""
+        with self._lock:
+            self._known[list(places)] = False
+            self.failures.update(dict.fromkeys(places, reason))
+
+    def known(self) -> Places:
+        """Return the places of all items that have a vector."""
+        with self._lock:
+            return np.flatnonzero(self._known)
+
+    def at(self, places: Places) -> Floats:
+        """Return the vectors at some places, all of them known: (n, d)."""
+        with self._lock:
+            assert self._features is not None
+            rows: Floats = self._features[places]
+            return rows
+
+    def _choose(self) -> InputEncoder:
+        items = self._catalogue.items
+        if isinstance(self._wanted, Encoder):
+            column = items.content_column
+            by: InputEncoder = ItemEncoder(
+                encoder=self._wanted, named=False, content_column=column, device=self._device
+            )
+        else:
+            by = choose_for(items.with_labels(()), self._wanted, self._device)
+        self.encoder = by
+        return by
+
+    def _encode(self, by: InputEncoder, places: Sequence[int], *, again: bool = False) -> None:
+        items = self._catalogue.items
+        if items.modality is Modality.TABLE:
+            chosen = items.items.iloc[list(places)]  # type: ignore[attr-defined]
+        else:
+            chosen = [items.items[place] for place in places]
+        contents = {place: _content(self._catalogue.file(place)) for place in places}
+        [vectors] = encode(by, chosen, on_unreadable="skip", cache=self._cache)
+        with self._lock:
+            if self._features is None:
+                width = vectors.features.shape[1]
+                self._features = np.zeros((len(self._catalogue), width), np.float32)
+            kept = [places[place] for place in vectors.kept]
+            self._features[kept] = vectors.features
+            self._known[kept] = True
+            for place in kept:
+                self.failures.pop(place, None)
+            for failure in vectors.unreadable:
+                self.failures[places[failure.place]] = failure.reason
+                self._known[places[failure.place]] = False
+            self.contents.update({place: text for place, text in contents.items() if text})
+        if not again:
+            self.progress = replace(self.progress, done=self.progress.done + len(places))
+
+
+def _content(path: Path | None) -> str:
+    """Return the hash of a file's content; empty if there is none."""
+    try:
+        return "" if path is None else content_hash(path)
+    except UserError:
+        return ""

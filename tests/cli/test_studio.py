@@ -1,0 +1,96 @@
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from unitail.cli.main import app
+from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+
+TABLE = "x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n"
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["studio", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def test_results_are_written_without_the_page(table: Path, tmp_path: Path) -> None:
+    out, page, saved = tmp_path / "a.csv", tmp_path / "a.html", tmp_path / "saved"
+    said = run("export", table, "--out", out, "--out", page, "--save", saved)
+    assert f"All answers are in {out}." in said.replace("\n", "")
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("x,y,label,answer,probability,state")
+    assert [line.split(",")[3] for line in lines[1:]] == ["a", "a", "b", "b", "a", "b"]
+    assert "Answers for t.csv" in page.read_text()
+    assert (saved / "README.md").exists()
+    assert (tmp_path / ".unitail" / "t.csv.studio.db").exists()
+
+
+def test_labels_may_lie_elsewhere(table: Path, tmp_path: Path) -> None:
+    project = tmp_path / "x" / "labels.db"
+    run("export", table, "--out", tmp_path / "a.json", "--project", project)
+    assert project.exists()
+    assert not (tmp_path / ".unitail").exists()
+
+
+def test_what_cannot_be_is_told_before_any_work(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is nothing to write: got neither --out nor"):
+        run("export", table)
+    with pytest.raises(CannotWrite, match="unsupported file extension"):
+        run("export", table, "--out", tmp_path / "a.xyz")
+    with pytest.raises(InvalidConfig, match="a server that others can reach needs a token"):
+        run(table, "--host", "0.0.0.0")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidConfig, match=f"served there: got 127.0.0.1 port {port}"):
+            run("open", table, "--port", port)
+    with pytest.raises(InvalidInput, match="cannot be opened in a studio"):
+        run(tmp_path / "none", "--no-browser")
+
+
+@pytest.mark.slow
+def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "unitail", "studio", str(table), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline()]
+        while "The studio is at" not in said[-1]:
+            said.append(process.stdout.readline())
+            assert said[-1], said
+        match = re.search(r"http://127\.0\.0\.1:\d+/", said[-1])
+        assert match is not None
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(f"{match[0]}api/state") as reply:
+                    state = json.load(reply)
+                break
+            except OSError:
+                time.sleep(0.05)
+        assert (state["name"], state["modality"], len(state["names"])) == ("t.csv", "table", 6)
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert "All labels are kept." in rest
+    assert said[0] == "table: 6 items.\n"

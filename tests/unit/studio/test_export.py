@@ -1,0 +1,94 @@
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helpers.studios import answered, open_studio, write_pictures
+from unitail.errors import CannotWrite, InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.studio.export import Kind, Results
+from unitail.studio.rows import ASIDE
+from unitail.studio.studio import Studio
+from unitail.workflows.sort_files import SortBy
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    folder = tmp_path_factory.mktemp("export") / "pictures"
+    write_pictures(folder, 12)
+    (folder / "broken.png").write_bytes(b"")
+    studio = answered(open_studio(folder))
+    ids = [studio.store.add_class(name).class_id for name in ("red", "green", "blue")]
+    studio.sync()
+    studio.label({place: ids[place % 3] for place in range(6)}, {}, author="")
+    studio.label({11: ASIDE}, {}, author="")
+    yield studio
+    studio.stop()
+
+
+@pytest.fixture(scope="module")
+def results(studio: Studio) -> Results:
+    return studio.results()
+
+
+def test_a_table_has_every_item_in_its_order(results: Results, tmp_path: Path) -> None:
+    results.write(Kind.CSV, tmp_path / "a.csv")
+    rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
+    assert [Path(row["file"]).name for row in rows] == [
+        *(f"{n:04}.png" for n in range(12)),
+        "broken.png",
+    ]
+    assert [row["answer"] for row in rows[:11]] == (["red", "green", "blue"] * 4)[:11]
+    assert [row["state"] for row in rows[:6]] == ["given"] * 6
+    assert [row["label"] for row in rows[:7]] == ["red", "green", "blue"] * 2 + [""]
+    assert {row["state"] for row in rows[6:11]} <= {"likely", "doubtful", "novel"}
+    assert (rows[11]["state"], rows[11]["reason"]) == ("skipped", "set aside: none of the classes")
+    assert rows[12]["state"] == "skipped"
+    assert rows[12]["reason"]
+
+
+def test_json_and_report_and_classifier(results: Results, tmp_path: Path) -> None:
+    results.write(Kind.JSON, tmp_path / "a.json")
+    told = json.loads((tmp_path / "a.json").read_text())
+    assert told["examples"] == {"blue": 2, "green": 2, "red": 2}
+    assert len(told["answers"]) == 13
+    results.write(Kind.REPORT, tmp_path / "a.html")
+    assert "Answers for pictures" in (tmp_path / "a.html").read_text()
+
+
+def test_a_saved_classifier_answers_new_rows(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n")
+    studio = answered(open_studio(table))
+    studio.results().write(Kind.CLASSIFIER, tmp_path / "saved")
+    loaded = TailClassifier.load(tmp_path / "saved", device="cpu")
+    import pandas
+
+    assert loaded.predict(pandas.DataFrame({"x": [0.5, 8.5], "y": [1, 9]})).tolist() == ["a", "b"]
+    with pytest.raises(InvalidInput, match="only files can be sorted"):
+        studio.results().sort_into(tmp_path / "sorted", SortBy.COPY)
+    studio.stop()
+
+
+@pytest.mark.parametrize("by", [SortBy.COPY, SortBy.LINK])
+def test_files_are_sorted_by_class(results: Results, tmp_path: Path, by: SortBy) -> None:
+    results.sort_into(tmp_path, by)
+    places = {path.name: path.parent.name for path in tmp_path.rglob("*.png")}
+    assert len(places) == 11
+    assert places["0000.png"] == "red"
+    assert places["0004.png"] == "green"
+    assert (tmp_path / "red" / "0000.png").is_symlink() == (by is SortBy.LINK)
+    again = results.sort_into(tmp_path, by)
+    assert all(step.is_there for step in again)
+    with pytest.raises(CannotWrite, match="files cannot be sorted into"):
+        results.sort_into(results.source / "sorted", by)
+
+
+def test_nothing_can_be_exported_before_two_classes(tmp_path: Path) -> None:
+    write_pictures(tmp_path, 3)
+    studio = answered(open_studio(tmp_path))
+    with pytest.raises(InvalidInput, match="nothing to answer from yet: got labels of 0 classes"):
+        studio.results()
+    studio.stop()

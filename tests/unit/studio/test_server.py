@@ -1,0 +1,150 @@
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from helpers.asgi import HOST, ask
+from helpers.studios import answered, get, open_studio, post, write_pictures
+from unitail.studio.server import STATIC, make_app
+from unitail.studio.studio import Studio
+from unitail.web.access import Access
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    write_pictures(tmp_path / "pictures", 12)
+    studio = answered(open_studio(tmp_path / "pictures"))
+    yield studio
+    studio.stop()
+
+
+@pytest.fixture
+def app(studio: Studio) -> FastAPI:
+    return make_app(studio, Access.at("127.0.0.1"))
+
+
+def test_the_page_and_all_its_files_are_there(app: FastAPI) -> None:
+    page = ask(app, "GET", "/")
+    assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for file in STATIC.iterdir():
+        assert ask(app, "GET", f"/static/{file.name}").status == 200
+    text = "".join(file.read_text() for file in STATIC.iterdir())
+    assert "https://" not in text.replace("http://www.w3.org", "")
+    assert "style=" not in (STATIC / "index.html").read_text()
+
+
+def test_the_whole_loop(app: FastAPI, studio: Studio) -> None:
+    red = post(app, "/api/classes", {"name": "red"})["class_id"]
+    green = post(app, "/api/classes", {"name": "grün"})["class_id"]
+    done = post(app, "/api/label", {"items": {"0": 0, "3": 0}, "class_id": red})
+    assert (done["title"], done["items"]) == ("2 items: red", 2)
+    post(app, "/api/label", {"items": {"1": 0, "2": 0}, "classes": {"1": green, "2": red}})
+    studio.answerer.answer_all()
+    state = get(app, "/api/state")
+    assert state["modality"] == "image"
+    assert state["names"][0] == "0000.png"
+    assert [[row[0], row[1]] for row in state["changes"]["labels"]] == [
+        [0, red],
+        [1, green],
+        [2, red],
+        [3, red],
+    ]
+    best = dict(zip(state["answers"]["places"], state["answers"]["best"], strict=True))
+    assert best[6] == red
+    assert best[4] == green
+    assert len(get(app, "/api/next?count=3")) == 3
+    assert get(app, "/api/search?q=0007") == [7]
+    assert get(app, "/api/items/4/why")[0]["class_id"] == green
+    post(app, f"/api/classes/{green}/rename", {"name": "green"})
+    post(app, f"/api/classes/{red}/merge", {"into": green})
+    post(app, f"/api/classes/{green}/delete", {})
+    for _ in range(3):
+        post(app, "/api/undo", {})
+    assert post(app, "/api/redo", {})["title"] == "Done again: grün is now green"
+    assert ask(app, "GET", "/api/items/0/image").headers["content-type"] == "image/jpeg"
+
+
+def test_a_conflict_tells_what_the_other_did(app: FastAPI) -> None:
+    red = post(app, "/api/classes", {"name": "red"})["class_id"]
+    version = post(app, "/api/label", {"items": {"0": 0}, "class_id": red})["revision"]
+    told = post(app, "/api/label", {"items": {"0": 0, "1": 0}, "class_id": 0}, 409)
+    assert told["conflicts"] == [[0, red, version]]
+    assert told["error"].startswith("somebody else labelled some of these items")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        (
+            "/api/label",
+            {"items": {}},
+            422,
+            "the request is wrong at items: got {}; allowed: Dictionary",
+        ),
+        ("/api/label", {"items": {"99": 0}}, 400, "there is no such item: got 99"),
+        ("/api/label", {"items": {"0": 0}, "class_id": 77}, 400, "the class is not there"),
+        ("/api/classes", {"name": " "}, 400, "this cannot be the name of a class"),
+        ("/api/undo", {}, 400, "there is nothing to undo"),
+        ("/api/undo", {"author": "x" * 65}, 422, "the request is wrong at author: got 'xxx"),
+        ("/api/contents", {"places": [-1]}, 400, "there is no such item"),
+        ("/api/export/folders", {"by": "move"}, 400, "files are not moved from a page"),
+        ("/api/export/folders", {}, 400, "there is nothing to answer from yet"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    app: FastAPI, path: str, body: object, status: int, words: str
+) -> None:
+    assert post(app, path, body, status)["error"].startswith(words)
+
+
+def test_unreadable_items_are_not_found(app: FastAPI, studio: Studio) -> None:
+    path = studio.catalogue.file(0)
+    assert path is not None
+    path.unlink()
+    assert ask(app, "GET", "/api/items/0/image").status == 404
+    assert ask(app, "GET", "/api/items/-1/image").status == 422
+    assert ask(app, "GET", "/static/../server.py").status == 404
+
+
+def test_other_sites_and_names_are_kept_out(app: FastAPI) -> None:
+    assert ask(app, "GET", "/", {"host": "evil.example"}).status == 403
+    other = {**HOST, "origin": "https://evil.example", "content-type": "application/json"}
+    assert ask(app, "POST", "/api/undo", other, [b"{}"]).status == 403
+
+
+def test_exports_are_downloads(app: FastAPI, studio: Studio) -> None:
+    assert ask(app, "GET", "/api/export/csv").status == 400
+    ids = [post(app, "/api/classes", {"name": name})["class_id"] for name in ("red", "green")]
+    post(app, "/api/label", {"items": {"0": 0, "1": 0}, "classes": {"0": ids[0], "1": ids[1]}})
+    table = ask(app, "GET", "/api/export/csv")
+    assert table.headers["content-disposition"] == 'attachment; filename="pictures-answers.csv"'
+    assert len(table.body.decode().splitlines()) == 13
+    assert len(json.loads(ask(app, "GET", "/api/export/json").body)["answers"]) == 12
+    assert b"Answers for pictures" in ask(app, "GET", "/api/export/html").body
+    done = post(app, "/api/export/folders", {"by": "copy"})
+    assert done == {"folder": str(studio.sorted_folder), "done": 12, "there": 0}
+    assert (studio.sorted_folder / "red" / "0000.png").exists()
+
+
+def test_a_classifier_is_zipped(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n")
+    studio = answered(open_studio(table))
+    reply = ask(make_app(studio, Access.at("127.0.0.1")), "GET", "/api/export/classifier")
+    names = zipfile.ZipFile(io.BytesIO(reply.body)).namelist()
+    assert "t-classifier/README.md" in names
+    studio.stop()
+
+
+def test_news_begin_with_the_boot(app: FastAPI, studio: Studio) -> None:
+    studio.hub.close()  # so that the stream ends
+    reply = ask(app, "GET", "/api/events")
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    assert f'event: hello\ndata: "{studio.boot}"' in reply.body.decode()

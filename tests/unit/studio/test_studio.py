@@ -1,0 +1,220 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.studios import answered, open_studio, wait_until, write_pictures
+from unitail.estimator.classifier import TailClassifier
+from unitail.studio import telling
+from unitail.studio.answering import NONE
+from unitail.studio.rows import ASIDE, Done
+from unitail.studio.studio import Studio
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_pictures(tmp_path / "pictures", 30)
+    return tmp_path / "pictures"
+
+
+@pytest.fixture
+def studio(folder: Path) -> Iterator[Studio]:
+    studio = open_studio(folder)
+    yield studio
+    studio.stop()
+
+
+def add(studio: Studio, *names: str) -> list[int]:
+    """Add classes, and return their ids."""
+    done = [studio.do(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
+    return [each.class_id for each in done if each.class_id is not None]
+
+
+def label(studio: Studio, **places: list[int]) -> Done:
+    ids = {row.name: row.id for row in studio.board.classes()}
+    wishes: dict[int, int | None] = {
+        place: ids[name] for name, own in places.items() for place in own
+    }
+    seen = {place: studio.board.label(place).version for place in wishes}
+    return studio.label(wishes, seen, author="")
+
+
+def answers(studio: Studio) -> list[str]:
+    names = {row.id: row.name for row in studio.board.classes()} | {NONE: "-"}
+    best = studio.sheet.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
+    return [names[each] for each in best.tolist()]
+
+
+def test_everything_is_sorted_as_soon_as_two_classes_have_an_example(studio: Studio) -> None:
+    add(studio, "red", "green", "blue")
+    label(studio, red=[0])
+    assert set(answers(answered(studio))) == {"-"}
+    label(studio, green=[1], blue=[2])
+    studio.answerer.answer_all()
+    assert answers(studio)[3:] == ["red", "green", "blue"] * 9
+
+
+def test_answers_are_those_of_the_classifier(studio: Studio) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0, 3], green=[1, 4])
+    answered(studio)
+    rows = studio.vectors.at(np.arange(30))
+    classifier = TailClassifier(device="cpu", scale="none").fit(rows[[0, 3, 1, 4]], [0, 0, 1, 1])
+    sheet = studio.sheet.at(np.arange(30))
+    expected = np.sort(classifier.predict_proba(rows), axis=1)[:, ::-1]
+    assert np.allclose(sheet.probabilities, expected, atol=1e-4)
+    assert np.allclose(sheet.novelty, classifier.novelty(rows), atol=1e-6)
+
+
+def test_what_is_looked_at_is_answered_first(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.answering.CHUNK", 5)
+    add(studio, "red", "green")
+    label(studio, red=[0], green=[1])
+    studio.vectors.encode_all()
+    told: list[list[int]] = []
+    studio.answerer._on_answers = lambda answered: told.append(answered.places.tolist())
+    studio.answerer.wake([22, 20])
+    studio.answerer.answer_all()
+    assert told[0] == [20, 22]
+    assert told[1] == [0, 1, 2, 3, 4]
+    assert sorted(place for chunk in told for place in chunk) == list(range(30))
+    told.clear()
+    studio.answerer.answer_all()
+    assert told == []
+
+
+def test_a_correction_changes_answers_and_undo_takes_it_back(studio: Studio) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0], green=[1])
+    before = answers(answered(studio))
+    label(studio, green=[0], red=[1])
+    studio.answerer.answer_all()
+    assert answers(studio)[3:] != before[3:]
+    studio.do(lambda store: store.undo())
+    studio.answerer.answer_all()
+    assert answers(studio) == before
+
+
+def test_items_set_aside_teach_nothing(studio: Studio) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0], green=[1])
+    before = answers(answered(studio))
+    studio.label({2: ASIDE}, {2: 0}, author="")
+    studio.answerer.answer_all()
+    assert answers(studio) == before
+    assert 2 not in studio.next(40)
+
+
+def test_subfolders_become_classes(tmp_path: Path) -> None:
+    write_pictures(tmp_path / "warm", 2)
+    write_pictures(tmp_path / "cold", 3, seed=1)
+    studio = open_studio(tmp_path)
+    studio.use_folders("me")
+    names = [row.name for row in studio.board.classes()]
+    assert names == ["cold", "warm"]
+    assert [studio.board.label(place).class_id for place in range(5)] == [1, 1, 1, 2, 2]
+    studio.do(lambda store: store.undo(author="me"))
+    assert studio.board.classes() == []
+    studio.stop()
+
+
+def test_a_table_brings_its_labels_once(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n")
+    studio = answered(open_studio(table))
+    assert answers(studio)[2:] == ["a", "b"]
+    studio.do(lambda store: store.undo())
+    studio.stop()
+    again = open_studio(table)
+    assert again.board.named().places == ()
+    again.stop()
+
+
+def test_labels_by_others_in_the_database_come_in(studio: Studio, folder: Path) -> None:
+    other = open_studio(folder)
+    add(other, "red", "green")
+    label(other, red=[0], green=[1])
+    assert studio.board.named().places == ()
+    studio.sync()
+    assert studio.board.named().places == (0, 1)
+    other.stop()
+
+
+def test_threads_encode_answer_and_estimate_by_themselves(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.studio.QUIET_SECONDS", 0.01)
+    studio.start()
+    add(studio, "red", "green", "blue")
+    label(studio, red=[0, 3, 6], green=[1, 4, 7], blue=[2, 5, 8])
+    wait_until(lambda: studio.vectors.progress.is_over and studio.estimated is not None)
+    wait_until(lambda: answers(studio)[9:] == ["red", "green", "blue"] * 7)
+    told = telling.estimated(studio.estimated)
+    assert told is not None
+    assert told["sentence"].startswith("About 100 % (")
+    assert told["sentence"].endswith(" right with 9 labels; 10 more: about 100 %")
+    label(studio, blue=[9])
+    wait_until(lambda: bool(studio.estimated and studio.estimated.suspicious))
+    assert studio.estimated is not None
+    [(place, likely, _)] = studio.estimated.suspicious
+    assert (place, likely) == (9, studio.board.classes()[0].id)
+
+
+def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: Path) -> None:
+    add(studio, "red", "green")
+    answered(studio)
+    label(studio, red=[0], green=[1])
+    studio.answerer.answer_all()
+    shutil.move(folder / "0005.png", folder.parent / "0005.png")
+    shutil.copy(folder / "0001.png", folder / "0000.png")
+    studio.look_at_files()
+    told = studio.progress()
+    assert told["failures"] == {"5": "the file is gone"}
+    assert told["changed"] == [0]
+    assert 5 not in studio.vectors.known()
+    assert np.array_equal(*studio.vectors.at(np.array([0, 1])))
+    shutil.move(folder.parent / "0005.png", folder / "0005.png")
+    studio.look_at_files()
+    assert studio.progress()["failures"] == {}
+    assert 5 in studio.vectors.known()
+
+
+def test_what_changed_or_vanished_while_it_was_closed_is_told(folder: Path) -> None:
+    studio = open_studio(folder)
+    add(studio, "red", "green")
+    answered(studio)
+    label(studio, red=[0, 3], green=[1])
+    studio.stop()
+    shutil.copy(folder / "0001.png", folder / "0000.png")
+    (folder / "0003.png").unlink()
+    (folder / "0004.png").write_bytes(b"no picture")
+    again = answered(open_studio(folder))
+    told = again.progress()
+    assert told["changed"] == [0]
+    assert told["missing"] == ["0003.png"]
+    assert list(told["failures"]) == ["3"]
+    assert told["failures"]["3"].startswith("cannot be read as an image")
+    again.stop()
+
+
+def test_why_an_answer_is_given_are_the_nearest_examples(studio: Studio) -> None:
+    add(studio, "red", "green", "blue")
+    label(studio, red=[0, 3], green=[1, 4], blue=[2])
+    answered(studio)
+    near = telling.neighbours(7, studio.board, studio.vectors)
+    assert {each["place"] for each in near[:2]} == {1, 4}
+    assert [each["cosine"] for each in near] == sorted((e["cosine"] for e in near), reverse=True)
+    assert 0 not in {each["place"] for each in telling.neighbours(0, studio.board, studio.vectors)}
+
+
+def test_trouble_in_a_thread_is_told(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError):
+        studio._run(broken)
+    assert studio.trouble == "RuntimeError: broken"

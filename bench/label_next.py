@@ -1,0 +1,199 @@
+"""What to label next: labels needed to reach an accuracy, by who chooses them.
+
+    python bench/label_next.py --banks BANKS --only efflite0/rsscn7 ... --out results/label_next.md
+
+From each data set, some classes and rows are drawn; some rows are kept for questions, the others
+lie in a heap without labels, the classes in unequal numbers. A labeller is shown a batch, says what
+each is, a classifier is fitted on all labels so far and asked about the kept rows; then the next
+batch. The first batch is chosen before there is any label. A class that nobody has met is not
+known, so its rows are answered wrongly.
+
+The accuracy to be reached is what random choice reaches on average with `--target` labels. All
+ways to choose see the same heaps.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from measuring import Page
+from numpy.typing import NDArray
+
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+from unitail.studio.suggestions import doubts, suggest
+
+Rows = NDArray[np.float32]
+Places = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Heap:
+    """What is to be labelled, and what is asked."""
+
+    rows: Rows
+    classes: Places
+    asked: Rows
+    truths: Places
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a chooser sees: the open rows, their doubt if there are answers, what has a label."""
+
+    rows: Rows
+    doubt: Floats | None
+    labelled: Rows
+    count: int
+    seed: int
+
+
+Chooser = Callable[[Situation], Places]
+
+
+def at_random(seen: Situation) -> Places:
+    """Choose at random."""
+    return np.random.default_rng(seen.seed).permutation(len(seen.rows))[: seen.count]
+
+
+def doubtful(seen: Situation) -> Places:
+    """Choose the most doubtful ones."""
+    if seen.doubt is None:
+        return at_random(seen)
+    return np.argsort(-seen.doubt, kind="stable")[: seen.count]
+
+
+def spread(seen: Situation) -> Places:
+    """Choose rows that are unlike each other, whatever the answers are."""
+    return suggest(seen.rows, None, seen.labelled, seen.count, seed=seen.seed)
+
+
+def suggested(seen: Situation) -> Places:
+    """Choose as the studio does."""
+    return suggest(seen.rows, seen.doubt, seen.labelled, seen.count, seed=seen.seed)
+
+
+CHOOSERS: Mapping[str, Chooser] = {
+    "random": at_random,
+    "most doubtful": doubtful,
+    "spread out": spread,
+    "studio": suggested,
+}
+
+
+def draw(bank: FeatureBank, ways: int, per_class: int, seed: int) -> Heap:
+    """Draw classes, and rows of each: a third for questions, a part of the rest for the heap."""
+    generator = np.random.default_rng(seed)
+    large = np.flatnonzero(bank.class_sizes >= min(per_class, bank.class_sizes.max()))
+    heap, asked = [], []
+    for number, own in enumerate(generator.permutation(large)[:ways]):
+        places = generator.permutation(np.flatnonzero(bank.class_indices == own))[:per_class]
+        kept = len(places) // 3
+        share = generator.uniform(0.25, 1)
+        asked += [(place, number) for place in places[:kept]]
+        heap += [(place, number) for place in places[kept:][: int(share * (len(places) - kept))]]
+
+    def taken(pairs: Sequence[tuple[int, int]]) -> tuple[Rows, Places]:
+        order = np.array(pairs)
+        rows = np.asarray(bank.features[np.sort(order[:, 0])], dtype=np.float32)
+        return rows, order[np.argsort(order[:, 0], kind="stable"), 1]
+
+    return Heap(*taken(heap), *taken(asked))
+
+
+def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> list[float]:
+    """Return the accuracy after each batch."""
+    known: list[int] = []
+    doubt: Floats | None = None
+    result = []
+    while len(known) < labels:
+        free = np.setdiff1d(np.arange(len(heap.rows)), known)
+        open_doubt = None if doubt is None else doubt[free]
+        seen = Situation(heap.rows[free], open_doubt, heap.rows[known], batch, seed + len(known))
+        known += free[choose(seen)].tolist()
+        classes = heap.classes[known]
+        if len(np.unique(classes)) < 2:
+            doubt = None
+            result.append(float((heap.truths == classes[0]).mean()))
+            continue
+        classifier = TailClassifier(device="cpu", scale="none", precision="single")
+        classifier.fit(heap.rows[known], classes)
+        result.append(float((classifier.predict(heap.asked) == heap.truths).mean()))
+        doubt = doubts(-np.sort(-classifier.predict_proba(heap.rows), axis=1)[:, :2])
+    return result
+
+
+def needed(accuracies: Sequence[float], target: float, batch: int) -> float:
+    """Return the labels at which a curve reaches the target, between two batches by a line."""
+    before = 0.0
+    for number, accuracy in enumerate(accuracies):
+        if accuracy >= target:
+            share = (target - before) / max(accuracy - before, 1e-9)
+            return batch * (number + share)
+        before = accuracy
+    return float(batch * len(accuracies))  # it takes more: counted as this many
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--ways", type=int, default=8)
+    parser.add_argument("--per-class", type=int, default=75)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--labels", type=int, default=96)
+    parser.add_argument("--target", type=int, default=64)
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)  # the matrices are small
+    banks = {
+        name: FeatureBank.open(path)
+        for name, path in named_banks(args.banks).items()
+        if any(bank_matches(name, pattern) for pattern in args.only)
+    }
+    if not banks:
+        parser.error(f"no bank matches {' '.join(args.only)}")
+    page = Page(
+        args.out,
+        "What to label next",
+        f"Labels needed to reach what random choice reaches with {args.target} on average; up to"
+        f" {args.ways} classes in unequal numbers, batches of {args.batch}, {args.draws} draws;"
+        " means with the half width of their 95 % interval. *Saved*: labels of random choice less"
+        f" those of the studio on the same draw. What takes more than {args.labels} counts as"
+        f" {args.labels}.",
+        BANKS=args.banks,
+    )
+    page.table(["data set", "accuracy, %", *CHOOSERS, "saved"])
+    saved: list[float] = []
+    every: dict[str, list[float]] = {name: [] for name in CHOOSERS}
+    for name, bank in banks.items():
+        curves: dict[str, list[list[float]]] = {chooser: [] for chooser in CHOOSERS}
+        for number in range(args.draws):
+            heap = draw(bank, args.ways, args.per_class, number)
+            for chooser, choose in CHOOSERS.items():
+                curves[chooser].append(curve(heap, choose, args.batch, args.labels, 1000 * number))
+        place = args.target // args.batch - 1
+        target = float(np.mean([each[place] for each in curves["random"]]))
+        labels = {
+            chooser: [needed(each, target, args.batch) for each in own]
+            for chooser, own in curves.items()
+        }
+        gains = np.subtract(labels["random"], labels["studio"])
+        saved += gains.tolist()
+        for chooser, own in labels.items():
+            every[chooser] += own
+        cells = [f"{MeanInterval.of(own):.0f}" for own in labels.values()]
+        page.row(name, f"{100 * target:.0f}", *cells, f"{MeanInterval.of(gains):.0f}")
+    cells = [f"{MeanInterval.of(own):.1f}" for own in every.values()]
+    page.row("all", "", *cells, f"{MeanInterval.of(saved):.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@ from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import preset
 from unitail.tail.model import Tail
 
+CHOOSERS = ["random", "most doubtful", "spread out", "studio"]
 NOT_SCRIPTS = {"measuring", "easyfsl_methods"}
 """What the others import."""
 
@@ -276,3 +277,16 @@ def test_studio_kills(page: Path) -> None:
     assert outcomes["kills"] == 5
     assert outcomes["actions done"] > 0
     assert outcomes["lost"] == outcomes["half done"] == 0
+
+
+def test_label_next(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4, rows=24)
+    options = ["--banks", tmp_path / "banks", "--draws", 2, "--batch", 4, "--labels", 12]
+    options += ["--target", 8, "--per-class", 24, "--out", page]
+    run_script("bench/label_next.py", *options, monkeypatch=monkeypatch)
+    header, own, everything = lines(page)
+    assert header == ["data set", "accuracy, %", *CHOOSERS, "saved"]
+    assert own[0] == "toy/blobs"
+    assert 0 < accuracy(everything[2]) <= 12
+    saved = accuracy(everything[2]) - accuracy(everything[5])
+    assert accuracy(everything[6]) == pytest.approx(saved, abs=0.11)

@@ -38,6 +38,7 @@ def test_files_and_folders_are_imported(tmp_path: Path) -> None:
 
     assert found.exit_code == 0, found.output
     assert f"Imported 3 banks to {out}." in found.output.replace("\n", "")
+    assert "importing (%) 100/100, " in found.stderr
     opened = [FeatureBank.open(out / name) for name in ("net/one", "net/two", "single/three")]
     assert [each.name for each in opened] == ["one", "two", "three"]
     assert {each.manifest.licence for each in opened} == {"CC0"}

@@ -13,6 +13,7 @@ def test_the_demo_compares_the_shipped_model(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     for word in ("default model", "digits", "wine", "breast", "joint", "prototypes", "±", "95 %"):
         assert word in found.output
+    assert "testing 24/24, " in found.stderr  # as there is no terminal to draw a bar on
     report = (tmp_path / "report.txt").read_text()
     assert report.startswith("$ unitail demo --episodes 2")
     assert "digits" in report

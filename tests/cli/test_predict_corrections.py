@@ -85,7 +85,7 @@ def test_answers_without_labels_are_no_examples() -> None:
     assert "Write the class of some rows into the column 'label'" in str(result.exception)
 
 
-@pytest.mark.parametrize("name", ["first.csv", "first.jsonl", "first.parquet"])
+@pytest.mark.parametrize("name", ["first.csv", "first.jsonl", "first.parquet", "first.xlsx"])
 def test_every_format_is_taken_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: Letters())
     Path("s.csv").write_text("text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n")

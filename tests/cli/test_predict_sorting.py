@@ -1,3 +1,5 @@
+import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,10 @@ def _sorted() -> list[str]:
     return sorted(str(path) for path in Path("out").rglob("*.png"))
 
 
+def _column(path: str, name: str) -> list[str]:
+    return [row[name] for row in csv.DictReader(Path(path).read_text().splitlines())]
+
+
 def test_a_dry_run_only_lists() -> None:
     result = _run("box", "new", "--sort-into", "out", "--dry-run")
     assert result.exit_code == 0, result.output
@@ -47,24 +53,28 @@ def test_a_dry_run_only_lists() -> None:
     assert not Path("out").exists()
 
 
-def test_files_are_moved_after_all_else_is_written() -> None:
-    result = _run(
-        "box",
-        "new",
-        "--sort-into",
-        "out",
-        "--sort-by",
-        "move",
-        "--report",
-        "r.html",
-        "--out",
-        "a.csv",
-    )
+def test_answers_and_report_find_files_where_they_were_moved() -> None:
+    targets = ("--report", "r.html", "--out", "a.csv")
+    result = _run("box", "new", "--sort-into", "out", "--sort-by", "move", *targets)
     assert result.exit_code == 0, result.output
     assert len(_sorted()) == 2
     assert not list(Path("new").iterdir())
     assert "2 files moved into out: " in result.output
-    assert Path("r.html").read_text().count("data:image/jpeg") >= 2
+    page = Path("r.html").read_text()
+    assert page.count("data:image/jpeg") >= 2
+    links = re.findall(r'<a href="(out/[^"]*)">', page)
+    assert sorted(links) == _sorted()
+    assert sorted(_column("a.csv", "file")) == _sorted()
+    Path("a.csv").write_text(Path("a.csv").read_text().replace(".png,,", ".png,green,"))
+    again = _run("box", "out", "--also", "a.csv")
+    assert "10 examples of 3 classes (blue, green, red)" in again.output
+
+
+def test_paths_in_a_table_stay_as_they_are() -> None:
+    Path("new.csv").write_text("photo\nnew/x.png\nnew/y.png\n")
+    _run("box", "new.csv", "--sort-into", "out", "--sort-by", "move", "--out", "a.csv")
+    assert len(_sorted()) == 2
+    assert _column("a.csv", "photo") == ["new/x.png", "new/y.png"]
 
 
 def test_a_second_copy_does_nothing() -> None:

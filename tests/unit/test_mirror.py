@@ -43,7 +43,6 @@ ELSEWHERE = {
     "web/asgi.py": "unit/web/test_guards.py",  # types
     "web/body.py": "unit/web/test_guards.py",
     "web/refusal.py": "unit/web/test_access.py",
-    "workflows/html_report/items.py": "unit/workflows/html_report/test_page.py",
 }
 """Modules that are tested through others, and where."""
 ACROSS = {

@@ -3,42 +3,38 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import typer
 from rich import box
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
 from unitail.banks.bank import FeatureBank, find_banks
 from unitail.banks.importer import default_names, import_bank
+from unitail.cli.console import bar
 from unitail.errors import InvalidBank
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 
 NUMBERS = ("width", "rows", "classes", "rows of a class\nmin/median/max")
-LABEL_WIDTH = 32
-"""Room for the name of a bank, so that the bar behind it stays where it is."""
 
 
 def import_banks(sources: Sequence[Path], out: Path, *, licence: str, encoder: str | None) -> None:
     """Import under a progress bar."""
     files = _find_sources(sources)
     skipped = []
-    with _Bar(sum(file.stat().st_size for file in files)) as bar:
+    with bar("importing (%)", 100) as on_progress:
+        shares = _Shares(on_progress, sum(file.stat().st_size for file in files))
         for file in files:
             folder_name, name = default_names(file)
             maker = encoder or folder_name
             label, folder = f"{maker}/{name}", out / maker / name
             skipped += [label] if folder.exists() else []
-            show = bar.begin(label, file.stat().st_size)
+            show = shares.begin(file.stat().st_size)
             import_bank(file, folder, encoder=maker, licence=licence, on_progress=show)
-        bar.begin("done", 0)
     if skipped:
         typer.echo(f"Already there, skipped: {some(skipped, 5)}.")
     typer.echo(f"Imported {numbered(len(files) - len(skipped), 'bank')} to {out}.")
@@ -56,53 +52,33 @@ def check_banks(folders: Sequence[Path]) -> None:
     """Read all of every bank; leave with 2 if one is damaged."""
     banks, errors = _open_all(folders)
     total = len(banks) + len(errors)
-    with _Bar(sum(bank.features.nbytes for bank in banks)) as bar:
+    with bar("checking (%)", 100) as on_progress:
+        shares = _Shares(on_progress, sum(bank.features.nbytes for bank in banks))
         for bank in banks:
-            show = bar.begin(f"{bank.encoder}/{bank.name}", bank.features.nbytes)
+            show = shares.begin(bank.features.nbytes)
             try:
                 bank.verify(show)
             except InvalidBank as error:
                 errors.append(error)
-        bar.begin("done", 0)
     typer.echo(f"Whole: {total - len(errors)} of {numbered(total, 'bank')}.")
     _refuse(errors)
 
 
-class _Bar:
-    """A progress bar over several banks, each with a share as large as its size."""
+class _Shares:
+    """Progress over several banks in %, each with a share as large as its size."""
 
-    def __init__(self, total: int) -> None:
-        self._progress = Progress(
-            TextColumn(
-                "{task.description}", markup=False, table_column=Column(min_width=LABEL_WIDTH)
-            ),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-        )
-        self._task = self._progress.add_task("", total=total)
-        self._begun = 0
+    def __init__(self, on_progress: OnProgress, total: int) -> None:
+        self._tell, self._total, self._begun = on_progress, max(total, 1), 0
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def begin(self, label: str, size: int) -> OnProgress:
+    def begin(self, size: int) -> OnProgress:
         """Go on to the next bank; return what is to be told of its progress."""
         before = self._begun
         self._begun += size
-        self._progress.update(self._task, completed=before, description=label)
-        return lambda done, rows: self._progress.update(
-            self._task, completed=before + size * done / rows
-        )
+
+        def tell(done: int, rows: int) -> None:
+            self._tell(int(100 * (before + size * done / rows) / self._total), 100)
+
+        return tell
 
 
 def _find_sources(sources: Iterable[Path]) -> list[Path]:

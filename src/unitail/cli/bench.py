@@ -21,7 +21,7 @@ from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite, s
 from unitail.benchmark.tables import GroupMeans, grouped
 from unitail.benchmark.versus_text import chosen_anchor
 from unitail.benchmark.workers import run_in_processes
-from unitail.cli.console import progress_bar
+from unitail.cli.console import bar
 from unitail.evaluation.protocol import ALL_WAYS
 from unitail.processes import ProcessGroup
 
@@ -132,12 +132,7 @@ def table_notes(run: BenchRun) -> list[str]:
 
 def _run(console: Console, run: BenchRun, setup: BenchSetup, processes: int) -> list[TableResult]:
     """Run under a progress bar that counts episodes answered."""
-    with progress_bar(console) as progress:
-        bar = progress.add_task("answering episodes", total=run.pending())
-
-        def show(done: int, total: int) -> None:
-            progress.update(bar, completed=done, total=total)
-
+    with bar("answering episodes", run.pending(), quiet=console.quiet) as show:
         if processes > 1 and run.pending():
             run_in_processes(setup, processes, show)
         return run.run(show if run.pending() else None)

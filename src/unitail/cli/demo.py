@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
-from unitail.cli.console import progress_bar
+from unitail.cli.console import bar
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
 from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
 from unitail.learners.pretrained import load_default
 from unitail.learners.registry import LEARNERS
+from unitail.progress import OnProgress
 from unitail.tasks.bundled import bundled_tasks
 
 SHOTS = (1, 5)
@@ -27,14 +27,14 @@ def run(episodes: int, report: Path | None) -> None:
     weights = sum(parameter.numel() for parameter in model.parameters())
     console.print(f"The default model, {weights:,} weights, on tables that it was never shown:\n")
     learners = {LEARNERS[key].label: LEARNERS[key].build("cpu") for key in COMPARED}
-    with progress_bar(console) as progress:
-        table = _compare(learners, episodes, progress)
+    with bar("testing") as on_progress:
+        table = _compare(learners, episodes, on_progress)
     console.print(table)
     if report is not None:
         _write(table, report, f"unitail demo --episodes {episodes}")
 
 
-def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progress) -> Table:
+def _compare(learners: Mapping[str, Inference], episodes: int, on_progress: OnProgress) -> Table:
     """Measure every learner on the same episodes of every bundled task."""
     table = Table("task", "shots", *learners, title="Accuracy in %, 95 % interval")
     table.caption = (
@@ -42,13 +42,14 @@ def _compare(learners: Mapping[str, Inference], episodes: int, progress: Progres
         f" {EvaluationProtocol().queries} queries a class. joint: queries answered together"
     )
     tasks = bundled_tasks()
-    bar = progress.add_task("testing", total=len(tasks) * len(SHOTS) * len(learners))
+    done, total = 0, len(tasks) * len(SHOTS) * len(learners)
     for task in tasks:
         for shots in SHOTS:
             protocol = EvaluationProtocol(shots=shots, episodes=episodes)
             scores = score_learners(learners, task, protocol)
             cells = [_cell(evaluation) for evaluation in scores.values()]
-            progress.advance(bar, len(learners))
+            done += len(learners)
+            on_progress(done, total)
             name = f"{task.name} ({task.ways} classes)"
             table.add_row(name, str(shots), *cells)
     return table

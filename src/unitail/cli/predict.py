@@ -182,6 +182,7 @@ def run(
             balanced=balanced,
             coverage=coverage,
             top=top,
+            explained=MAX_CARDS if wanted.report else 0,
             cache=cache,
             device=device,
             on_progress=on_progress,

@@ -55,6 +55,16 @@ def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optio
     )
 
 
+def pages_of(path: Path) -> int:
+    """Count the pages of a TIFF file; 1 if it has none that can be counted."""
+    pil = optional("PIL.Image", extra="encoders")
+    try:
+        with _QUIET, pil.open(path, formats=["TIFF"]) as image:
+            return int(getattr(image, "n_frames", 1))
+    except Exception:  # whatever is wrong with the file is told when it is read
+        return 1
+
+
 def is_image(item: object) -> bool:
     """Tell whether an item is an image of Pillow, which is not imported for that."""
     pillow = sys.modules.get("PIL.Image")

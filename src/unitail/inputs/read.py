@@ -7,10 +7,12 @@ a doubt, `InvalidInput` asks.
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
+from unitail.encoders.images import pages_of
 from unitail.errors import InvalidInput
 from unitail.inputs.folders import (
     read_class_folders,
@@ -22,7 +24,7 @@ from unitail.inputs.items import Items, LabelledItems, Record, join_examples, jo
 from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of
 from unitail.inputs.rows import NOTHING, read_labelled_rows, read_rows
 from unitail.inputs.tables import decode
-from unitail.wording import excerpt, numbered, shown
+from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")
 """Stands for the lines of standard input, a text each."""
@@ -57,7 +59,7 @@ def read_labelled(
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
-    return examples
+    return replace(examples, guesses=(*examples.guesses, *_pages(examples)))
 
 
 def read_half_labelled(
@@ -119,7 +121,20 @@ def read_unlabelled(
             pieces.append(read_rows(path, label_column, column, kind, like))
         else:
             pieces.append(_read_file(path, kind))
-    return join_items(paths, pieces)
+    items = join_items(paths, pieces)
+    return replace(items, guesses=(*items.guesses, *_pages(items)))
+
+
+def _pages(items: Items) -> list[str]:
+    """Say which files have several pages, of which the first is read."""
+    if items.modality is not Modality.IMAGE:
+        return []
+    files = [item for item in items.items if isinstance(item, Path)]
+    many = [file for file in files if file.suffix.lower() in (".tif", ".tiff")]
+    many = [file for file in many if pages_of(file) > 1]
+    names = some(shown(file.name) for file in many)
+    number = numbered(len(many), "file")
+    return [f"only the first page counts of {number} with several ({names})"] if many else []
 
 
 def _chosen(modality: str | None) -> Modality | None:

@@ -51,6 +51,8 @@ class Answer:
     `Answers.coverage`."""
     novelty: float
     """0 to 1: the higher, the less the item looks like any of the classes."""
+    nearest: tuple[int, ...] = ()
+    """The places of the examples nearest to it, the nearest first."""
     repeated: bool = False
     """Whether it equals an example: then the answer says nothing about new items."""
 

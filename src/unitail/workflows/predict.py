@@ -21,6 +21,9 @@ from unitail.nn.visibility import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 
+NEAREST = 3
+"""Examples that are named beside an answer."""
+
 
 def predict_files(
     support: LabelledItems,
@@ -33,6 +36,7 @@ def predict_files(
     balanced: bool = False,
     coverage: float = 0.9,
     top: int = 3,
+    explained: int = 0,
     cache: FeatureCache | None = None,
     device: str = "auto",
     on_progress: OnProgress | None = None,
@@ -43,6 +47,7 @@ def predict_files(
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
+    So many of the least sure answers as `explained` says name the examples nearest to them.
     `on_progress` counts examples and queries that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
@@ -69,7 +74,7 @@ def predict_files(
     kept = classifier.kept_examples()
     answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
     repeated = _repeated(kept.vectors, asked)
-    return Answers(
+    result = Answers(
         answers=tuple(
             Answer(place=place, name=queries.names[place], repeated=again, **answer)
             for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
@@ -86,6 +91,9 @@ def predict_files(
         num_cached=known.num_cached + asked.num_cached,
         notes=by.notes,
     )
+    if saved is not None or not explained:  # what is saved has no examples to name
+        return result
+    return _with_nearest(result, explained, kept.vectors, known.kept, asked)
 
 
 def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
@@ -181,6 +189,36 @@ def answer_rows(
         }
         for row, best, members, strange in zip(probabilities, order, sets, novelty, strict=True)
     ]
+
+
+def _with_nearest(
+    result: Answers,
+    number: int,
+    known: NDArray[np.float64],
+    places: NDArray[np.int64],
+    asked: Vectors,
+) -> Answers:
+    """Let the least sure answers name the examples nearest to them."""
+    chosen = [answer.place for answer in result.by_uncertainty()[:number]]
+    rows = asked.features[np.searchsorted(asked.kept, chosen)]
+    nearest = dict(zip(chosen, places[nearest_rows(known, rows)].tolist(), strict=True))
+    answers = (replace(each, nearest=tuple(nearest.get(each.place, ()))) for each in result.answers)
+    return replace(result, answers=tuple(answers))
+
+
+def nearest_rows(known: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places of the examples nearest to each row, (m, `NEAREST`), the nearest first.
+
+    Near is what points the same way, seen from the mean of the examples.
+    """
+    centre = known.mean(axis=0)
+    cosines = _directions(asked - centre) @ _directions(known - centre).T
+    return np.argsort(-cosines, axis=1, kind="stable")[:, :NEAREST]
+
+
+def _directions(rows: NDArray[Any]) -> NDArray[np.float64]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1))
 
 
 def _repeated(known: NDArray[np.float64], asked: Vectors) -> list[bool]:

@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
@@ -158,3 +159,16 @@ def test_inputs_of_several_kinds_are_refused(tmp_path: Path) -> None:
         read_unlabelled([tmp_path / "1.png", tmp_path / "1.wav"])
     with pytest.raises(InvalidInput, match="there is no input"):
         read_unlabelled([])
+
+
+def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path: Path) -> None:
+    for label, pages in (("a", 3), ("b", 1)):
+        (tmp_path / label).mkdir()
+        first, *more = [Image.new("L", (4, 4), page) for page in range(pages)]
+        first.save(tmp_path / label / "scan.tif", save_all=True, append_images=more)
+    (tmp_path / "b" / "broken.tiff").write_bytes(b"II*")
+    said = "only the first page counts of 1 file with several (scan.tif)"
+    examples = read_labelled(tmp_path)
+    assert examples.guesses == (said,)
+    assert read_unlabelled([tmp_path / "a"], like=examples).guesses == (said,)
+    assert read_unlabelled([tmp_path / "b"], like=examples).guesses == ()

@@ -12,7 +12,12 @@ from unitail.inputs import encode as vectors
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import predict
-from unitail.workflows.predict import check_together, make_classifier, predict_files
+from unitail.workflows.predict import (
+    check_together,
+    make_classifier,
+    nearest_rows,
+    predict_files,
+)
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
 
@@ -203,3 +208,22 @@ def test_too_many_files_together_are_told_in_words_of_the_command() -> None:
         check_together(classifier, 4001)
     alone = make_classifier(joint=False, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
     check_together(alone, 10**6)
+
+
+def test_near_is_what_points_the_same_way_from_the_mean() -> None:
+    """Not what has the smallest distance, nor the same way from the origin."""
+    mean = np.array([110.0, 110.0])
+    known = mean + np.array([[1.0, 0.0], [50.0, 40.0], [-51.0, -40.0]])
+    assert nearest_rows(known, mean + np.array([[60.0, 0.0]])).tolist() == [[0, 1, 2]]
+    assert nearest_rows(known, known[[2, 1]])[:, 0].tolist() == [2, 1]
+    assert nearest_rows(known[:2], known[:1]).shape == (1, 2)
+    assert nearest_rows(known, np.empty((0, 2))).shape == (0, 3)
+
+
+def test_only_the_least_sure_answers_name_what_is_near(support: Path, queries: Path) -> None:
+    examples, items = _read(support, queries)
+    result = predict_files(examples, items, explained=1)
+    named = [answer for answer in result.answers if answer.nearest]
+    assert [answer.place for answer in named] == [result.by_uncertainty()[0].place]
+    assert [examples.labels[place] for place in named[0].nearest] == 3 * [named[0].label]
+    assert not any(answer.nearest for answer in predict_files(examples, items).answers)

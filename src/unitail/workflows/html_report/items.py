@@ -1,11 +1,12 @@
-"""How one item looks on a page: a small image, a text, a player, the cells of a row."""
+"""How items look on a page: small images, texts, players, cells of rows; and the examples."""
 
 import io
 import math
 import os
 import threading
 from base64 import b64encode
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,13 +16,21 @@ from urllib.parse import quote
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.errors import UserError
-from unitail.inputs.items import Items
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.recognise import modality_of
+from unitail.wording import excerpt, numbered
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
+EXAMPLE_SIDE = 180
 QUALITY = 72
 MAX_CHARACTERS = 1200
+MAX_EXAMPLES = 240
+"""Shown in all; every class has as many of its first ones as fit."""
+MAX_NEAR = 1000
+"""Further examples that are shown since they are near to an answer, the most frequent first."""
+MAX_NEAR_EXCERPT = 60
+"""Characters of a text that is near."""
 MAX_CELLS = 12
 MAX_SOUND_BYTES = 2 * 1024**2
 """Larger sounds are linked."""
@@ -58,16 +67,16 @@ def item_at(items: Items, place: int) -> object:
     return items.items[place]
 
 
-def item_as_html(item: object, modality: Modality, room: Room) -> str:
+def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE) -> str:
     """Show an item; what cannot be shown inside the page is said to be linked below."""
     if modality is Modality.TABLE and isinstance(item, Mapping):
         files = {name: cell for name, cell in item.items() if isinstance(cell, Path)}
         kinds = ((cell, modality_of(cell)) for cell in files.values())
-        inside = [item_as_html(cell, kind, room) for cell, kind in kinds if kind is not None]
+        inside = [item_as_html(cell, kind, room, side) for cell, kind in kinds if kind is not None]
         return "".join(inside) + _cells({**item, **{name: files[name].name for name in files}})
     if modality is Modality.TEXT:
         return _text(item)
-    media = _image(item) if modality is Modality.IMAGE else _sound(item)
+    media = _image(item, side) if modality is Modality.IMAGE else _sound(item)
     if media is None:
         return '<p class="none">Not shown here.</p>'
     kind, content = media
@@ -92,12 +101,69 @@ def link(item: object, name: str, folder: Path) -> str:
     return f'<a href="{target}">{escape(name)}</a>'
 
 
-def _image(item: object) -> tuple[str, bytes] | None:
+class Examples:
+    """The labelled examples on a page: what answers rest on, and where a wrong label shows."""
+
+    def __init__(self, examples: LabelledItems, nearest: Iterable[Sequence[int]]) -> None:
+        """Choose those that are shown: some of each class, and those near to the answers."""
+        self._examples = examples
+        by_label: dict[str, list[int]] = defaultdict(list)
+        for place, label in enumerate(examples.labels[: len(examples.items)]):
+            by_label[label].append(place)
+        self._by_label = dict(sorted(by_label.items()))
+        most = max(MAX_EXAMPLES // max(len(by_label), 1), 1)
+        first = [p for places in [*self._by_label.values()][:MAX_EXAMPLES] for p in places[:most]]
+        near = Counter(place for places in nearest for place in places)
+        self._shown = {*first, *(place for place, _ in near.most_common(MAX_NEAR))}
+
+    def as_html(self, room: Room, folder: Path) -> str:
+        """Show them by class; nothing if a saved classifier has none to show."""
+        if not self._by_label:
+            return ""
+        groups = []
+        for label, places in self._by_label.items():
+            shown = [place for place in places if place in self._shown]
+            listed = "".join(self._example(place, room, folder) for place in shown)
+            more = f", {len(shown):,} of them shown" if len(shown) < len(places) else ""
+            number = numbered(len(places), "example")
+            heading = f"<h3>{escape(label)} <small>{number}{more}</small></h3>"
+            groups += [f"{heading}<ul>{listed}</ul>"] if shown else []
+        wide = "" if self._examples.modality is Modality.IMAGE else " wide"
+        return (
+            f'<details class="panel examples{wide}" id="examples"><summary>Your examples'
+            f" ({len(self._examples.labels):,})</summary>{''.join(groups)}</details>"
+        )
+
+    def near_as_html(self, nearest: Sequence[int]) -> str:
+        """Name the examples nearest to an answer, with a link to each."""
+        links = [
+            f'<li><a href="#example-{place}"><b>{escape(self._examples.labels[place])}</b>'
+            f" {escape(self._called(place))}</a></li>"
+            for place in nearest
+            if place in self._shown
+        ]
+        listed = f'<ul class="near">{"".join(links)}</ul>'
+        return f'<div class="facts">Nearest examples:{listed}</div>' if links else ""
+
+    def _called(self, place: int) -> str:
+        item = item_at(self._examples, place)
+        name = self._examples.names[place]
+        return excerpt(item, MAX_NEAR_EXCERPT) if isinstance(item, str) else name
+
+    def _example(self, place: int, room: Room, folder: Path) -> str:
+        item = item_at(self._examples, place)
+        shown = item_as_html(item, self._examples.modality, room, EXAMPLE_SIDE)
+        name = "" if isinstance(item, str) else link(item, self._examples.names[place], folder)
+        named = f'<p class="name">{name}</p>' if name else ""
+        return f'<li id="example-{place}">{shown}{named}</li>'
+
+
+def _image(item: object, side: int) -> tuple[str, bytes] | None:
     try:
         image = read_image(item)
     except (UserError, OSError):
         return None
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((side, side))
     file = io.BytesIO()
     image.save(file, "JPEG", quality=QUALITY)
     return "image/jpeg", file.getvalue()

@@ -22,8 +22,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
-from unitail.workflows.html_report.examples import examples_as_html
-from unitail.workflows.html_report.items import Room, item_as_html, item_at, link
+from unitail.workflows.html_report.items import Examples, Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent
 MAX_CARDS = 2000
@@ -61,7 +60,9 @@ def write_html_report(
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
-    cards = _cards(shown, len(result.examples), queries, path.parent, room, on_progress)
+    known = Examples(examples, (answer.nearest for answer in shown)) if examples else None
+    near = [known.near_as_html(answer.nearest) if known else "" for answer in shown]
+    cards = _cards(shown, near, len(result.examples), queries, path.parent, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(
         _file("page.html"),
@@ -78,7 +79,7 @@ def write_html_report(
             "sure": _percent(DOUBTFUL),
             "num_classes": str(len(result.examples)),
             "classes": _classes(result),
-            "examples": examples_as_html(examples, room, path.parent) if examples else "",
+            "examples": known.as_html(room, path.parent) if known else "",
             "notes": _notes(result),
             "labels": "".join(f'<option value="{escape(name)}">' for name in result.examples),
             "label_column": escape(label_column),
@@ -93,6 +94,7 @@ def write_html_report(
 
 def _cards(
     answers: Sequence[Answer],
+    near: Sequence[str],
     num_classes: int,
     queries: Items,
     folder: Path,
@@ -102,15 +104,15 @@ def _cards(
     """Draw all cards; images are decoded in threads."""
     records = {record.item: record.cells for record in queries.records}
 
-    def draw(answer: Answer) -> str:
+    def draw(answer: Answer, near: str) -> str:
         item = item_at(queries, answer.place)
         shown = item_as_html(item, queries.modality, room)
-        field = _field(answer, records.get(answer.place))
+        field = near + _field(answer, records.get(answer.place))
         return _card(answer, shown, _name(answer, item, folder), field, num_classes)
 
     cards = []
     with ThreadPoolExecutor(THREADS) as pool:
-        for number, card in enumerate(pool.map(draw, answers), start=1):
+        for number, card in enumerate(pool.map(draw, answers, near), start=1):
             cards.append(card)
             if on_progress is not None:
                 on_progress(number, len(answers))

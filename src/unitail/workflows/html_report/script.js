@@ -18,6 +18,15 @@
     cards.sort((a, b) => order(a, b) || place(a) - place(b));
     holder.append(...cards);
   };
+  for (const near of holder.querySelectorAll(".near a")) {
+    const image = document.querySelector(`${near.getAttribute("href")} img`);
+    if (image) {
+      near.title = near.textContent;
+      near.replaceChildren(image.cloneNode(), near.querySelector("b"));
+      near.parentElement.parentElement.classList.add("images");
+    }
+    near.addEventListener("click", () => { by("examples").open = true; });
+  }
   const tiles = [...by("tiles").querySelectorAll("button")];
   const filter = () => {
     const tile = tiles.find((each) => each.ariaPressed === "true"), state = tile?.dataset.state;
@@ -70,6 +79,7 @@
   addEventListener("beforeunload", (event) => { if (corrected().length) event.preventDefault(); });
   count();
   by("sort").addEventListener("change", sort);
+  by("size").addEventListener("change", () => { holder.className = by("size").value; });
   by("class").addEventListener("change", filter);
   by("search").addEventListener("input", filter);
   by("controls").addEventListener("submit", (event) => event.preventDefault());

@@ -89,7 +89,8 @@ def _quantiles(values: Tensor, count: int) -> Tensor:
     below = places.floor().long()
     above = (below + 1).clamp_max(values.shape[1] - 1)
     share = (places - below)[:, None]
-    return ordered[:, below] * (1 - share) + ordered[:, above] * share
+    # In this form equal neighbours give their value to the last bit, so ties stay ties.
+    return ordered[:, below] + share * (ordered[:, above] - ordered[:, below])
 
 
 def _explained(values: Tensor, class_indices: Tensor, ways: int) -> tuple[Tensor, Tensor]:
@@ -105,9 +106,10 @@ def _weights(between: Tensor, total: Tensor, rows: int, ways: int) -> Tensor:
     """Return the weight of each column by the rule above: (B, d)."""
     if rows < 2 * ways:
         return torch.ones_like(total)
-    by_chance = (ways - 1) / (rows - 1)
-    share = torch.where(total > 0, between / total.clamp_min(1e-30), by_chance)
+    by_chance, varies = (ways - 1) / (rows - 1), total > 0
+    share = torch.where(varies, between / total.clamp_min(1e-30), by_chance)
     known = ((share - by_chance) / (1 - by_chance)).clamp_min(0)
-    squares = known + known.mean(dim=1, keepdim=True)
-    mean = squares.mean(dim=1, keepdim=True)
-    return torch.where(mean > 0, squares / mean.clamp_min(1e-30), 1).sqrt()
+    count = varies.sum(dim=1, keepdim=True).clamp_min(1)  # constant columns have no say
+    mean = known.sum(dim=1, keepdim=True) / count
+    # The mean of known + mean is twice the mean.
+    return torch.where(mean > 0, (known + mean) / (2 * mean).clamp_min(1e-30), 1).sqrt()

@@ -80,13 +80,14 @@ class TailClassifier(
         vectors. Else an encoder's name ("minilm"), a model's hub id or folder, an `Encoder`, or for
         some columns of a table {column: name, "text", "image", "audio", "table" or "skip"}.
         Unreadable items raise `Unreadable`.
-    scale : {"auto", "none", "standard"}, default="auto"
+    scale : {"auto", "none", "standard", "table"}, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
-        column of its own says so if the support has such. "none": only what is missing is filled
-        in. "auto": "standard" for what looks like a table by `unitail.estimator.scaling`: few
-        columns carry all distances and spreads differ by much, or values are missing. What
-        comes from an `encoder` stays as it is.
+        column of its own says so if the support has such. "table": then each also gets steps at its
+        quantiles, and a weight by what it says about the classes (`unitail.encoders.table_view`).
+        "none": only what is missing is filled in. "auto": "table" for data frames that an `encoder`
+        reads and for what looks like a table by `unitail.estimator.scaling`: few columns carry all
+        distances and spreads differ by much, or values are missing; else "none".
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),

@@ -60,8 +60,8 @@ class SavedClassifier:
     """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
-    scaled: bool = False
-    """Whether columns are standardised."""
+    scale: str = "none"
+    """What is done to columns, see `unitail.estimator.scaling`."""
     pool: NDArray[np.float64] | None = None
     """Unlabelled rows that are read with the others."""
     saved_scores: SavedScores | None = None
@@ -146,7 +146,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
         "inputs": saved.inputs,
-        "scaled": saved.scaled,
+        "scale": saved.scale,
         "calibration": None if saved.saved_scores is None else saved.saved_scores.key,
         "pool_rows": 0 if saved.pool is None else len(saved.pool),
         # The hash of a shipped model, whichever it is: the key is older than the choice.
@@ -192,7 +192,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             parameters=_parameters(table["parameters"]),
             feature_names=table["feature_names"],
             inputs=table["inputs"],
-            scaled=bool(table.get("scaled", False)),
+            scale=table.get("scale", "standard" if table.get("scaled") else "none"),
             pool=arrays.get(POOL),
             saved_scores=_saved_scores(table, arrays),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),

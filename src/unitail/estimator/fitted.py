@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -67,7 +68,7 @@ class Fitted:
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
         limit = support_limit(settings.max_support, rows.ways)
-        scaling = Scaling.of(rows.repeated().features, settings.scale)
+        scaling = Scaling.of(rows.repeated(), settings.scale)
         scaled = rows.with_features(scaling(rows.features))
         kept = reduced(scaled.repeated(), limit, settings.seed)
         offsets = settings.offsets(kept.class_indices[None], rows.ways)
@@ -166,9 +167,15 @@ class Fitted:
     def _leave_out(self, group: NDArray[np.int64]) -> HeldOut:
         """Leave out folds (B, size), each in an episode of its own."""
         everyone = np.arange(len(self.rows))
-        rest = [self.scaled.take(np.delete(everyone, fold)).repeated() for fold in group]
-        support, asked = as_support(*rest), torch.from_numpy(self.scaled.features[group])
-        pool = None if self.pool_read is None else self.pool_read.expand(len(group), -1, -1)
+        rest = [self.rows.take(np.delete(everyone, fold)).repeated() for fold in group]
+        views = [self.scaling.learned_by(each) for each in rest]  # labels left out have no say
+        seen = [view(each.features) for view, each in zip(views, rest, strict=True)]
+        support = as_support(*map(Rows.with_features, rest, seen))
+        asked = _stacked(views, self.rows.features[group])
+        pool = None
+        if self.pool is not None and self.pool_read is not None:
+            read = self.pool[: self.pool_read.shape[1]]
+            pool = _stacked(views, np.broadcast_to(read, (len(group), *read.shape)))
         answers = self.learner.infer(support, asked, pool)
         offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
         answers = _agreeing(answers, offsets, None)
@@ -176,10 +183,12 @@ class Fitted:
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
         """Leave out one fold of a support that is reduced before it is read."""
-        rest = self.scaled.take(np.delete(np.arange(len(self.rows)), fold))
-        settings = replace(self.settings, scale=Scale.NONE)
-        pool = None if self.pool_read is None else self.pool_read[0].numpy()
-        answers = Fitted.of(rest, settings, pool).log_probabilities(self.scaled.features[fold])
+        scaled = self.rows.with_features(self.scaling.unlabelled(self.rows.features))
+        rest = scaled.take(np.delete(np.arange(len(scaled)), fold))
+        scale = Scale.COLUMNS if self.settings.scale.views else Scale.NONE
+        pool = None if self.pool is None else self.scaling.unlabelled(self.pool)
+        fitted = Fitted.of(rest, replace(self.settings, scale=scale), pool)
+        answers = fitted.log_probabilities(scaled.features[fold])
         return HeldOut(fold, np.exp(answers))
 
 
@@ -204,7 +213,7 @@ class ClassifierLearner:
         indices = support.class_indices.cpu().numpy()
         limit = support_limit(self.settings.max_support, support.ways)
         whole = limit is None or support.num_support <= limit
-        scaled = _scaled_alone(features, queries, self.settings.scale) if whole else None
+        scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
         if scaled is None:  # each support is scaled and reduced by itself
             each = zip(features.numpy(), indices, queries.numpy(), strict=True)
             return torch.stack([self._alone(*episode, support.ways) for episode in each])
@@ -240,22 +249,34 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
         )
 
 
-def _scaled_alone(features: Tensor, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor] | None:
-    """Scale each support (B, n, d_T) and its queries (B, m, d_T) by itself.
+def _scaled_alone(support: Support, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor] | None:
+    """Scale each of B supports and its queries (B, m, d_T) by itself.
 
     None where values are missing: what stands for them may take other columns in each episode.
     """
+    features, indices = support.features.cpu().double(), support.class_indices.cpu().numpy()
     if features.isnan().any() or queries.isnan().any():
         return None
-    scalings = [Scaling.of(rows.numpy(), scale) for rows in features]
+    rows = [
+        Rows(each, own, support.ways) for each, own in zip(features.numpy(), indices, strict=True)
+    ]
+    scalings = [Scaling.of(each, scale) for each in rows]
     if all(scaling.choice is Scale.NONE for scaling in scalings):
         return features, queries
 
     def scaled(rows: Tensor) -> Tensor:
         each = zip(scalings, rows.double(), strict=True)
-        return torch.stack([torch.from_numpy(scaling(one.numpy())) for scaling, one in each])
+        shown = [torch.from_numpy(scaling(one.numpy())) for scaling, one in each]
+        # Not all have as many columns with steps; zeros beside them change no relation.
+        width = max(one.shape[1] for one in shown)
+        return torch.stack([F.pad(one, (0, width - one.shape[1])) for one in shown])
 
     return scaled(features), scaled(queries)
+
+
+def _stacked(views: Sequence[Scaling], rows: NDArray[Any]) -> Tensor:
+    """Show each of B times some rows (B, m, d_T) through a view of its own."""
+    return torch.from_numpy(np.stack([view(each) for view, each in zip(views, rows, strict=True)]))
 
 
 def _agreeing(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:

@@ -189,15 +189,12 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(settings.class_weight, str):
             weights = class_weights(settings.class_weight, classes.tolist())
             settings = replace(settings, class_weight=weights)
-        if scale is not None:
-            settings = replace(settings, scale=scale)
-        elif inputs is not None and settings.scale is Scale.AUTO:
-            settings = replace(settings, scale=Scale.NONE)  # encoders know their own scale
+        settings = replace(settings, scale=scale or settings.scale.after(inputs))
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self._learned_with = self.get_params(deep=False)
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
-        self.scaled_ = fitted.settings.scale is Scale.STANDARD
+        self.scaled_ = fitted.settings.scale.standardises
         return self

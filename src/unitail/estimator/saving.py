@@ -80,7 +80,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             feature_names=None if names is None else list(names),
             model=self._fitted.settings.model,
             inputs=describe_encoder(self._inputs),
-            scaled=self.scaled_,
+            scale=str(self._fitted.settings.scale),
             pool=self._fitted.pool,
             saved_scores=self._saved_scores() if calibrate else None,
         )
@@ -131,7 +131,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         classifier.n_features_in_ = saved.rows.features.shape[1]
         if saved.feature_names is not None:
             classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        scale = Scale.STANDARD if saved.scaled else Scale.NONE
+        scale = Scale(saved.scale)
         loaded: Self = classifier._learn(
             saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
         )

@@ -19,17 +19,22 @@ are those of a table, too.
 Standardised columns are those of `unitail.encoders.tables`: (x - mean) / deviation, ended at
 `MAX_DEVIATIONS`, the median where a value is missing, and a second coordinate that says so if the
 support has missing values there. A column that is constant in the support is zero for all rows.
+Tables, from arrays or data frames, are then seen with steps and weights
+(`unitail.encoders.table_view`), the only thing here that looks at labels.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from unitail.encoders.tables import MAX_DEVIATIONS, weight
+from unitail.encoders.table_view import TableView, varied
+from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
+from unitail.estimator.rows import Rows
 
 MAX_CARRIERS = 8.0
 """Encoders of 50 to 2,048 features have 16 or more, tables with units of all kinds up to 5."""
@@ -46,44 +51,88 @@ class Scale(StrEnum):
     """Whether columns are brought to one scale."""
 
     AUTO = "auto"
-    """If they look like those of a table."""
+    """As a table if they look like one, else not."""
     NONE = "none"
     STANDARD = "standard"
+    TABLE = "table"
+    """Standardised, then seen with steps and weights."""
+    COLUMNS = "columns"
+    """Seen with steps and weights as they are: the encoder of tables has scaled them."""
+
+    def after(self, encoder: object) -> "Scale":
+        """Return what is left to do to what an encoder made; None: the user's own vectors."""
+        if encoder is None or self not in (Scale.AUTO, Scale.TABLE):
+            return self
+        return Scale.COLUMNS if isinstance(encoder, TableEncoder) else Scale.NONE
+
+    @property
+    def standardises(self) -> bool:
+        """Whether columns are brought to one scale here."""
+        return self in (Scale.STANDARD, Scale.TABLE)
+
+    @property
+    def views(self) -> bool:
+        """Whether columns have steps and weights."""
+        return self in (Scale.TABLE, Scale.COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """What is done to the columns of all rows, learned from those of a support."""
 
-    support: NDArray[Any]
-    """(n, d_T)."""
+    rows: Rows
+    """The support, (n, d_T)."""
     choice: Scale
     """Not "auto" any more."""
+    labelled: Rows | None = None
+    """Those whose labels have a say; None: all of the support."""
 
     @classmethod
-    def of(cls, support: NDArray[Any], scale: Scale) -> "Scaling":
+    def of(cls, rows: Rows, scale: Scale) -> "Scaling":
         """Decide what "auto" comes to."""
         if scale is Scale.AUTO:
-            scale = Scale.STANDARD if looks_like_table(support) else Scale.NONE
-        return cls(support, scale)
+            scale = Scale.TABLE if looks_like_table(rows.features) else Scale.NONE
+        return cls(rows, scale)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Scale rows (m, d_T), and fill in what is missing; vectors may become wider."""
+        scaled = self.unlabelled(rows)
+        if not self.choice.views:
+            return scaled
+        shown: NDArray[Any] = self._view(torch.from_numpy(scaled).double()[None])[0].numpy()
+        return shown
+
+    def unlabelled(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Do what needs no labels: scale and fill in."""
         absent = np.isnan(rows)
-        if self.choice is Scale.NONE and not absent.any():
+        if not self.choice.standardises and not absent.any():
             return rows
         filled = np.where(absent, self._medians, rows)
-        if self.choice is Scale.NONE:
+        if not self.choice.standardises:
             return filled
         mean, factor, missing = self._standard
         scaled = ((filled - mean) * factor).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         told = missing > 0
         return np.concatenate([scaled, absent[:, told] * missing[told]], axis=1)
 
+    def learned_by(self, labelled: Rows) -> "Scaling":
+        """Return the same scaling of the same support, with weights that only these rows teach."""
+        return replace(self, labelled=labelled)
+
+    @cached_property
+    def _view(self) -> TableView:
+        support = torch.from_numpy(self.unlabelled(self.rows.features))
+        rows = self.rows if self.labelled is None else self.labelled
+        known = torch.from_numpy(self.unlabelled(rows.features))
+        return TableView.of(
+            known[None], torch.from_numpy(rows.class_indices)[None], rows.ways, varied(support)
+        )
+
     @cached_property
     def _sorted(self) -> NDArray[Any]:
         """Each column in order, the missing last: sums are then rounded alike in any order."""
-        return np.sort(np.where(np.isnan(self.support).all(axis=0), 0, self.support), axis=0)
+        support = self.rows.features
+        return np.sort(np.where(np.isnan(support).all(axis=0), 0, support), axis=0)
 
     @cached_property
     def _medians(self) -> Floats:

@@ -2,13 +2,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 from helpers.blobs import blobs
+from unitail.encoders.table_view import TableView
+from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import ClassifierLearner
+from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scale, Scaling, carriers, disparity, looks_like_table
+from unitail.framework.episode import Support
 
 X, Y, Q, _ = blobs(shots=6)
 UNITS = np.array([1e-3, 1, 50, 1e4, 1, 1])
@@ -89,7 +95,7 @@ def test_the_unit_of_a_column_changes_nothing() -> None:
     classifier = TailClassifier().fit(X * UNITS, Y)
     assert classifier.scaled_
     shift = np.array([0, 300, 0, -1e4, 5, 0])
-    other = TailClassifier(scale="standard").fit(X + shift, Y)
+    other = TailClassifier(scale="table").fit(X + shift, Y)
     np.testing.assert_allclose(
         other.predict_proba(Q + shift), classifier.predict_proba(Q * UNITS), atol=1e-8
     )
@@ -129,7 +135,7 @@ def test_a_column_that_is_constant_in_the_support_says_nothing() -> None:
 
 
 def test_outliers_end_at_ten_deviations() -> None:
-    scaling = Scaling.of(X, Scale.STANDARD)
+    scaling = Scaling.of(Rows(X, Y, 3), Scale.STANDARD)
     assert np.abs(scaling(np.full((1, 6), 1e9))).max() == 10
 
 
@@ -139,20 +145,69 @@ def test_queries_and_encoders_have_no_say() -> None:
     np.testing.assert_allclose(classifier.predict_proba(Q[3:4] * UNITS), every[3:4], atol=1e-9)
 
 
+# Steps and weights
+
+
+@pytest.mark.parametrize("scale", ["auto", "table"])
+def test_tables_are_seen_through_the_view(scale: str) -> None:
+    fitted = TailClassifier(scale=scale).fit(X * UNITS, Y)._fitted
+    standard = Scaling.of(fitted.rows, Scale.STANDARD)(X * UNITS)
+    known, stepped = torch.from_numpy(standard)[None], torch.arange(X.shape[1])
+    view = TableView.of(known, torch.from_numpy(Y)[None], 3, stepped)
+    np.testing.assert_allclose(fitted.scaled.features, view(known)[0].numpy())
+    plain = TailClassifier(scale="standard").fit(X * UNITS, Y)._fitted
+    np.testing.assert_array_equal(plain.scaled.features, standard)
+
+
+def test_what_an_encoder_made_stays_but_for_tables() -> None:
+    assert Scale.AUTO.after(None) is Scale.AUTO
+    assert Scale.AUTO.after("some encoder") is Scale.NONE
+    assert Scale.AUTO.after(TableEncoder()) is Scale.TABLE.after(TableEncoder()) is Scale.COLUMNS
+    assert Scale.NONE.after(TableEncoder()) is Scale.NONE
+
+
+@pytest.mark.parametrize("limit", [4000, 12])
+def test_the_label_of_a_row_that_is_left_out_has_no_say(limit: int) -> None:
+    """Else prediction sets would be calibrated on rows that the weights know already."""
+    fold = np.array([0, 1, 2])
+    other = Y.copy()
+    other[fold] = (Y[fold] + 1) % 3
+    answers = [
+        TailClassifier(scale="table", max_support=limit, random_state=0)
+        .fit(X * UNITS, labels)
+        ._fitted.held_out([fold])
+        .probabilities
+        for labels in (Y, other)
+    ]
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)
+
+
+def test_tables_in_a_batch_are_seen_one_by_one() -> None:
+    """With another number of columns that have steps in each."""
+    tables = torch.from_numpy(np.stack([X * UNITS, (X > 0) * UNITS, X]))
+    queries = torch.from_numpy(np.stack([Q * UNITS, (Q > 0) * UNITS, Q]))
+    support = Support(features=tables, class_indices=torch.from_numpy(Y).expand(3, -1), ways=3)
+    together = ClassifierLearner.of(TailClassifier()).infer(support, queries)
+    for features, asked, answers in zip(tables, queries, together, strict=True):
+        alone = TailClassifier().fit(features.numpy(), Y).predict_log_proba(asked.numpy())
+        np.testing.assert_allclose(answers.numpy(), alone, atol=1e-6)
+
+
 # Missing values
 
 
 def test_missing_values_are_filled_in_and_told() -> None:
     support = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 8.0], [8.0, 6.0]])
-    scaled = Scaling.of(support, Scale.AUTO)
-    assert scaled.choice is Scale.STANDARD
-    made = scaled(support)
+    rows = Rows(support, np.array([0, 1, 0, 1]), 2)
+    scaled = Scaling.of(rows, Scale.AUTO)
+    assert scaled.choice is Scale.TABLE
+    made = scaled.unlabelled(support)
     present = np.array([1.0, 3.0, 8.0])
     expected = (np.array([1.0, 3.0, 3.0, 8.0]) - present.mean()) / present.std()
     np.testing.assert_allclose(made[[0, 1, 2, 3], 0], expected[[0, 1, 2, 3]])
     assert made.shape == (4, 3)
     assert (made[:, 2] > 0).tolist() == [False, True, False, False]
-    filled = Scaling.of(support, Scale.NONE)(support)
+    filled = Scaling.of(rows, Scale.NONE)(support)
     np.testing.assert_array_equal(filled[1], [3, 5])
 
 
@@ -172,7 +227,7 @@ def test_a_column_without_any_value_says_nothing() -> None:
     empty = np.column_stack([X, np.full(len(X), np.nan)])
     asked = np.column_stack([Q, np.ones(len(Q))])
     found = TailClassifier().fit(empty, Y).predict_proba(asked)
-    expected = TailClassifier(scale="standard").fit(X, Y).predict_proba(Q)
+    expected = TailClassifier(scale="table").fit(X, Y).predict_proba(Q)
     np.testing.assert_allclose(found, expected, atol=2e-2)
     assert (found.argmax(axis=1) == expected.argmax(axis=1)).all()
 

@@ -42,6 +42,19 @@ def versus_cell(row: Versus) -> str:
     return f"{f'**{text}**' if row.shown else text}, {row.wins}-{row.ties}-{row.losses}"
 
 
+def versus_rows(results: Sequence[TableResult], other: str) -> tuple[list[str], list[list[str]]]:
+    """Return one table for all protocols: its header and its rows."""
+    compared = versus(results, other)
+    groups = list(dict.fromkeys(row.group for row in compared))
+    rows = []
+    for (protocol, learner), own in grouped(
+        compared, lambda row: (row.protocol, row.learner)
+    ).items():
+        cells = {row.group: versus_cell(row) for row in own}
+        rows.append([learner, protocol, *(cells.get(group, "") for group in groups)])
+    return ["learner", "protocol", *groups], rows
+
+
 def _tables(compared: Iterable[Versus]) -> Iterator[str]:
     for protocol, own in grouped(compared, lambda row: row.protocol).items():
         groups = list(dict.fromkeys(row.group for row in own))

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from queue import Empty
 
@@ -12,6 +14,7 @@ from unitail.errors import UserError
 from unitail.progress import OnProgress
 
 POLL_SECONDS = 0.5
+FORKED = "forkserver"
 Told = tuple[int, int, int]
 """The number of a process, how many answers it has, and of how many."""
 
@@ -21,10 +24,12 @@ def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | No
 
     They are the same as of one process: which episodes there are depends on no process.
     """
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     told: Queue[Told] = context.Queue()
     workers = [
-        context.Process(target=_work, args=(setup, index, count, told), daemon=True)
+        context.Process(  # type: ignore[attr-defined]
+            target=_work, args=(setup, index, count, told), daemon=True
+        )
         for index in range(count)
     ]
     for worker in workers:
@@ -37,8 +42,17 @@ def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | No
             worker.join()
 
 
+def _context() -> multiprocessing.context.BaseContext:
+    """Return how processes are started: forked from one that has imported all, where that is."""
+    if FORKED not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(FORKED)
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def _watch(
-    workers: "list[multiprocessing.context.SpawnProcess]",
+    workers: Sequence[BaseProcess],
     told: "Queue[Told]",
     on_progress: OnProgress | None,
 ) -> None:

@@ -16,6 +16,7 @@ from unitail.cli.commands.evaluate import evaluate
 from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
 from unitail.cli.commands.predict import predict
+from unitail.cli.commands.reproduce import reproduce
 from unitail.cli.commands.serve import serve
 from unitail.cli.commands.train import train
 from unitail.cli.commands.validity import validity
@@ -39,6 +40,7 @@ app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(bench)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(compare)
+app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(reproduce)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(validity)
 app.add_typer(data.app, name="data", rich_help_panel=RESEARCH)
 app.add_typer(bank.app, name="bank", rich_help_panel=RESEARCH)

@@ -1,0 +1,70 @@
+"""Run `unitail reproduce`."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from unitail.benchmark.report import require_report_packages
+from unitail.benchmark.suite_file import read_suite, swaps
+from unitail.cli.console import bar
+from unitail.reproduction.run import SUITES, Measured, Reproduction
+from unitail.reproduction.write import write_report
+
+
+def run(
+    *,
+    suites: Sequence[str],
+    banks: Path,
+    runs: Path,
+    folder: Path,
+    encoders: Sequence[str],
+    episodes: int | None,
+    learners: Sequence[str],
+    device: str,
+    processes: int,
+) -> None:
+    """Measure one suite after the other; the report is written anew after each."""
+    require_report_packages()
+    names = list(dict.fromkeys(suites or SUITES))
+    for name in names:  # a slip in a name is told before anything is measured
+        read_suite(name)
+    work = Reproduction(
+        suites=names,
+        banks=banks,
+        runs=runs,
+        folder=folder,
+        encoders=swaps(encoders),
+        episodes=episodes,
+        learners=learners,
+        device=device,
+        processes=processes,
+    )
+    command = _command(suites, encoders, episodes, learners)
+    done: list[Measured] = []
+    for name in names:
+        with bar(name) as on_progress:
+            done.append(work.measure(name, on_progress))
+        typer.echo(f"{name}: {_said(done[-1])}")
+        write_report(folder, done, command=command, swapped=encoders)
+    typer.echo(f"The report is {folder / 'report.html'}; the same as text, {folder / 'README.md'}.")
+
+
+def _said(measured: Measured) -> str:
+    if measured.skipped:
+        return f"skipped, {measured.skipped}. The report says how to get them."
+    names = {result.table.name for result in measured.results}
+    rest = f"; {len(measured.missing)} data sets are not here" if measured.missing else ""
+    return f"measured on {len(names)} data sets{rest}."
+
+
+def _command(
+    suites: Sequence[str], encoders: Sequence[str], episodes: int | None, learners: Sequence[str]
+) -> str:
+    """Write the command again, with names in place of the folders."""
+    words = ["unitail reproduce --banks BANKS --runs RUNS"]
+    words += [f"--suite {shlex.quote(Path(name).name)}" for name in suites]
+    words += [f"--encoder {shlex.quote(each)}" for each in encoders]
+    words += [f"--episodes {episodes}"] if episodes else []
+    return " ".join([*words, *(f"--learner {name}" for name in learners)])

@@ -1,0 +1,47 @@
+"""Curves of accuracy against the number of classes, as pictures inside a page."""
+
+import io
+from collections.abc import Sequence
+
+from unitail.benchmark.tables import DataSetMeans, grouped
+from unitail.evaluation.result import Outcome
+from unitail.extras import optional
+from unitail.reproduction.paper import LABELS
+
+SIZE = (6.4, 3.8)
+"""Of a picture, in inches."""
+
+
+def ways_curves(rows: Sequence[DataSetMeans]) -> dict[str, bytes]:
+    """Plot each data set and number of shots that was measured at several numbers of ways, as PNG.
+
+    Shades are the intervals of the means over episodes.
+    """
+    answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
+    curves = {}
+    for (name, shots), own in grouped(answered, lambda row: (row.name, row.shots)).items():
+        if len({row.ways for row in own}) > 1:
+            curves[f"{name}, {shots}-shot"] = _plot(own)
+    return curves
+
+
+def _plot(rows: Sequence[DataSetMeans]) -> bytes:
+    figures = optional("matplotlib.figure", extra="report")
+    canvas = optional("matplotlib.backends.backend_agg", extra="report")
+    figure = figures.Figure(figsize=SIZE, layout="constrained")
+    canvas.FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for learner, own in grouped(rows, lambda row: row.learner).items():
+        ordered = sorted({row.ways: row for row in own}.values(), key=lambda row: row.ways)
+        ways = [row.ways for row in ordered]
+        means = [100 * row.accuracy for row in ordered]
+        low = [100 * (row.accuracy - row.half_width) for row in ordered]
+        high = [100 * (row.accuracy + row.half_width) for row in ordered]
+        [line] = axes.plot(ways, means, marker="o", ms=3, label=LABELS.get(learner, learner))
+        axes.fill_between(ways, low, high, alpha=0.2, color=line.get_color(), lw=0)
+    axes.set(xlabel="classes of an episode, K", ylabel="accuracy in %")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()

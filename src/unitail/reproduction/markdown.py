@@ -1,0 +1,56 @@
+"""The report as a Markdown page."""
+
+from collections.abc import Iterator
+
+from unitail.benchmark.markdown import table
+from unitail.reproduction.grid import Cell, Grid, Verdict
+from unitail.reproduction.report import Report, Section
+
+MARKS = {Verdict.HIGHER: " ▲", Verdict.LOWER: " ▼", Verdict.ALIKE: "", Verdict.NONE: ""}
+LEGEND = """\
+Accuracy in % (half width of its 95 % interval over episodes). Below ours, in italics, the paper's;
+▲ ours is higher and ▼ lower beyond doubt: by more than both intervals together. Ours are bold where
+they are the highest of their column and shots; - is not measured."""
+
+
+def markdown_page(report: Report, pictures: dict[str, str]) -> str:
+    """Write the page; `pictures` are the files of curves by their names."""
+    parts = [f"# {report.title}", LEGEND, *report.notes]
+    for each in report.sections:
+        parts += _section(each, pictures)
+    commands = "\n".join(report.commands)
+    parts += ["## Commands and versions", f"```sh\n{commands}\n```"]
+    parts.append(table(["what", "version"], [list(pair) for pair in report.versions], rule="---"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: Section, pictures: dict[str, str]) -> Iterator[str]:
+    yield f"## {section.title}"
+    yield f"*{section.status}*"
+    if section.notes:
+        yield "\n".join(f"- {note}" for note in section.notes)
+    for grid in section.grids:
+        yield from _grid(grid)
+    for name in section.curves or {}:
+        yield f"![accuracy against the number of classes, {name}]({pictures[name]})"
+    if section.versus:
+        anchor, header, rows = section.versus
+        yield f"**Against {anchor}**, points: ± over episodes / over data sets, wins-ties-losses"
+        yield table(header, rows)
+    if section.todo:
+        lines = "\n".join(section.todo)
+        yield f"To get the rest:\n\n```sh\n{lines}\n```"
+
+
+def _grid(grid: Grid) -> Iterator[str]:
+    yield f"### {grid.title}"
+    if grid.caption:
+        yield grid.caption
+    rows = [[row.shots, row.learner, *map(_cell, row.cells)] for row in grid.rows]
+    yield table(["shots", "method", *grid.columns], rows)
+
+
+def _cell(cell: Cell) -> str:
+    ours = f"**{cell.ours}**" if cell.best else cell.ours or "-"
+    below = f"<br>*{cell.paper}*" if cell.paper else ""
+    return f"{ours}{MARKS[cell.verdict]}{below}"

@@ -1,0 +1,139 @@
+"""The report as one HTML file that needs nothing else: styles and pictures are inside."""
+
+import hashlib
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+
+from unitail.reproduction.grid import Cell, Grid, Verdict
+from unitail.reproduction.report import Report, Section
+
+STYLE = Path(__file__).parent / "style.css"
+LEGEND = """\
+<p class="legend">Accuracy in %, in brackets the half width of its 95 % interval over episodes. The
+second line of a cell is the paper's number. <span class="higher">Higher</span> and
+<span class="lower">lower</span> than the paper's: by more than both intervals together;
+<span class="alike">alike</span>: not told apart. <b>Bold</b>: the highest of ours in its column and
+shots. A dash: not measured. * Some classes may mean the same as some that were trained on.</p>"""
+NOTHING = "\N{EN DASH}"
+
+
+def html_page(report: Report) -> str:
+    """Write the page; all text is escaped."""
+    style = STYLE.read_text(encoding="utf-8")
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
+    body = [
+        f"<h1>{escape(report.title)}</h1>",
+        LEGEND,
+        *(f'<p class="note">{escape(note)}</p>' for note in report.notes),
+        _contents(report),
+        *(_section(each, number) for number, each in enumerate(report.sections)),
+        _ending(report),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(report.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _contents(report: Report) -> str:
+    lines = [
+        f'<li><a href="#s{number}">{escape(each.title)}</a>'
+        f' <span class="status">{escape(each.status)}</span></li>'
+        for number, each in enumerate(report.sections)
+    ]
+    return f"<nav><ol>{''.join(lines)}</ol></nav>"
+
+
+def _section(section: Section, number: int) -> str:
+    parts = [
+        f'<section id="s{number}">',
+        f"<h2>{escape(section.title)}</h2>",
+        f'<p class="status">{escape(section.status)}</p>',
+    ]
+    if section.notes:
+        notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
+        parts.append(f"<ul>{notes}</ul>")
+    parts += [_grid(grid) for grid in section.grids]
+    parts += [
+        f'<figure><img alt="Accuracy against the number of classes, {escape(name)}"'
+        f' src="data:image/png;base64,{b64encode(png).decode()}">'
+        f"<figcaption>{escape(name)}: accuracy against the number of classes</figcaption></figure>"
+        for name, png in (section.curves or {}).items()
+    ]
+    if section.versus:
+        parts.append(_versus(*section.versus))
+    if section.todo:
+        lines = escape("\n".join(section.todo))
+        parts.append(
+            f"<details{' open' if not section.grids else ''}><summary>To get the rest</summary>"
+            f"<pre>{lines}</pre></details>"
+        )
+    return "\n".join([*parts, "</section>"])
+
+
+def _grid(grid: Grid) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in grid.columns)
+    shown = any(row.shots for row in grid.rows)
+    shots = '<th scope="col">shots</th>' if shown else ""
+    lines, before = [], ""
+    for row in grid.rows:
+        first = f"<td>{escape(row.shots if row.shots != before else '')}</td>" if shown else ""
+        kind = ' class="new"' if row.shots != before else ""
+        before = row.shots
+        cells = "".join(map(_cell, row.cells))
+        lines.append(f'<tr{kind}>{first}<th scope="row">{escape(row.learner)}</th>{cells}</tr>')
+    caption = f"<p>{escape(grid.caption)}</p>" if grid.caption else ""
+    return (
+        f"<h3>{escape(grid.title)}</h3>{caption}\n"
+        f'<div class="wide" tabindex="0"><table><thead><tr>{shots}<th scope="col">method</th>{head}'
+        f"</tr></thead>\n<tbody>{chr(10).join(lines)}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Cell) -> str:
+    ours = escape(cell.ours) or NOTHING
+    kind = f' class="{cell.verdict}"' if cell.verdict is not Verdict.NONE else ""
+    text = f"<b>{ours}</b>" if cell.best else ours
+    below = f"<small>{escape(cell.paper)}</small>" if cell.paper else ""
+    return f"<td{kind}>{text}{below}</td>"
+
+
+def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    lines = [
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{_bold(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    ]
+    return (
+        f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
+        " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
+        f'</p><div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _bold(cell: str) -> str:
+    """Turn **...** of a cell into bold."""
+    pieces = escape(cell).split("**")
+    return "".join(f"<b>{each}</b>" if place % 2 else each for place, each in enumerate(pieces))
+
+
+def _ending(report: Report) -> str:
+    commands = escape("\n".join(report.commands))
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>'
+        for name, text in report.versions
+    )
+    return (
+        f"<section><h2>Commands and versions</h2><pre>{commands}</pre>"
+        f'<div class="wide" tabindex="0"><table class="facts"><tbody>{rows}</tbody></table></div>'
+        "</section>"
+    )

@@ -1,0 +1,151 @@
+"""Measure what the data at hand allow; what is done is not done again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unitail.benchmark.leakage import check_not_trained_on
+from unitail.benchmark.learners import load_learners
+from unitail.benchmark.setup import BenchSetup
+from unitail.benchmark.store import TableResult
+from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite
+from unitail.benchmark.suites import Suite, open_suite
+from unitail.benchmark.workers import run_in_processes
+from unitail.datasets.catalogue import entry_of_bank
+from unitail.errors import InvalidBank, Leakage, UserError
+from unitail.progress import OnProgress
+
+SUITES = (
+    *("paper_in_domain", "paper_cross_domain", "paper_cross_modal", "paper_resnet18"),
+    "paper_extrapolation",
+)
+"""The paper's experiments that are suites, in its order."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """What came of a suite."""
+
+    suite: SuiteFile
+    results: Sequence[TableResult] = ()
+    """Of the data sets that were there; none where it was skipped."""
+    skipped: str = ""
+    """Why nothing was measured."""
+    notes: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    """Banks ENCODER/DATASET that were not there."""
+    absent: Sequence[str] = ()
+    """Learners that are not trained here."""
+    refused: Mapping[str, str] | None = None
+    """Learners that were trained on what they would be tested on, and the message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """Suites, where data and models are, and where results go."""
+
+    suites: Sequence[str] = SUITES
+    banks: Path
+    runs: Path
+    folder: Path
+    encoders: Mapping[str, str] | None = None
+    """Other encoders in the place of some."""
+    episodes: int | None = None
+    """In the place of the suites' own number."""
+    learners: Sequence[str] = ()
+    draws: int = 1
+    device: str = "auto"
+    processes: int = 1
+
+    def measure(self, name: str, on_progress: OnProgress | None = None) -> Measured:
+        """Measure a suite, or say why it cannot be."""
+        suite = changed_suite(
+            read_suite(name).with_encoders(self.encoders or {}), {"episodes": self.episodes}
+        )
+        setup = BenchSetup(
+            suite=suite,
+            banks=self.banks,
+            runs=self.runs,
+            folder=self.folder / suite.name,
+            learners=self.learners,
+            draws=self.draws,
+            device=self.device,
+        )
+        try:
+            tested = open_suite(suite, self.banks)
+        except InvalidBank as error:
+            skipped = f"none of its data are here: {error.wrong}"
+            missing = suite.patterns()
+            return Measured(suite=suite, skipped=skipped, missing=missing, absent=setup.absent)
+        refused = _leaks(setup, tested)
+        try:
+            results, notes = self._run(_without(setup, refused), tested, on_progress)
+        except UserError as error:
+            return Measured(suite=suite, skipped=str(error), refused=refused)
+        return Measured(
+            suite=suite,
+            results=results,
+            notes=notes,
+            missing=tested.missing,
+            absent=setup.absent,
+            refused=refused,
+        )
+
+    def _run(
+        self, setup: BenchSetup, tested: Suite, on_progress: OnProgress | None
+    ) -> tuple[list[TableResult], list[str]]:
+        run, _ = setup.open()
+        small = run.too_small()
+        notes = [note for note in tested.notes() if not note.startswith("Banks of the suite")]
+        notes += [f"Left out for want of rows: {', '.join(small)}."] if small else []
+        if self.processes > 1 and run.pending():
+            run_in_processes(setup, self.processes, on_progress)
+        return run.run(on_progress), notes
+
+
+def how_to_get(bank: str) -> str:
+    """Say how a missing bank is made: a command, and where the data are had from."""
+    encoder, _, data_set = bank.rpartition("/")
+    lines = []
+    for name in data_set.split("->"):
+        entry = entry_of_bank(name)
+        if entry is None:
+            lines.append(f"unitail encode FOLDER --encoder {encoder} --out BANKS/{encoder}/{name}")
+        else:
+            split = name.partition("-")[2]
+            chosen = f" --split {split}" if split else ""
+            lines.append(
+                f"unitail data prepare {entry.name}{chosen} --root ROOT --encoder {encoder}"
+                f" --out BANKS   # {entry.source}"
+            )
+    return "\n".join(lines)
+
+
+def _leaks(setup: BenchSetup, tested: Suite) -> dict[str, str]:
+    """Find the learners that have seen what they would be tested on."""
+    names = setup.learners or [n for n in setup.suite.learners if n not in setup.absent]
+    refused = {}
+    for each in load_learners(setup.runs, names, draws=setup.draws):
+        record = each.record()
+        try:
+            if record is not None:
+                check_not_trained_on(record, tested.tables, name=each.name)
+        except Leakage as error:
+            refused[each.name] = str(error)
+    return refused
+
+
+def _without(setup: BenchSetup, refused: Mapping[str, str]) -> BenchSetup:
+    """Leave out learners, by name."""
+    if not refused:
+        return setup
+    names = setup.learners or [n for n in setup.suite.learners if n not in setup.absent]
+    names = names or [each.name for each in load_learners(setup.runs)]
+    kept = [name for name in names if name not in refused]
+    if not kept:
+        raise Leakage(
+            "all learners were trained on what would test them",
+            got=", ".join(refused),
+            allowed="learners that have not seen it",
+        )
+    return replace(setup, learners=kept)

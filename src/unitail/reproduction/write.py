@@ -1,0 +1,30 @@
+"""The report on the disk: report.html, README.md, and the pictures that README.md shows."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from unitail.files import disk_errors, write_bytes, write_text
+from unitail.reproduction.markdown import markdown_page
+from unitail.reproduction.page import html_page
+from unitail.reproduction.report import build_report
+from unitail.reproduction.run import Measured
+
+HTML_FILE = "report.html"
+MARKDOWN_FILE = "README.md"
+
+
+def write_report(
+    folder: Path, measured: Sequence[Measured], *, command: str, swapped: Sequence[str] = ()
+) -> None:
+    """Write all files; each is whole or the old one, whenever the process is killed."""
+    report = build_report(measured, command=command, swapped=swapped)
+    pictures: dict[str, str] = {}
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for section in report.sections:
+            for name, png in (section.curves or {}).items():
+                pictures[name] = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.png"
+                write_bytes(folder / pictures[name], png)
+        write_text(folder / MARKDOWN_FILE, markdown_page(report, pictures))
+        write_text(folder / HTML_FILE, html_page(report))

@@ -1,0 +1,50 @@
+"""`unitail reproduce` from end to end: what is there is measured, killed and resumed, reported."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.forks import COMMAND, finish, fork
+from unitail.cli import main
+from unitail.errors import UserError
+
+
+def _options(folder: Path, *more: str) -> list[str]:
+    places = [f"--{name}={folder / name}" for name in ("banks", "runs", "out")]
+    learners = ["--learner=proto_head_paper", "--learner=linear_probe_shrunk"]
+    return ["reproduce", *places, *learners, "--device=cpu", *more]
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_it_measures_nothing_twice(tmp_path: Path) -> None:
+    options = _options(tmp_path, "--suite=smoke", "--suite=paper_cross_modal", "--episodes=12")
+    parts = tmp_path / "out" / "smoke" / "parts"
+    process = fork(COMMAND, *options, output=tmp_path / "first.log")
+    while process.is_alive() and not list(parts.glob("*.parquet")):
+        time.sleep(0.01)
+    process.kill()
+    assert finish(process) == -signal.SIGKILL
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
+    assert 0 < len(done) < 6
+    assert finish(fork(COMMAND, *options, output=tmp_path / "second.log")) == 0
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    said = (tmp_path / "second.log").read_text()
+    assert "smoke: measured on 3 data sets." in said
+    assert "paper_cross_modal: skipped, none of its data are here" in said
+    text = (tmp_path / "out" / "README.md").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in ("Cross-modal generalisation", "89.33 (0.44)", "unitail data prepare imdb"):
+        assert words in text
+        assert words in page
+    assert "unitail reproduce --banks BANKS --runs RUNS --suite smoke" in text
+    assert str(tmp_path) not in text.replace(f"{tmp_path / 'banks'} is not a folder", "")
+
+
+def test_a_wrong_suite_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    found = CliRunner().invoke(main.app, _options(tmp_path, "--suite=smoke", "--suite=other"))
+    assert isinstance(found.exception, UserError)
+    assert "unknown suite: got other" in str(found.exception)
+    assert not (tmp_path / "out").exists()

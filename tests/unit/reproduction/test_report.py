@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from unitail.benchmark.suite_file import read_suite
+from unitail.reproduction.report import build_report, section, versions
+from unitail.reproduction.run import Measured, Reproduction
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    root: Path = tmp_path_factory.mktemp("smoke")
+    work = Reproduction(
+        banks=root / "none",
+        runs=root,
+        folder=root,
+        episodes=3,
+        learners=("proto_head_paper", "linear_probe_shrunk"),
+        device="cpu",
+    )
+    return work.measure("smoke")
+
+
+def test_a_section_has_tables_a_comparison_and_its_status(smoke: Measured) -> None:
+    made = section(smoke)
+    assert made.status == "measured: 3 data sets, 3 episodes each"
+    [grid] = made.grids
+    assert [line.learner for line in grid.rows[:2]] == ["ProtoHead", "Linear Probe, shrunk centre"]
+    assert made.versus is not None
+    anchor, header, rows = made.versus
+    assert (anchor, header) == ("linear_probe_shrunk", ["learner", "protocol", "tables"])
+    assert [row[0] for row in rows] == ["proto_head_paper"] * 2
+    assert made.todo == []
+
+
+def test_what_is_missing_comes_with_commands() -> None:
+    suite = read_suite("paper_cross_modal")
+    skipped = Measured(
+        suite=suite, skipped="no data", missing=suite.patterns(), absent=["gpicl", "tail"]
+    )
+    made = section(skipped)
+    assert made.status == "skipped: no data"
+    assert made.todo[0].startswith("unitail data prepare imdb --root ROOT --encoder distilbert")
+    assert "a run called gpicl in RUNS" in made.todo[2]
+    [grid] = made.grids
+    assert grid.rows[0].cells[0].paper == "89.33 (0.44)"
+
+
+def test_the_whole_names_commands_versions_and_hashes(smoke: Measured) -> None:
+    report = build_report([smoke], command="unitail reproduce --suite smoke", swapped=["a=b"])
+    assert len(report.sections) == 1  # no experiment of the paper was asked for
+    assert "a=b" in report.notes[0]
+    assert report.commands[1].startswith("unitail bench --suite smoke --banks BANKS")
+    facts = dict(versions([smoke]))
+    assert {"unitail", "Python", "torch", "machine", "device"} <= set(facts)
+    digits = next(each for each in smoke.results if each.table.bank.name == "digits")
+    hash_ = digits.table.bank.manifest.features_sha256
+    assert facts["bank scikit-learn/digits"] == hash_[:12]
+    paper = build_report([Measured(suite=read_suite("paper_in_domain"), skipped="x")], command="c")
+    titles = [each.title for each in paper.sections]
+    assert "Appendix C: causal attention" in titles
+    assert titles[-1] == "Experiments that are no suites"

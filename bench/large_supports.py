@@ -42,8 +42,8 @@ SETS = {
 """The banks, none of whose classes here was trained on, and how many classes a task has."""
 QUERIES = 10
 PARTS = (2, 4, 8, 16)
-SIZES = ("4000x10", "50000x10", "50000x1000")
-"""Rows and classes whose memory and time are measured."""
+SIZES = ("4000x10", "50000x10", "50000x1000", "100x10+50000")
+"""Rows, classes and unlabelled rows whose memory and time are measured."""
 WIDTH, ASKED = 256, 100
 Array = NDArray[Any]
 
@@ -113,19 +113,22 @@ def measure(split: Split, seed: int) -> dict[str, float]:
     return scores
 
 
-def take(rows: int, ways: int) -> dict[str, Any]:
+def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
     """Fit and predict on Gaussian classes; return plan, time and peak memory of this process."""
     rng = np.random.default_rng(0)
     means = rng.normal(size=(ways, WIDTH)).astype(np.float32)
     labels = np.arange(rows) % ways
     features = means[labels] + 2 * rng.normal(size=(rows, WIDTH)).astype(np.float32)
     queries = means[np.arange(ASKED) % ways] + 2 * rng.normal(size=(ASKED, WIDTH))
+    unlabelled = means[np.arange(pool) % ways]
+    unlabelled += 2 * rng.normal(size=(pool, WIDTH)).astype(np.float32)
+    beside = {"pool": unlabelled} if pool else {}
     classifier = TailClassifier(device="cpu", random_state=0)
-    plan = str(classifier.plan(rows, ways, ASKED, WIDTH))
+    plan = str(classifier.plan(rows, ways, ASKED, WIDTH, n_pool=pool))
     classifier.fit(features[:20], labels[:20]).predict(features[:2])  # loads all that is lazy
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    answers = classifier.fit(features, labels).predict(queries)
+    answers = classifier.fit(features, labels, **beside).predict(queries)
     seconds = time.perf_counter() - start
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9
     right = 100 * np.mean(answers == np.arange(ASKED) % ways)
@@ -155,14 +158,21 @@ def accuracy_table(page: Page, args: argparse.Namespace) -> None:
 
 def size_table(page: Page, sizes: Sequence[str]) -> None:
     """Measure every size in a process of its own."""
-    header = ["rows", "classes", "seconds", "GB more than before", "accuracy, %", "the plan said"]
-    page.table(header)
-    for rows, ways in (map(int, size.split("x")) for size in sizes):
-        command = [sys.executable, __file__, "--take", str(rows), str(ways)]
+    header = ["rows", "classes", "pool", "seconds", "GB more than before", "accuracy, %"]
+    page.table([*header, "the plan said"])
+    for rows, ways, pool in map(numbers, sizes):
+        command = [sys.executable, __file__, "--take", str(rows), str(ways), str(pool)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         taken = json.loads(done.stdout)
         cells = [f"{taken['seconds']:.1f}", f"{taken['gigabytes']:.2f}", f"{taken['accuracy']:.0f}"]
-        page.row(f"{rows:,}", f"{ways:,}", *cells, taken["plan"])
+        page.row(f"{rows:,}", f"{ways:,}", f"{pool:,}", *cells, taken["plan"])
+
+
+def numbers(size: str) -> tuple[int, int, int]:
+    """Read ROWSxCLASSES, or ROWSxCLASSES+POOL."""
+    task, _, pool = size.partition("+")
+    rows, ways = map(int, task.split("x"))
+    return rows, ways, int(pool or 0)
 
 
 def main() -> None:
@@ -170,10 +180,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    parser.add_argument("--sizes", nargs="+", default=SIZES, help="of large tasks, ROWSxCLASSES")
+    parser.add_argument("--sizes", nargs="+", default=SIZES, help="ROWSxCLASSES[+POOL]")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--take", type=int, nargs=2, help="measure this size, and print it")
+    parser.add_argument("--take", type=int, nargs=3, help="measure this size, and print it")
     args = parser.parse_args()
     if args.take:
         print(json.dumps(take(*args.take)))

@@ -13,7 +13,13 @@ from helpers.letters import Letters
 from unitail import TailClassifier
 from unitail.cli.main import app
 from unitail.encoders.encoder import Encoder
-from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidInput, UserError
+from unitail.errors import (
+    CannotWrite,
+    InvalidCheckpoint,
+    InvalidConfig,
+    InvalidInput,
+    UserError,
+)
 from unitail.inputs import encode, input_encoder
 
 COLOURS = {"red": (200, 0, 0), "blue": (0, 0, 200)}
@@ -202,3 +208,25 @@ def test_help_is_quick() -> None:
         "assert not {'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_pool_is_read_with_the_examples_now_or_later(
+    tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    examples, files = tables
+    pool = tmp_path / "pool.csv"
+    rows = [f"{size / 10},{'red' if size % 2 else 'green'},2026-01-05" for size in range(40)]
+    pool.write_text("\n".join(["size,colour,day", *rows]))
+    beside = ("--pool", pool)
+    _same_answers(examples, files, tmp_path, *beside)
+    assert len(TailClassifier.load(tmp_path / "my.model")._fitted.pool) == 40
+    plain, later = tmp_path / "plain.json", tmp_path / "later.json"
+    assert _run("predict", examples, files, "--out", plain, "--no-cache").exit_code == 0
+    assert _answers(plain) != _answers(tmp_path / "1.json")
+    _run("fit", examples, "--save", tmp_path / "other.model", "--no-cache")
+    told = _run("predict", "--model", tmp_path / "other.model", files, *beside, "--out", later)
+    assert "40 without labels beside them." in " ".join(told.output.split())
+    assert _answers(later) == _answers(tmp_path / "1.json")
+    assert "got --pool and --joint; allowed: one of them" in _error(
+        InvalidConfig, "predict", examples, files, *beside, "--joint"
+    )

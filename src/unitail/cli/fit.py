@@ -8,7 +8,7 @@ from rich.console import Console
 from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.estimator.classifier_folder import check_free
-from unitail.inputs.read import read_labelled
+from unitail.inputs.read import read_labelled, read_pool
 from unitail.wording import numbered, shown
 from unitail.workflows.fit import fit_files
 
@@ -18,6 +18,7 @@ def run(
     folder: Path,
     *,
     also: Sequence[Path],
+    pool: Sequence[Path],
     modality: str | None,
     label_column: str,
     content_column: str | None,
@@ -38,16 +39,26 @@ def run(
         modality=modality,
         columns=column_kinds(columns),
     )
+    unlabelled = read_pool(
+        pool,
+        examples,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
+    )
     classes = numbered(len(examples.classes), "class")
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
+    if unlabelled is not None:
+        say(console, f"{len(unlabelled):,} without labels beside them.")
     say(console, *(f"Guessed: {note}." for note in examples.guesses))
     say(console, *(f"Passed over: {note}." for note in examples.ignored))
     cache = default_cache() if use_cache else None
-    with bar("encoding", len(examples)) as on_progress:
+    with bar("encoding", len(examples) + len(unlabelled or ())) as on_progress:
         fitted = fit_files(
             examples,
             encoder=encoder,
             model=model,
+            pool=unlabelled,
             cache=cache,
             device=device,
             on_progress=on_progress,

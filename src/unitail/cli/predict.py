@@ -14,7 +14,12 @@ from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, settle
-from unitail.inputs.read import read_half_labelled, read_labelled, read_unlabelled
+from unitail.inputs.read import (
+    read_half_labelled,
+    read_labelled,
+    read_pool,
+    read_unlabelled,
+)
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
 from unitail.workflows.answers import Answers, score
@@ -146,6 +151,7 @@ def run(
     queries: Sequence[Path],
     *,
     also: Sequence[Path],
+    pool: Sequence[Path],
     modality: str | None,
     label_column: str,
     content_column: str | None,
@@ -161,23 +167,25 @@ def run(
     device: str,
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
-    check_options(model, joint=joint, balanced=balanced)
+    check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
     wanted.check([support, *also, *queries])
     console = Console(stderr=wanted.out == STDOUT)
     saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
-    names = {"label_column": label_column, "content_column": content_column}
+    names: dict[str, Any] = {"label_column": label_column, "content_column": content_column}
     kinds = {"modality": modality, "columns": column_kinds(columns)}
     examples, items = _read(support, queries, also, saved, names, kinds)
+    unlabelled = read_pool(pool, examples, **names, modality=modality)
     wanted.sorting.check_items(items)
-    tell_inputs(console, examples, items)
+    tell_inputs(console, examples, items, unlabelled)
     cache = default_cache() if use_cache else None
-    with bar("encoding", len(examples) + len(items)) as on_progress:
+    with bar("encoding", len(examples) + len(items) + len(unlabelled or ())) as on_progress:
         answers = predict_files(
             examples,
             items,
             encoder=encoder,
             model=model,
             saved=saved,
+            pool=unlabelled,
             joint=joint,
             balanced=balanced,
             coverage=coverage,

@@ -20,13 +20,16 @@ MAX_CLASSES = 12
 """Classes whose scores are shown, those with most mistakes."""
 
 
-def tell_inputs(console: Console, examples: LabelledItems, items: Items) -> None:
+def tell_inputs(
+    console: Console, examples: LabelledItems, items: Items, pool: Items | None = None
+) -> None:
     """Say what was recognised, and what was passed over."""
     classes = examples.classes
     say(
         console,
         f"{examples.modality}: {len(examples):,} examples of {len(classes)} classes"
-        f" ({some(classes, MAX_NAMED)}), {len(items):,} to answer.",
+        f" ({some(classes, MAX_NAMED)}), {len(items):,} to answer"
+        + ("." if pool is None else f", {len(pool):,} without labels beside them."),
     )
     if examples.content_column is not None:
         say(console, f"Content is in the column {examples.content_column!r}.")

@@ -62,12 +62,15 @@ class Plan:
     reduced: bool
     """Whether the support is reduced before it is read."""
     support_read: int
-    """The rows that the model reads."""
+    """The labelled rows that the model reads."""
+    pool_read: int
+    """The rows without labels that it reads beside them."""
     precision: str
     """The dtype of the computation."""
 
     def __str__(self) -> str:
         reduced = ", after a reduction" if self.reduced else ""
+        reduced += f", {self.pool_read} beside them" if self.pool_read else ""
         together = "all queries" if self.chunk_size is None else f"{self.chunk_size} queries"
         return (
             f"{self.support_read} rows read{reduced}, {together} at a time, in {self.precision}: "
@@ -108,6 +111,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
         chunk_size=chunk,
         reduced=kept < sizes.support,
         support_read=kept,
+        pool_read=pool,
         precision=str(dtype).removeprefix("torch."),
     )
 

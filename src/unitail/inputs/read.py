@@ -137,6 +137,30 @@ def _pages(items: Items) -> list[str]:
     return [f"only the first page counts of {number} with several ({names})"] if many else []
 
 
+def read_pool(
+    paths: Sequence[Path],
+    like: LabelledItems,
+    *,
+    label_column: str = "label",
+    content_column: str | None = None,
+    modality: str | None = None,
+) -> Items | None:
+    """Read items whose labels are of no use, as the examples were read; None where there are none.
+
+    What is corrected by the examples, or labelled in its own table, is not left out: a pool is
+    rows as they come.
+    """
+    if not paths:
+        return None
+    return read_unlabelled(
+        paths,
+        label_column=label_column,
+        content_column=content_column,
+        modality=modality,
+        like=like,
+    )
+
+
 def _chosen(modality: str | None) -> Modality | None:
     return None if modality is None else choice(Modality, modality, "modality")
 

@@ -17,12 +17,18 @@ from unitail.extras import optional
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import Unread, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
-from unitail.inputs.items import LabelledItems
+from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.checkpoint import is_model
 from unitail.learners.pretrained import DEFAULT, DRAWS
 from unitail.progress import OnProgress
 from unitail.wording import shown
-from unitail.workflows.predict import check_classes, choose_for, make_classifier
+from unitail.workflows.predict import (
+    check_classes,
+    choose_for,
+    fit_with_pool,
+    make_classifier,
+    unread_pool,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +41,7 @@ class FittedFiles:
     """How many examples of each class were read."""
     unreadable: tuple[Unread, ...]
     num_cached: int
-    """How many examples had been encoded before."""
+    """How many examples, and rows of the pool, had been encoded before."""
 
 
 def fit_files(
@@ -43,22 +49,33 @@ def fit_files(
     *,
     encoder: str | None = None,
     model: str = DEFAULT,
+    pool: Items | None = None,
     cache: FeatureCache | None = None,
     device: str = "auto",
     on_progress: OnProgress | None = None,
 ) -> FittedFiles:
-    """Fit a classifier on all examples that can be read."""
+    """Fit a classifier on all examples that can be read, and on a pool without labels."""
     by = choose_for(support, encoder, device)
-    [known] = encode(by, support.items, on_unreadable="skip", cache=cache, on_progress=on_progress)
+    known, *others = encode(
+        by,
+        support.items,
+        *([] if pool is None else [pool.items]),
+        on_unreadable="skip",
+        cache=cache,
+        on_progress=on_progress,
+    )
     labels = [support.labels[place] for place in known.kept]
     check_classes(support, labels)
     classifier = make_classifier(model, joint=False, device=device)
     return FittedFiles(
-        classifier=classifier.fit(known.features, labels).with_encoder(by),
+        classifier=fit_with_pool(classifier, known, labels, others).with_encoder(by),
         encoder=by,
         examples=dict(sorted(Counter(labels).items())),
-        unreadable=unread_items("examples", support, known),
-        num_cached=known.num_cached,
+        unreadable=(
+            *unread_items("examples", support, known),
+            *unread_pool(pool, others),
+        ),
+        num_cached=known.num_cached + sum(each.num_cached for each in others),
     )
 
 

@@ -13,7 +13,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.encode import encode, fit_encoder, fit_layout, unread_items
+from unitail.inputs.encode import Unread, encode, fit_encoder, fit_layout, unread_items
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
@@ -32,6 +32,7 @@ def predict_files(
     encoder: str | None = None,
     model: str = DEFAULT,
     saved: TailClassifier | None = None,
+    pool: Items | None = None,
     joint: bool = False,
     balanced: bool = False,
     coverage: float = 0.9,
@@ -47,29 +48,38 @@ def predict_files(
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
+<<<<<<< HEAD
     So many of the least sure answers as `explained` says name the examples nearest to them.
     `on_progress` counts examples and queries that are encoded.
+=======
+    `pool` are items without labels that are read with the examples. `on_progress` counts all that
+    are encoded.
+>>>>>>> d375f13 (A pool of unlabelled rows on the command line, in plans, guides and the bench of large supports)
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
     _check_same_kind(support, queries)
     by = saved.kept_examples().encoder if saved else choose_for(support, encoder, device)
     assert by is not None
-    known, asked = encode(
+    known, asked, *others = encode(
         by,
         support.items,
         queries.items,
+        *([] if pool is None else [pool.items]),
         on_unreadable="skip",
         cache=cache,
         on_progress=on_progress,
     )
     if saved is not None:
         classifier = saved.with_encoder(None)
+        for more in others:
+            if len(more.kept):
+                classifier.add_pool(more.features)
     else:
         labels = [support.labels[place] for place in known.kept]
         check_classes(support, labels)
         classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
-        classifier.fit(known.features, labels)
+        fit_with_pool(classifier, known, labels, others)
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
     answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
@@ -82,13 +92,14 @@ def predict_files(
         unreadable=(
             *unread_items("examples", support, known),
             *unread_items("files", queries, asked),
+            *unread_pool(pool, others),
         ),
         modality=support.modality,
         encoder=by.name,
         examples=dict(sorted(Counter(map(str, kept.labels)).items())),
         coverage=coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
-        num_cached=known.num_cached + asked.num_cached,
+        num_cached=sum(each.num_cached for each in (known, asked, *others)),
         notes=by.notes,
     )
     if saved is not None or not explained:  # what is saved has no examples to name
@@ -120,8 +131,28 @@ def make_classifier(
     )
 
 
-def check_options(model: str, *, joint: bool, balanced: bool) -> None:
+def fit_with_pool(
+    classifier: TailClassifier, known: Vectors, labels: Sequence[str], pool: Sequence[Vectors]
+) -> TailClassifier:
+    """Fit on examples, and on a pool if there is one of which something can be read."""
+    rows = [each.features for each in pool if len(each.kept)]
+    return classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
+
+
+def unread_pool(pool: Items | None, vectors: Sequence[Vectors]) -> tuple[Unread, ...]:
+    """Name what cannot be read of a pool."""
+    return tuple(one for each in vectors if pool for one in unread_items("pool", pool, each))
+
+
+def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False) -> None:
     """Refuse options of the command line that contradict each other."""
+    if pool and joint:
+        raise InvalidConfig(
+            "with a pool every file is answered by itself",
+            got="--pool and --joint",
+            allowed="one of them",
+            remedy="Leave out --joint for answers that do not depend on each other.",
+        )
     if balanced and not joint and model == DEFAULT:
         raise InvalidConfig(
             "--balanced is about files that are answered together",

@@ -40,6 +40,16 @@ def test_memory_grows_with_the_square_of_the_support() -> None:
     assert 8 < large / small < 20
 
 
+def test_a_pool_is_planned_for() -> None:
+    classifier = TailClassifier()
+    plan, plain = (classifier.plan(20, 2, 10, n_features=8, n_pool=pool) for pool in (50_000, 0))
+    assert (plan.pool_read, plan.precision) == (1000, "float32")
+    assert "20 rows read, 1000 beside them, " in str(plan)
+    assert plan.memory_bytes > plain.memory_bytes + 50_000 * 8 * 8
+    with pytest.raises(InvalidConfig, match="n_pool is out of range: got -1; allowed: 0 or more"):
+        classifier.plan(20, 2, 10, n_pool=-1)
+
+
 def test_draws_add_up() -> None:
     one, two = (TailClassifier(n_draws=draws).plan(64, 4, 100) for draws in (1, 2))
     assert two.memory_bytes > one.memory_bytes

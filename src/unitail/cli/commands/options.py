@@ -19,6 +19,14 @@ Also = Annotated[
         "which you wrote labels. They outweigh earlier examples of the same items.",
     ),
 ]
+Pool = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Files without labels, like those to answer, as often as needed: read with the "
+        "examples, they improve every answer, though none depends on what else is asked.",
+    ),
+]
 Encoder = Annotated[
     str | None,
     typer.Option(

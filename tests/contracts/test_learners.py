@@ -292,17 +292,6 @@ def test_a_model_answers_from_another_device(name: str) -> None:
     assert answers.is_cuda
 
 
-@pytest.mark.parametrize("name", explicit_learners())
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
-def test_what_needs_no_training_answers_on_the_device_of_the_episode(name: str) -> None:
-    learner, episode = explicit_learners()[name], random_episode(dtype=torch.float32)
-    here = learner.infer(episode.support, episode.query.features)
-    moved = episode.to("cuda")
-    there = learner.infer(moved.support, moved.query.features)
-    assert there.is_cuda
-    torch.testing.assert_close(there.cpu(), here, rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("visibility", Visibility)
 def test_only_isolating_models_may_be_asked_in_chunks(visibility: Visibility) -> None:
     name = {"isolated": "tail", "joint": "tail, joint", "causal": "tail, causal"}[visibility]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from unitail import files
 from unitail.errors import CannotWrite
 from unitail.files import fresh_folder, recover_folder, sha256_of, write_json
 
@@ -93,3 +94,20 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(OSError, match="No space left"):
         write_json(path, ["new"])
     assert path.read_text(encoding="utf-8") == '[\n  "old",\n  "é"\n]\n'
+
+
+def test_all_is_on_the_disk_before_a_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash of the machine after the rename must not find files without contents."""
+    flushed: list[str] = []
+    monkeypatch.setattr(files, "flush", lambda path: flushed.append(path.name))
+    rename = Path.rename
+    monkeypatch.setattr(
+        Path, "rename", lambda path, new: (flushed.append("renamed"), rename(path, new))[1]
+    )
+    with files.fresh_folder(tmp_path / "model") as fresh:
+        for name in ("one", "two"):
+            (fresh / name).write_text(name)
+    assert set(flushed[:2]) == {"one", "two"}
+    assert flushed[2:] == [".model.new", "renamed", tmp_path.name]

@@ -142,13 +142,16 @@ class Scaling:
     def _standard(self) -> tuple[Floats, Floats, Floats]:
         """Mean, one over the deviation, and what says "missing" (0: nothing), (d_T,) each."""
         values = self._sorted
-        deviation = np.nanstd(values, axis=0)
+        # Squares of huge numbers overflow: powers of two take the size away, and no digit.
+        size = np.frexp(np.nanmax(np.abs(values), axis=0))[1]
+        small = np.ldexp(values, -size)
+        deviation = np.ldexp(np.nanstd(small, axis=0), size)
         varies = _vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
         factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
         absent = np.isnan(values).sum(axis=0)
         # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
         missing = [np.sqrt(2) * weight([len(values) - n, n]) if n else 0.0 for n in absent.tolist()]
-        return np.nanmean(values, axis=0), factor, np.array(missing)
+        return np.ldexp(np.nanmean(small, axis=0), size), factor, np.array(missing)
 
 
 def looks_like_table(support: NDArray[Any]) -> bool:
@@ -156,12 +159,12 @@ def looks_like_table(support: NDArray[Any]) -> bool:
     if np.isnan(support).any():
         return True
     freedom = len(support) - 1
-    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers: left as they are
-        varies = _vary(support.min(axis=0), support.max(axis=0))
-        variances = support.var(axis=0, dtype=np.float64)[varies]
-        squares = np.square(variances).sum()
+    # Only ratios count: powers of two take the size away, so that no square overflows.
+    support = np.ldexp(np.asarray(support, dtype=np.float64), -np.frexp(np.abs(support).max())[1])
+    varies = _vary(support.min(axis=0), support.max(axis=0))
+    variances = support.var(axis=0)[varies]
     variances = variances[variances > 0]
-    if len(support) < MIN_ROWS or len(variances) < 2 or not 0 < squares < np.inf:
+    if len(support) < MIN_ROWS or len(variances) < 2:
         return False
     few = carriers(variances, freedom) < MAX_CARRIERS
     return bool(few and disparity(variances, freedom) > MIN_DISPARITY)

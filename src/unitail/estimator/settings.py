@@ -254,11 +254,14 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
         raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
     visibility = Visibility(str(name))
     if visibility not in model.trained_for:  # the network might compute answers that mean little
+        older = " If it was, its folder is older than this check: name what it was trained for in"
+        older += f' its config.json, "trained_for": ["{model.visibility}", "{visibility}"].'
         raise InvalidConfig(
             "the model was not trained for this visibility",
             got=visibility,
             allowed=", ".join([AUTO, *model.trained_for]),
-            remedy="Leave the visibility to the model, or give another model.",
+            remedy="Leave the visibility to the model, or give another model."
+            + ("" if model.trained_visibilities else older),
         )
     return visibility
 

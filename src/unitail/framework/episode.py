@@ -86,6 +86,10 @@ class Support:
     def check_values(self) -> None:
         """Refuse features that are not finite, indices outside 0..K-1 and classes never shown."""
         check_finite(self.features, "support")
+        self.check_classes()
+
+    def check_classes(self) -> None:
+        """Refuse indices outside 0..K-1 and classes never shown."""
         check_range(self.class_indices, self.ways, "support")
         empty = (self.shots() == 0).nonzero()
         if len(empty):

@@ -51,8 +51,8 @@ class _Entrance:
     def __call__(self, features: Tensor, name: str) -> Tensor:
         """Scale in the precision that features and scale have, then enter the model's own."""
         check_finite(features, name)
-        if self.scale is not None:
-            features = self.scale(features.to(self.scale.centre.device))
+        if self.scale is not None:  # what is scaled has an end that every dtype can hold
+            return self.scale(features.to(self.scale.centre.device)).to(self.device, self.dtype)
         entered = features.to(self.device, self.dtype)
         if entered.dtype != features.dtype:
             check_finite(entered, name)  # beyond the range of single precision
@@ -149,7 +149,7 @@ class InContextLearner:
             features=enter(support.features, "support"),
             class_indices=support.class_indices.to(self.model.device),
         )
-        support.check_values()
+        support.check_classes()
         generator = stream(self.seed, "draws", device=self.model.device)
         reads = tuple(
             self.model.read(support, self.model.draw(support, generator), self.visibility, pool)

@@ -62,11 +62,6 @@ def _load_once(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyMod
     return model.eval().requires_grad_(False)
 
 
-def has_default() -> bool:
-    """Tell whether this installation has the shipped weights."""
-    return DEFAULT in shipped_names()
-
-
 def fingerprint(folder: Path | None = None) -> str:
     """Compare the files with the manifest and return the hash of the weights."""
     folder = folder or FOLDER

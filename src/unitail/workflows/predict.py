@@ -48,13 +48,9 @@ def predict_files(
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
-<<<<<<< HEAD
-    So many of the least sure answers as `explained` says name the examples nearest to them.
-    `on_progress` counts examples and queries that are encoded.
-=======
-    `pool` are items without labels that are read with the examples. `on_progress` counts all that
-    are encoded.
->>>>>>> d375f13 (A pool of unlabelled rows on the command line, in plans, guides and the bench of large supports)
+    `pool` are items without labels that are read with the examples. So many of the least sure
+    answers as `explained` says name the examples nearest to them. `on_progress` counts all that are
+    encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")

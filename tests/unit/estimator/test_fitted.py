@@ -151,3 +151,12 @@ print(np.abs(answers[0] - answers[1]).max())
     output = tmp_path / "output"
     assert finish(fork(script, stand_in, output=output)) == 0, "the fault may also hang"
     assert float(output.read_text().split()[-1]) < 1e-4
+
+
+@pytest.mark.parametrize("parameters", [{}, {"class_weight": {0: 7.0}}])
+def test_probabilities_add_up_in_double_precision_whatever_the_model_works_in(
+    parameters: dict[str, object],
+) -> None:
+    support, y, queries, _ = blobs(ways=5)
+    classifier = TailClassifier(precision="single", **parameters).fit(support, y)
+    np.testing.assert_allclose(classifier.predict_proba(queries).sum(axis=1), 1, atol=1e-14)

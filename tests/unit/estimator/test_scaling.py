@@ -292,3 +292,15 @@ def test_wine_is_told_apart_by_all_of_its_columns() -> None:
     }
     assert right["auto"] > 0.92
     assert right["none"] < 0.8
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150, 1e200, 1e300])
+def test_the_size_of_all_numbers_is_without_effect(size: float) -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(12, 4)) * [1, 5, 200, 3000]
+    assert looks_like_table(rows)
+    assert looks_like_table(size * rows / 1e4)
+    assert not looks_like_table(size * generator.normal(size=(12, 40)))
+    scaled = Scaling.of(rows, Scale.STANDARD)(rows)
+    large = size * rows / 1e4
+    np.testing.assert_allclose(Scaling.of(large, Scale.STANDARD)(large), scaled, rtol=1e-9)

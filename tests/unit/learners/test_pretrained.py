@@ -9,9 +9,9 @@ from unitail.errors import InvalidCheckpoint
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_model
 from unitail.learners.pretrained import (
+    DEFAULT,
     MANIFEST_FILE,
     fingerprint,
-    has_default,
     load_default,
     load_shipped,
     shipped_folder,
@@ -44,7 +44,7 @@ def test_the_model_is_loaded_once_for_each_number_type(folder: Path) -> None:
 
 
 def test_weights_are_known_by_their_hash(folder: Path) -> None:
-    assert has_default()
+    assert DEFAULT in shipped_names()
     assert len(fingerprint()) == 64
     assert fingerprint() == fingerprint(folder)
 
@@ -70,7 +70,7 @@ def test_a_damaged_manifest_is_refused(content: str, folder: Path) -> None:
 
 def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "FOLDER", tmp_path / "default")
-    assert not has_default()
+    assert DEFAULT not in shipped_names()
     with pytest.raises(InvalidCheckpoint, match=r"shipped model cannot be found.*TailClassifier\("):
         load_default()
 
@@ -98,7 +98,9 @@ def test_the_shipped_tails_are_whole_small_and_of_the_papers_kind(name: str) -> 
     assert name in shipped_names()
 
 
-@pytest.mark.skipif(not has_default(), reason="no weights in src/unitail/weights/default yet")
+@pytest.mark.skipif(
+    DEFAULT not in shipped_names(), reason="no weights in src/unitail/weights/default yet"
+)
 def test_the_shipped_weights_are_whole_and_small() -> None:
     assert load_default().config.max_ways is None
     size = sum(path.stat().st_size for path in pretrained.FOLDER.iterdir())

@@ -296,11 +296,3 @@ def test_prototypes_on_real_birds_are_as_accurate_as_known() -> None:
 
     accuracy = float((answers == episode.query.class_indices).float().mean())
     assert accuracy == pytest.approx(0.689, abs=0.03)  # shared/data/README.md
-
-
-def test_an_encoder_of_two_names_is_one() -> None:
-    tables = [
-        numbered_table((9, 9), name="one", encoder="efflite0"),
-        numbered_table((9, 9), name="two", encoder="efficientnet-lite0"),
-    ]
-    assert [len(each.tables) for each in BankEpisodes(tables).catalogues] == [2]

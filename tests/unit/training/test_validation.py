@@ -49,6 +49,32 @@ def test_batches_stay_within_the_recipes_tokens_and_multiples() -> None:
     assert max(sizes) == 16, "160 tokens hold 17 episodes of 9 tokens"
 
 
+def test_what_is_chosen_does_not_shift_what_is_drawn() -> None:
+    """The choice of a batch has a stream of its own, and so has every batch of every shots."""
+
+    class Thirsty(GaussianTasks):
+        def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:
+            firsts.append(float(torch.rand(1, generator=generator)))
+            return super().choose_batch(ranges, generator)
+
+    firsts: list[float] = []
+    recipe = replace(RECIPE, episodes=replace(RECIPE.episodes, tokens=160))
+    model = Tail(recipe.model)
+    both = [
+        Validator(tasks, recipe, model, Processes(cpu=True))
+        for tasks in (TASKS, Thirsty(feature_dims=(8,)))
+    ]
+    firsts.clear()  # it is tried out at once
+    shots = recipe.validation.shots
+    drawn = [
+        [episode.support.features for each in shots for episode, _ in validator._batches(each)]
+        for validator in both
+    ]
+    assert all(torch.equal(*pair) for pair in zip(*drawn, strict=True))
+    assert len(set(firsts)) == len(firsts) == len(drawn[0]) > 2
+    assert not torch.equal(drawn[0][0], drawn[0][1])
+
+
 def test_what_cannot_be_validated_is_refused_before_training() -> None:
     class Poor(GaussianTasks):
         def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> SyntheticBatch:

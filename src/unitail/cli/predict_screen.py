@@ -93,7 +93,8 @@ def _answer_table(answers: Answers, room: int) -> Table:
             Text(f"{answer.novelty:.2f}", _style(answer.state is State.NOVEL)),
         )
     hidden = len(answers.answers) - MAX_ROWS
-    more = f" {hidden:,} surer ones are not shown." if hidden > 0 else ""
+    are = "is" if hidden == 1 else "are"
+    more = f" {numbered(hidden, 'surer one')} {are} not shown." if hidden > 0 else ""
     table.caption = Text(
         f"{numbered(len(answers.answers), 'answer')}, the least sure first.{more}"
         f" ?: doubtful, below {DOUBTFUL:.0%}."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.item_file import opened
-from unitail.errors import Unreadable
+from unitail.errors import MissingExtra, Unreadable
 from unitail.extras import optional
 
 MAX_BYTES = 200 * 2**20
@@ -27,6 +27,8 @@ FORMATS = frozenset(
 ) | {"TIFF", "WEBP"}
 """What is decoded. Others are refused, because decoders of rare formats start other programs."""
 MAX_UINT16 = 2**16 - 1
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+"""What the first bytes of a phone's pictures say, after `ftyp`."""
 
 
 def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optional
@@ -76,9 +78,21 @@ def _decode(content: bytes, name: str) -> Any:  # noqa: ANN401 - a PIL image
     if len(content) > MAX_BYTES:
         raise _refusal(name, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
     pil.init()
+    if content[4:8] == b"ftyp" and content[8:12] in HEIC_BRANDS:
+        _learn_heic(name)
     known = [form for form in pil.OPEN if form in FORMATS]
     with _broken(pil, name), pil.open(io.BytesIO(content), formats=known) as image:
         return _rgb(image, name)
+
+
+def _learn_heic(name: str) -> None:
+    """Let Pillow decode HEIC, as phones write it, if the package for it is there."""
+    try:
+        heif = optional("pi_heif", extra="heic")
+    except MissingExtra as error:
+        allowed = "such images after pip install 'unitail[heic]'"
+        raise _refusal(name, "HEIC without the package pi_heif", allowed) from error
+    heif.register_heif_opener()
 
 
 class _Quiet:

@@ -28,6 +28,9 @@ from unitail.learners.in_context import (
 )
 from unitail.nn.visibility import Visibility
 
+MAX_TOGETHER = 4000
+"""Rows that may always be answered together."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
@@ -239,12 +242,17 @@ class ClassifierLearner:
 
 
 def check_joint_call(num_queries: int, limit: int | None) -> None:
-    """Refuse more queries than can see each other in bounded memory."""
+    """Refuse more queries than can see each other in bounded memory.
+
+    A smaller `max_support` is no reason to answer fewer rows: they need not the support's room.
+    """
+    limit = None if limit is None else max(limit, MAX_TOGETHER)
     if limit is not None and num_queries > limit:
         raise UserError(
             "the rows of one call, which see each other, do not fit into bounded memory",
             got=f"{num_queries} rows in one call",
-            allowed=f"at most {limit} (max_support), or any number with visibility='isolated'",
+            allowed=f"at most {limit} (max_support, or {MAX_TOGETHER} if that is less), or any"
+            " number with visibility='isolated'",
             remedy="Ask for fewer rows in a call, or raise max_support.",
         )
 

@@ -13,7 +13,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, Part
-from unitail.inputs.recognise import is_gap
+from unitail.inputs.recognise import is_frame, is_gap
 from unitail.progress import OnProgress
 
 EMPTY = "nothing in any of its columns"
@@ -111,6 +111,11 @@ def _items_of(part: Part, frames: Sequence[Any]) -> dict[int, Any]:
     """Return the items of a part by their rows; cells of numbers and categories are none."""
     if part.column is None:
         return {}
+    strange = [type(frame).__name__ for frame in frames if not is_frame(frame)]
+    if strange:
+        raise InvalidInput(
+            "not a table, unlike the examples", got=strange[0], allowed="a DataFrame of its columns"
+        )
     if any(part.column not in frame for frame in frames):
         raise InvalidInput(
             "the table lacks columns that the examples have",

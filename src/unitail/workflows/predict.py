@@ -13,6 +13,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import MAX_TOGETHER
 from unitail.inputs.encode import Unread, encode, fit_encoder, fit_layout, unread_items
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
@@ -160,8 +161,8 @@ def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False
 
 def check_together(classifier: TailClassifier, number: int) -> None:
     """Refuse more files than can inform each other, in the words of the command line."""
-    limit = classifier.max_support
-    if classifier.visibility_ == Visibility.JOINT and limit is not None and number > limit:
+    limit = max(classifier.max_support or number, MAX_TOGETHER)
+    if classifier.visibility_ == Visibility.JOINT and number > limit:
         raise InvalidInput(
             "so many files cannot be answered together",
             got=f"{number:,} files with --joint",

@@ -201,6 +201,8 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     classifier = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     with pytest.raises(InvalidInput, match="lacks columns that the examples have: got no 'photo'"):
         classifier.predict(frame.drop(columns="photo"))
+    with pytest.raises(InvalidInput, match="not a table, unlike the examples: got list"):
+        classifier.predict(["a text", "another"])
     mapping = TailClassifier(encoder={"a": "text"}, device="cpu")
     with pytest.raises(InvalidConfig, match="got X of type list; allowed: a DataFrame"):
         mapping.fit(["one", "two"], ["x", "y"])

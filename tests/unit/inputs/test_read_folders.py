@@ -172,3 +172,10 @@ def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path:
     assert examples.guesses == (said,)
     assert read_unlabelled([tmp_path / "a"], like=examples).guesses == (said,)
     assert read_unlabelled([tmp_path / "b"], like=examples).guesses == ()
+
+
+def test_what_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput) as error:
+        read_unlabelled([tmp_path / "nope"])
+    assert "nope is not there: got no such file or folder;" in str(error.value)
+    assert ".jpg" not in str(error.value)

@@ -270,6 +270,9 @@ def test_a_column_of_labels_with_capitals_is_named(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS.replace("label", "Label"))
     with pytest.raises(InvalidInput, match=r"labels: --label-column Label\.$"):
         read_labelled(path)
-    path = _write(tmp_path / "t.csv", TEXTS.replace("label", "kind"))
+    path = _write(tmp_path / "t.csv", TEXTS.replace("label", "Intent"))
+    with pytest.raises(InvalidInput, match=r"labels: --label-column Intent\.$"):
+        read_labelled(path)
+    path = _write(tmp_path / "t.csv", TEXTS.replace("label", "what"))
     with pytest.raises(InvalidInput, match=r"labels: --label-column NAME\.$"):
         read_labelled(path)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unitail.configuration import require
@@ -30,6 +31,12 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
     _fitted: Fitted
     _inputs: InputEncoder | None
     cache: str | Path | bool
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn what X may hold."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: Examples) -> NDArray[Any]:
         """Return the most probable label of each row.

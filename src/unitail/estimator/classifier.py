@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
 
 from unitail.estimator.answering import AnsweringEstimator
 from unitail.estimator.cost import Plan, Sizes, make_plan
@@ -164,12 +163,6 @@ class TailClassifier(
         self.class_prior = class_prior
         self.class_weight = class_weight
         self.cache = cache
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn what X may hold."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
 
     def plan(
         self,

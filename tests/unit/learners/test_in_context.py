@@ -7,11 +7,14 @@ from torch import Tensor
 from helpers.builders import flops, random_episode, small_model
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.framework.learner import InducedInference, Paradigm
+from unitail.learners import in_context
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.transformer import SupportMemory
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 
 EPISODE = random_episode(queries=5)
 
@@ -155,3 +158,26 @@ def test_a_learner_may_ask_for_another_visibility_than_the_models() -> None:
     torch.testing.assert_close(alone, together[:, :1])
     joint = InContextLearner(model).infer(EPISODE.support, features)
     assert not torch.allclose(joint, together)
+
+
+def test_a_pool_takes_the_same_road_and_its_share_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the offset: angles from the origin are not asked for here."""
+    config = replace(PRESETS["tiny"], angles_from_origin=False)
+    network = Relational(config, seed=1).requires_grad_(False)
+    support, asked = EPISODE.support, EPISODE.query.features
+    pool = torch.randn(support.features.shape, dtype=torch.float64, generator=stream(5))
+    learner = InContextLearner(network)
+    far = replace(support, features=support.features + 1e4)
+    plain, near, moved = (
+        learner.fit(support),
+        learner.fit(support, pool),
+        learner.fit(far, pool + 1e4),
+    )
+    torch.testing.assert_close(moved(asked + 1e4), near(asked), atol=1e-4, rtol=0)
+    monkeypatch.setattr(in_context, "MAX_NUMBERS", 2**15)
+    assert near._chunk_size(asked) < plain._chunk_size(asked)
+    pool[0, 0, 0] = torch.nan
+    with pytest.raises(InvalidEpisode, match="pool features are not finite: got 1 NaN"):
+        learner.fit(support, pool)

@@ -137,11 +137,23 @@ def ship(run: Path, folder: Path, card: str) -> None:
     with fresh_folder(folder) as fresh:
         for name in SEALED:
             shutil.copyfile(run / "model" / name, fresh / name)
-        shutil.copyfile(run / "recipe.json", fresh / "recipe.json")
-        (fresh / "README.md").write_text(card)
-        write_manifest(fresh)
-        fingerprint(fresh)
-        check_answers(fresh)
+        seal(fresh, run, card)
+
+
+def seal(folder: Path, run: Path, card: str) -> None:
+    """Put recipe and card beside a model, seal it by hash, and ask it something."""
+    shutil.copyfile(run / "recipe.json", folder / "recipe.json")
+    (folder / "README.md").write_text(card)
+    write_manifest(folder)
+    fingerprint(folder)
+    check_answers(folder)
+
+
+def keep_log(run: Path, folder: Path) -> None:
+    """Keep what a run was and how it went."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in ("log.jsonl", "recipe.json"):
+        shutil.copyfile(run / file, folder / file)
 
 
 def check_answers(folder: Path) -> None:
@@ -264,8 +276,7 @@ def main() -> None:
         ship(args.run, args.out, f"{text}\n\n## Limits\n\n{LIMITS}")
     except UserError as error:
         sys.exit(f"not shipped: {error}")
-    (args.results / "default").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(args.run / "log.jsonl", args.results / "default" / "log.jsonl")
+    keep_log(args.run, args.results / "default")
     print(f"{args.out} is the default model now.")
 
 

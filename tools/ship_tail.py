@@ -8,7 +8,6 @@ of the banks and results/tail_banks, and keeps log and recipe in results/RECIPE.
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +16,10 @@ import torch
 from ship_default import (
     bank_row,
     benchmark_section,
-    check_answers,
     checked_model,
     checked_run,
+    keep_log,
+    seal,
     training_banks,
     validation_row,
 )
@@ -28,7 +28,7 @@ from unitail.banks.bank import FeatureBank
 from unitail.errors import UserError
 from unitail.files import fresh_folder
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
-from unitail.learners.pretrained import DRAWS, fingerprint, shipped_folder, write_manifest
+from unitail.learners.pretrained import DRAWS, shipped_folder
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.run_log import Entry
@@ -121,11 +121,7 @@ def ship(model: AnyModel, recipe: Recipe, run: Path, folder: Path, text: str) ->
         size = (fresh / WEIGHTS_FILE).stat().st_size
         if size > MAX_BYTES:
             raise UserError("the model is too large", got=size, allowed=f"{MAX_BYTES} bytes")
-        shutil.copyfile(run / "recipe.json", fresh / "recipe.json")
-        (fresh / "README.md").write_text(text)
-        write_manifest(fresh)
-        fingerprint(fresh)
-        check_answers(fresh)
+        seal(fresh, run, text)
 
 
 def main() -> None:
@@ -148,10 +144,7 @@ def main() -> None:
         ship(model, recipe, args.run, shipped_folder(args.name), text)
     except UserError as error:
         sys.exit(f"not shipped: {error}")
-    kept = args.results / args.recipe.stem
-    kept.mkdir(parents=True, exist_ok=True)
-    for file in ("log.jsonl", "recipe.json"):
-        shutil.copyfile(args.run / file, kept / file)
+    keep_log(args.run, args.results / args.recipe.stem)
     print(f"{shipped_folder(args.name)} is the model {args.name!r} now.")
 
 

@@ -24,7 +24,7 @@ def test_calls_of_the_package_are_counted_and_no_others() -> None:
 @pytest.mark.slow
 def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     fit, predict, sets, step, command = TOOL["walks"](tmp_path).values()
-    assert {"estimator/classifier.py", "relational/model.py"} <= set(fit.files)
+    assert {"estimator/learning.py", "relational/model.py"} <= set(fit.files)
     assert set(predict.files) < set(command.files)
     assert "estimator/conformal.py" in sets.files
     assert {"training/step.py", "tail/model.py"} <= set(step.files)

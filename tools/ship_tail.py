@@ -28,7 +28,7 @@ from unitail.banks.bank import FeatureBank
 from unitail.errors import UserError
 from unitail.files import fresh_folder
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
-from unitail.learners.pretrained import DRAWS, shipped_folder
+from unitail.learners.pretrained import SHIPPED_DRAWS, shipped_folder
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.run_log import Entry
@@ -79,7 +79,7 @@ def card(
         f" is in results/{recipe_path.stem}.",
         "",
         f'Use: `TailClassifier(model="{name}")` or `unitail predict --model {name}`: joint answers,'
-        f" the mean of {DRAWS[name]} draws.",
+        f" the mean of {SHIPPED_DRAWS[name]} draws.",
         "",
         "## Trained on",
         "",
@@ -109,7 +109,7 @@ def limits(name: str, recipe: Recipe) -> str:
         shots=episodes.shots[1],
         queries=episodes.queries,
         slots=recipe.model.max_ways,
-        draws=DRAWS[name],
+        draws=SHIPPED_DRAWS[name],
     )
 
 
@@ -127,7 +127,7 @@ def ship(model: AnyModel, recipe: Recipe, run: Path, folder: Path, text: str) ->
 def main() -> None:
     """Check, round, seal, describe."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=[name for name in DRAWS if name.startswith("tail")])
+    parser.add_argument("name", choices=[name for name in SHIPPED_DRAWS if name.startswith("tail")])
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--recipe", type=Path, required=True)
     parser.add_argument("--banks", type=Path, required=True)

@@ -5,7 +5,7 @@ from rich.filesize import decimal
 
 from unitail.cli.console import say_trouble
 from unitail.encoders.cache import default_cache
-from unitail.learners.pretrained import DRAWS
+from unitail.learners.pretrained import SHIPPED_DRAWS
 from unitail.workflows import installation
 
 COLUMN = 20
@@ -19,7 +19,7 @@ def run() -> None:
     _tell("device", installation.devices())
     for extra in installation.extras():
         _tell(f"extra {extra.name}", _state(extra))
-    for name in DRAWS:
+    for name in SHIPPED_DRAWS:
         weights = installation.shipped_weights(name)
         if isinstance(weights, str):
             _tell(f"{name} model", weights)

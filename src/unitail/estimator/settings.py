@@ -21,7 +21,7 @@ from unitail.estimator.scaling import Scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.pretrained import DRAWS, load_shipped
+from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.nn.episode_model import AnyModel, EpisodeModel
 from unitail.nn.visibility import Visibility
 from unitail.wording import some
@@ -134,7 +134,7 @@ class Settings:
             precision=choice(Precision, parameters.precision, "precision"),
             visibility=visibility,
             class_shares=parameters.class_shares,
-            num_draws=num_draws or (DRAWS[model] if isinstance(model, str) else 1),
+            num_draws=num_draws or (SHIPPED_DRAWS[model] if isinstance(model, str) else 1),
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support"),
@@ -234,14 +234,14 @@ def check_isolated(visibility: Visibility) -> None:
 
 def _choose_model(model: object) -> AnyModel | str:
     """Return the model that an argument means, or the name of a shipped one."""
-    if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in DRAWS):
+    if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in SHIPPED_DRAWS):
         return model
     if isinstance(model, str | Path):
         return load_model(model)
     raise InvalidConfig(
         "model is unknown",
         got=type(model).__name__,
-        allowed=f"{', '.join(map(repr, DRAWS))}, the folder of a model, or a model",
+        allowed=f"{', '.join(map(repr, SHIPPED_DRAWS))}, the folder of a model, or a model",
     )
 
 

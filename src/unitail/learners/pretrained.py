@@ -13,7 +13,7 @@ from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.nn.episode_model import AnyModel
 
 DEFAULT = "default"
-DRAWS = {DEFAULT: 1, "tail": 8, "tail-50w": 8}
+SHIPPED_DRAWS = {DEFAULT: 1, "tail": 8, "tail-50w": 8}
 """The models by name, and how many draws are averaged, as their cards say."""
 FOLDER = Path(__file__).parent.parent / "weights" / DEFAULT
 MANIFEST_FILE = "manifest.json"
@@ -47,7 +47,7 @@ def shipped_folder(name: str) -> Path:
 
 def shipped_names() -> list[str]:
     """List the shipped models that this installation has."""
-    return [name for name in DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]
+    return [name for name in SHIPPED_DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]
 
 
 def _load(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:

@@ -104,10 +104,10 @@ def _shipped(
 ) -> Callable[[torch.device | str], InContextLearner]:
     def build(device: torch.device | str) -> InContextLearner:
         # Not above: the shipped weights are loaded as all models are, which needs this file.
-        from unitail.learners.pretrained import DRAWS, load_shipped
+        from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 
         network = load_shipped(model, device)
-        return InContextLearner(network, visibility=visibility, num_draws=DRAWS[model])
+        return InContextLearner(network, visibility=visibility, num_draws=SHIPPED_DRAWS[model])
 
     return build
 

@@ -19,7 +19,7 @@ from unitail.inputs.encode import Unread, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.checkpoint import is_model
-from unitail.learners.pretrained import DEFAULT, DRAWS
+from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
 from unitail.progress import OnProgress
 from unitail.wording import shown
 from unitail.workflows.predict import (
@@ -84,13 +84,13 @@ def load_saved(
 ) -> TailClassifier | None:
     """Load what `unitail fit` saved; None if `model` is one that learns from examples."""
     folder = Path(model)
-    if model in DRAWS or (is_model(folder) and not is_classifier(folder)):
+    if model in SHIPPED_DRAWS or (is_model(folder) and not is_classifier(folder)):
         return None
     if not is_classifier(folder):
         raise InvalidCheckpoint(
             f"{shown(folder)} is not a model",
             got="another folder or file" if folder.exists() else "no such folder",
-            allowed=f"a folder that `unitail fit --save` wrote, or {', '.join(DRAWS)}",
+            allowed=f"a folder that `unitail fit --save` wrote, or {', '.join(SHIPPED_DRAWS)}",
             remedy="Name another folder with --model.",
         )
     if encoder is not None:

@@ -10,7 +10,7 @@ from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import encode as encoding
 from unitail.inputs.items import LabelledItems
-from unitail.learners.pretrained import DRAWS
+from unitail.learners.pretrained import SHIPPED_DRAWS
 from unitail.workflows.fit import fit_files, load_saved, remembered_examples
 
 TEXTS = LabelledItems(
@@ -63,7 +63,7 @@ def test_the_columns_of_a_table_are_remembered_with_their_types() -> None:
 
 def test_names_of_shipped_models_are_no_saved_classifiers(tmp_path: Path) -> None:
     options = {"joint": False, "balanced": False, "encoder": None, "device": "cpu"}
-    assert all(load_saved(name, **options) is None for name in DRAWS)
+    assert all(load_saved(name, **options) is None for name in SHIPPED_DRAWS)
     folder = TailClassifier().fit(np.eye(4), [0, 0, 1, 1]).save(tmp_path / "saved")
     loaded = load_saved(str(folder), **options)
     assert loaded is not None

@@ -86,7 +86,8 @@ class TailClassifier(
         quantiles, and a weight by what it says about the classes (`unitail.encoders.table_view`).
         "none": only what is missing is filled in. "auto": "table" for data frames that an `encoder`
         reads and for what looks like a table by `unitail.estimator.scaling`: few columns carry all
-        distances and spreads differ by much, or values are missing; else "none".
+        distances and spreads differ by much, or values are missing, or at most 8 columns have 20
+        rows a class; else "none".
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),

@@ -14,7 +14,8 @@ variance has E v² = (1 + 2/f) (E v)²). The second is the logarithm of arithmet
 of the variances, zero if all are equal; bias = log(f/2) - ψ(f/2) is what chance adds to it,
 error = √(ψ'(f/2) / d) how much it varies (both as in Bartlett's test). A unit and a shift common to
 all columns change nothing. Fewer than `MIN_ROWS` rows say nothing about spreads. Missing values
-are those of a table, too.
+are those of a table, too. So are at most `MAX_NARROW` columns, which no encoder makes, from
+`MIN_NARROW` rows a class on: fewer rows tell no more than what lines tell, and make poor scales.
 
 Standardised columns are those of `unitail.encoders.tables`: (x - mean) / deviation, ended at
 `MAX_DEVIATIONS`, the median where a value is missing, and a second coordinate that says so if the
@@ -41,6 +42,8 @@ MAX_CARRIERS = 8.0
 MIN_DISPARITY = 1.0
 """Two columns reach it where one spreads five times as far as the other."""
 MIN_ROWS = 3
+MAX_NARROW, MIN_NARROW = 8, 20
+"""Columns of narrow arrays, and the rows a class from which on these are tables."""
 CONSTANT = 1e-12
 """Columns that vary by less, relative to their numbers, are constant but for rounding."""
 
@@ -91,7 +94,9 @@ class Scaling:
     def of(cls, rows: Rows, scale: Scale) -> "Scaling":
         """Decide what "auto" comes to."""
         if scale is Scale.AUTO:
-            scale = Scale.TABLE if looks_like_table(rows.features) else Scale.NONE
+            narrow = rows.features.shape[1] <= MAX_NARROW and len(rows) >= MIN_NARROW * rows.ways
+            table = narrow or looks_like_table(rows.features)
+            scale = Scale.TABLE if table else Scale.NONE
         return cls(rows, scale)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:

@@ -1,10 +1,20 @@
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_circles,
+    make_moons,
+)
 
 from helpers.blobs import blobs
 from unitail.encoders.table_view import TableView
@@ -143,6 +153,14 @@ def test_queries_and_encoders_have_no_say() -> None:
     classifier = TailClassifier().fit(X * UNITS, Y)
     every = classifier.predict_proba(Q * UNITS)
     np.testing.assert_allclose(classifier.predict_proba(Q[3:4] * UNITS), every[3:4], atol=1e-9)
+
+
+def test_narrow_arrays_with_rows_enough_are_tables() -> None:
+    generator = np.random.default_rng(0)
+    for width, rows, expected in ((8, 40, True), (9, 40, False), (8, 39, False), (1, 60, True)):
+        features = generator.normal(size=(rows, width))
+        scaling = Scaling.of(Rows(features, np.arange(rows) % 2, 2), Scale.AUTO)
+        assert (scaling.choice is Scale.TABLE) == expected
 
 
 # Steps and weights
@@ -301,6 +319,21 @@ def test_the_size_of_all_numbers_is_without_effect(size: float) -> None:
     assert looks_like_table(rows)
     assert looks_like_table(size * rows / 1e4)
     assert not looks_like_table(size * generator.normal(size=(12, 40)))
-    scaled = Scaling.of(rows, Scale.STANDARD)(rows)
-    large = size * rows / 1e4
-    np.testing.assert_allclose(Scaling.of(large, Scale.STANDARD)(large), scaled, rtol=1e-9)
+    labels, large = np.arange(12) % 2, size * rows / 1e4
+    scaled = Scaling.of(Rows(rows, labels, 2), Scale.STANDARD)(rows)
+    found = Scaling.of(Rows(large, labels, 2), Scale.STANDARD)(large)
+    np.testing.assert_allclose(found, scaled, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("real_weights")
+@pytest.mark.parametrize("make", [make_circles, make_moons])
+def test_more_labels_do_not_undo_what_fewer_have_taught(make: Callable[..., Any]) -> None:
+    """As arrays, circles fell from 90 to 55 % before narrow ones were tables."""
+    features, labels = make(1200, noise=0.1, random_state=0)
+    asked, truth = features[900:], labels[900:]
+    scores = []
+    for rows in (60, 300, 900):
+        classifier = TailClassifier().fit(features[:rows], labels[:rows])
+        scores.append(classifier.score(asked, truth))
+    assert scores[2] > 0.8
+    assert scores[2] > max(scores) - 0.02

@@ -4,7 +4,9 @@ In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. 
 episode is timed for every learner, a training step on one episode for those that are meta-trained,
 with the peak of the device's memory. All use the same attention kernels, without cuDNN's, which
 fail in one of SNAIL's backward passes (torch 2.11). A learner that runs out of memory, or cannot
-have so many classes, is a result and not an error.
+have so many classes, is a result and not an error. `tail_uncached` reads the support again for
+every query, as the others do. A thousand episodes are a thousand times one; where two learners
+cost the same is read off between the numbers of classes that were measured.
 
     python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
 """
@@ -12,7 +14,9 @@ have so many classes, is a result and not an error.
 import argparse
 import gc
 import json
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +29,17 @@ from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import build_model, explicit_learners, model_config
 from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.training.step import query_loss
 
-WAYS = (5, 10, 20, 50, 100)
+WAYS = (5, 10, 20, 30, 50, 70, 100)
 WIDTH = 1280
 QUERIES = 16
 MODELS: dict[str, dict[str, Any]] = {
     "tail_isolated": {"learner": "tail", "visibility": "isolated"},
     "tail_joint": {"learner": "tail", "visibility": "joint"},
+    "tail_uncached": {"learner": "tail", "visibility": "isolated"},
     "snail": {"learner": "snail", "classes": 100, "most_support": 100},
     "gpicl": {"learner": "gpicl", "classes": 100, "positions": 101}
     | {"hidden_dim": 1536, "layers": 16, "heads": 16, "mlp_dim": 3072},
@@ -50,6 +56,10 @@ SMALL: dict[str, dict[str, Any]] = {
 """What shrinks features and networks for a try without a GPU."""
 FEW_LAYERS = {"layers": 2, "heads": 2}
 NO_RESULT = "out of memory"
+UNCACHED = "tail_uncached"
+OURS = ("tail_joint", "tail_isolated")
+EPISODES = 1000
+"""The paper's number."""
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -100,7 +110,9 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
         model = build_model(model_config(shrunk(table) if args.small else table, name)).to(device)
         weights = sum(parameter.numel() for parameter in model.parameters())
         for ways in args.ways:
-            for what, work in works(model, episode_of(ways, width, device)).items():
+            asked = episode_of(ways, width, device)
+            each = {"test": one_by_one(model, asked)} if name == UNCACHED else works(model, asked)
+            for what, work in each.items():
                 found = measure(work, device, args.repeats)
                 yield {"learner": name, "weights": weights, "ways": ways, "what": what} | found
         del model
@@ -130,6 +142,46 @@ def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
         optimiser.step()
 
     return {"test": answer, "train": train}
+
+
+def one_by_one(model: AnyModel, episode: Episode) -> Callable[[], object]:
+    """Return an answer in which every query reads the support anew."""
+    queries = episode.query.features[0].unsqueeze(1)  # (m, 1, d_T)
+    support = replace(
+        episode.support,
+        features=episode.support.features.expand(len(queries), -1, -1),
+        class_indices=episode.support.class_indices.expand(len(queries), -1),
+    )
+    learner = InContextLearner(model, visibility=Visibility.ISOLATED)
+
+    def answer() -> object:
+        with torch.autocast(model.device.type, torch.bfloat16):
+            return learner.infer(support, queries)
+
+    return answer
+
+
+def crossing(found: list[dict[str, Any]], ours: str, other: str) -> str:
+    """Say from how many classes on the other learner is slower than ours, between measured ones."""
+    times = {
+        name: {
+            row["ways"]: row.get("milliseconds", math.inf)
+            for row in found
+            if (row["learner"], row["what"]) == (name, "test")
+        }
+        for name in (ours, other)
+    }
+    ways = sorted(set(times[ours]) & set(times[other]))
+    gaps = [math.log(times[other][way]) - math.log(times[ours][way]) for way in ways]
+    slower = [gap > 0 for gap in gaps]
+    if all(slower) or not slower[-1]:
+        return "always" if all(slower) else "never up to the most measured"
+    last = max(place for place, each in enumerate(slower) if not each)
+    (low, high), (before, after) = ways[last : last + 2], gaps[last : last + 2]
+    if math.isinf(after):
+        return f"between {low} and {high}"
+    share = -before / (after - before)
+    return f"{math.exp(math.log(low) + share * math.log(high / low)):.0f}"
 
 
 def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[list[str]]:
@@ -191,7 +243,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--small", action="store_true", help="tiny transformers, to try the script")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--page", action="store_true", help="only write the page again")
+    parser.add_argument("--about", help="device and versions, for a page that is written again")
     args = parser.parse_args()
+    if args.page:
+        lines = (args.out / "rows.json").read_text().splitlines()
+        write_page(args, [json.loads(line) for line in lines], args.about)
+        return
     device = torch.device(args.device)
     args.out.mkdir(parents=True, exist_ok=True)
     found = []
@@ -200,13 +258,19 @@ def main() -> None:
             print(json.dumps(row), flush=True)
             found.append(row)
             (args.out / "rows.json").write_text("\n".join(map(json.dumps, found)) + "\n")
+    write_page(args, found, f"{device_name(device)}, torch {torch.__version__}")
+
+
+def write_page(args: argparse.Namespace, found: list[dict[str, Any]], about: str) -> None:
+    """Write tables and plots of what was measured."""
+    args.ways = sorted({row["ways"] for row in found})
     counts = {row["learner"]: row["weights"] / 1e6 for row in found if "weights" in row}
     weights = ", ".join(f"{name} {count:.1f}" for name, count in counts.items())
     page = Page(
         args.out / "README.md",
         "Cost against the number of classes",
         f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time;"
-        f" {device_name(device)}, torch {torch.__version__}, networks under bfloat16 autocast,"
+        f" {about}, networks under bfloat16 autocast,"
         f" attention kernels other than cuDNN's; median of {args.repeats} calls."
         f" Weights in millions: {weights}.",
     )
@@ -219,6 +283,21 @@ def main() -> None:
         page.table(
             ["learner", *(f"K = {way}" for way in args.ways)], cells(found, what, unit, args.ways)
         )
+    page.text(f"## {EPISODES:,} episodes, one after the other, s")
+    thousand = [
+        row | {"seconds": row["milliseconds"] * EPISODES / 1e3} if "milliseconds" in row else row
+        for row in found
+    ]
+    page.table(
+        ["learner", *(f"K = {way}" for way in args.ways)],
+        cells(thousand, "test", "seconds", args.ways),
+    )
+    page.text("## Slower than TAIL from so many classes on")
+    others = [name for name in dict.fromkeys(r["learner"] for r in found) if name not in OURS]
+    page.table(
+        ["learner", *OURS],
+        [[name, *(crossing(found, ours, name) for ours in OURS)] for name in others],
+    )
     plot(found, args.out / "cost.png")
     page.text(
         "Lines of learners that cost the same lie on each other in the plot.", "![plot](cost.png)"

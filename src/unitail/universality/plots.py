@@ -83,13 +83,14 @@ def plot_curves(study: ValidityStudy) -> bytes:
 
 
 def _plot_task(axes: "Axes", study: ValidityStudy, number: int, task: Task) -> None:
+    sizes: tuple[int, ...] = ()
     for place, report in enumerate(study.reports.values()):
         outcome = report.outcomes[number]
         if not isinstance(outcome, ValidityReport):
             continue
-        risks = outcome.curve.risk()
+        sizes, risks = outcome.curve.sizes, outcome.curve.risk()
         axes.errorbar(
-            outcome.curve.sizes,
+            sizes,
             [risk.mean for risk in risks],
             yerr=[risk.half_width for risk in risks],
             marker="o",
@@ -102,6 +103,8 @@ def _plot_task(axes: "Axes", study: ValidityStudy, number: int, task: Task) -> N
         axes.axhline(task.bayes_risk, color="black", lw=0.8, ls="--")
     axes.axhline(1 - 1 / task.ways, color="grey", lw=0.6, ls=":")
     axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
     axes.set_ylim(bottom=0)
     axes.set_title(task.name.replace(", ", ",\n", 1), fontsize=8)
     axes.tick_params(labelsize=7)

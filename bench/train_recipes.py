@@ -98,14 +98,14 @@ def train_all(args: argparse.Namespace) -> None:
     paths = [path for path in paths if not args.only or path.stem in args.only]
     with ThreadPoolExecutor(args.at_once) as pool:
         rates: dict[Path, float] = {}
+        trial = ("--steps", args.search_steps)
         if args.rates:
             trials = {
                 path: {rate: args.runs / "search" / f"{path.stem}_{rate:g}" for rate in args.rates}
                 for path in paths
             }
-            extra = ("--steps", args.search_steps)
             waits = [
-                pool.submit(start, args, path, folder, "--rate", rate, *extra)
+                pool.submit(start, args, path, folder, "--rate", rate, *trial)
                 for path, folders in trials.items()
                 for rate, folder in folders.items()
             ]
@@ -115,7 +115,7 @@ def train_all(args: argparse.Namespace) -> None:
             print({path.stem: rate for path, rate in rates.items()}, flush=True)
         for seed in args.seeds:
             for path in paths:
-                extra = ("--seed", seed)
+                extra: tuple[object, ...] = ("--seed", seed)
                 extra += ("--rate", rates[path]) if path in rates else ()
                 extra += ("--seconds", args.seconds) if args.seconds is not None else ()
                 extra += ("--steps", args.steps) if args.steps else ()

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,14 @@ def test_label_next(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch)
     assert 0 < accuracy(everything[2]) <= 12
     saved = accuracy(everything[2]) - accuracy(everything[5])
     assert accuracy(everything[6]) == pytest.approx(saved, abs=0.11)
+
+
+def test_scale(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both parts at a small size, in this process: what a process of its own adds is its start."""
+    monkeypatch.setattr("multiprocessing.context.SpawnContext.Process", threading.Thread)
+    options = ["--rows", 12_000, "--width", 8, "--encode", 1500, "--out", page]
+    run_script("bench/scale.py", *options, monkeypatch=monkeypatch)
+    first, bank, second, texts = lines(page)
+    assert (first[0], bank[0]) == ("rows x width", "12,000 x 8")
+    assert (second[0], texts[0]) == ("rows", "1,500")
+    assert float(texts[3].replace(",", "")) >= float(texts[1].replace(",", "")) > 50

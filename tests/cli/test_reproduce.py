@@ -40,7 +40,7 @@ def test_killed_and_resumed_it_measures_nothing_twice(tmp_path: Path) -> None:
         assert words in text
         assert words in page
     assert "unitail reproduce --banks BANKS --runs RUNS --suite smoke" in text
-    assert str(tmp_path) not in text.replace(f"{tmp_path / 'banks'} is not a folder", "")
+    assert str(tmp_path) not in text + page
 
 
 def test_a_wrong_suite_is_told_before_anything_is_measured(tmp_path: Path) -> None:

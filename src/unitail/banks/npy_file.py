@@ -2,6 +2,7 @@
 
 import io
 import math
+import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,16 @@ def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArr
                 f"{path} {what}", got=got, allowed=f"{allowed}", remedy="Copy or make it again."
             )
     return np.memmap(path, dtype=dtype, mode="r", offset=header.offset, shape=shape)
+
+
+def expect_random_reads(array: NDArray[Any]) -> None:
+    """Tell the system that single rows of a mapped array will be read, not their neighbours.
+
+    Else each row brings the pages around it into memory, up to all of a large file.
+    """
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and hasattr(mmap, "MADV_RANDOM"):
+        mapped.madvise(mmap.MADV_RANDOM)
 
 
 def read_header(path: Path) -> NpyHeader:

@@ -11,6 +11,7 @@ from unitail.benchmark.suite_file import read_suite, swaps
 from unitail.cli.console import bar
 from unitail.reproduction.run import SUITES, Measured, Reproduction
 from unitail.reproduction.write import write_report
+from unitail.wording import numbered
 
 
 def run(
@@ -55,8 +56,8 @@ def _said(measured: Measured) -> str:
     if measured.skipped:
         return f"skipped, {measured.skipped}. The report says how to get them."
     names = {result.table.name for result in measured.results}
-    rest = f"; {len(measured.missing)} data sets are not here" if measured.missing else ""
-    return f"measured on {len(names)} data sets{rest}."
+    rest = f"; {len(measured.missing)} more are not here" if measured.missing else ""
+    return f"measured on {numbered(len(names), 'data set')}{rest}."
 
 
 def _command(

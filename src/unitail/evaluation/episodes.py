@@ -28,6 +28,8 @@ MAX_EPISODES = 50
 MAX_TOKENS = 2**14
 """The most examples and queries of a batch of several episodes."""
 HASHING_THREADS = 8
+RESIDENT_BYTES = 2**28
+"""Features that are kept in memory; of larger banks the rows of each batch are read."""
 
 Sampler = Callable[[int, int, torch.Generator], Episode]
 """Draws a batch of so many episodes and returns the first so many of them."""
@@ -64,9 +66,8 @@ class FixedEpisodes:
         """Fit the protocol to the source."""
         if isinstance(source, FeatureTable):
             name, fitted = source.full_name, protocol.fitted(source.class_sizes, source.full_name)
-            return cls(
-                name=name, protocol=fitted, sampler=_of_source(BankEpisodes([source]), fitted)
-            )
+            rows = BankEpisodes([source], resident_bytes=RESIDENT_BYTES)
+            return cls(name=name, protocol=fitted, sampler=_of_source(rows, fitted))
         if isinstance(source, CrossTable):
             fitted = _fit_cross(source, protocol)
             return cls(name=source.full_name, protocol=fitted, sampler=_of_cross(source, fitted))

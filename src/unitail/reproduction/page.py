@@ -115,7 +115,7 @@ def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
     return (
         f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
         " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
-        f'</p><div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f'</p><div class="wide" tabindex="0"><table class="versus"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 

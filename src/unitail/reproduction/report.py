@@ -12,11 +12,13 @@ from unitail.reproduction.figures import ways_curves
 from unitail.reproduction.grid import Grid, paper_grid, plain_grids
 from unitail.reproduction.paper import PaperTable, paper_tables
 from unitail.reproduction.run import Measured, how_to_get
+from unitail.wording import numbered
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "transformers")
 ELSEWHERE = {
-    "Cost against the number of classes (figure b to e)": "python bench/cost_vs_ways.py",
-    "Growth of the dictionary (figure of appendix C)": "python bench/dictionary_growth.py",
+    "cost against the number of classes (figure b to e)": "python bench/cost_vs_ways.py",
+    "growth of the dictionary (appendix C)": "unitail train RECIPE, once with and once without"
+    " `dictionary_growth`; the log has the validation",
 }
 """Experiments that are no suites, and what runs them from a copy of the repository."""
 
@@ -56,7 +58,7 @@ def build_report(
     sections = [section(each) for each in measured]
     if any(name.startswith("paper_") for name in names):
         sections += [_paper_only(table) for table in paper_tables().values() if not table.suite]
-        todo = tuple(f"{what}: {how}" for what, how in ELSEWHERE.items())
+        todo = [f"{how}   # {what}" for what, how in ELSEWHERE.items()]
         sections.append(
             Section(title="Experiments that are no suites", status="skipped", todo=todo)
         )
@@ -125,10 +127,11 @@ def _status(measured: Measured) -> str:
     if measured.skipped:
         return f"skipped: {measured.skipped}"
     tested = len({result.table.name for result in measured.results})
+    words = f"{numbered(tested, 'data set')}, {measured.suite.episodes:,} episodes each"
     absent = len(measured.missing)
-    episodes = measured.suite.episodes
-    whole = "measured" if not absent else f"partly measured, {absent} data sets are not here"
-    return f"{whole}: {tested} data sets, {episodes:,} episodes each"
+    return (
+        f"partly measured: {words}; {absent} more are not here" if absent else f"measured: {words}"
+    )
 
 
 def _versus(measured: Measured) -> tuple[str, list[str], list[list[str]]] | None:

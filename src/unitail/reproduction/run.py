@@ -20,6 +20,7 @@ SUITES = (
     "paper_extrapolation",
 )
 """The paper's experiments that are suites, in its order."""
+NO_DATA = "none of its data are here"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,10 +74,9 @@ class Reproduction:
         )
         try:
             tested = open_suite(suite, self.banks)
-        except InvalidBank as error:
-            skipped = f"none of its data are here: {error.wrong}"
+        except InvalidBank:
             missing = suite.patterns()
-            return Measured(suite=suite, skipped=skipped, missing=missing, absent=setup.absent)
+            return Measured(suite=suite, skipped=NO_DATA, missing=missing, absent=setup.absent)
         refused = _leaks(setup, tested)
         try:
             results, notes = self._run(_without(setup, refused), tested, on_progress)

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from unitail.banks.npy_file import expect_random_reads
 from unitail.banks.table import FeatureTable
 from unitail.encoder_names import encoder_name
 from unitail.errors import UserError
@@ -49,6 +50,9 @@ class BankEpisodes:
         )
         room = np.cumsum([catalogue.num_bytes for catalogue in self.catalogues])
         self.resident = tuple(bool(needed <= resident_bytes) for needed in room)
+        for catalogue, resident in zip(self.catalogues, self.resident, strict=True):
+            for table in () if resident else catalogue.tables:
+                expect_random_reads(table.features)
         self._loaded: dict[tuple[int, torch.device], Catalogue] = {}
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> "BankBatch":

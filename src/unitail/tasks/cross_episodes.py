@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.banks.cross import CrossTable
+from unitail.banks.npy_file import expect_random_reads
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.framework.checks import check_finite
@@ -58,6 +59,7 @@ class _Rows:
         order = np.argsort(table.class_indices[members], kind="stable")
         self.sizes: NDArray[np.int64] = table.class_sizes
         self._table = table
+        expect_random_reads(table.features)
         self._rows = members[order]
         self._starts = torch.from_numpy(np.cumsum(self.sizes) - self.sizes)
 

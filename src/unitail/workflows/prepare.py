@@ -3,6 +3,7 @@
 What is done is not done again; a run that was broken off goes on where it was.
 """
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,12 @@ from unitail.processes import ProcessGroup
 from unitail.progress import OnProgress
 from unitail.wording import excerpt, shown
 from unitail.workflows.encode_bank import MadeBank, encode_bank
+
+CACHED_BYTES = 6
+"""That a number takes in the cache, with its share of keys and pages."""
+MAX_SHARE = 0.5
+"""Of the cache, that a data set may take: what is encoded last must not push out what was first."""
+NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +72,25 @@ def encode_data_set(
     dtype: FeatureType = FeatureType.FLOAT16,
     on_progress: OnProgress | None = None,
 ) -> MadeBank | None:
-    """Encode a data set that was read; None in all processes but the first."""
-    return encode_bank(
+    """Encode a data set that was read; None in all processes but the first.
+
+    A data set too large for the cache has one of its own beside the bank, until that is complete.
+    """
+    folder = prepared.folder(banks, encoder.name)
+    needed = len(prepared.examples) * encoder.width * CACHED_BYTES
+    own = folder.with_name(f".{folder.name}.vectors")
+    large = needed > cache.limit_bytes * MAX_SHARE
+    made = encode_bank(
         prepared.examples,
         encoder,
-        prepared.folder(banks, encoder.name),
+        folder,
         name=prepared.name,
-        cache=cache,
+        cache=FeatureCache(own, limit_bytes=NO_LIMIT) if large else cache,
         processes=processes,
         licence=licence,
         dtype=dtype,
         on_progress=on_progress,
     )
+    if made is not None:
+        shutil.rmtree(own, ignore_errors=True)
+    return made

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unitail.banks.npy_file import GrowingArray, map_array, read_header
+from unitail.banks.npy_file import GrowingArray, expect_random_reads, map_array, read_header
 from unitail.errors import InvalidBank
 
 
@@ -49,3 +49,21 @@ def test_python_objects_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.array([{}, None]))
     with pytest.raises(InvalidBank, match=r"cannot be read: got ValueError: Python objects"):
         read_header(tmp_path / "rows.npy")
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells")
+def test_the_system_is_told_of_random_reads(tmp_path: Path) -> None:
+    """Linux marks such a mapping with the flag rr."""
+    np.save(tmp_path / "rows.npy", np.zeros((4, 3), np.float32))
+    rows = map_array(tmp_path / "rows.npy", np.dtype(np.float32), (4, 3))
+    assert "rr" not in _flags(tmp_path / "rows.npy")
+    expect_random_reads(rows)
+    assert "rr" in _flags(tmp_path / "rows.npy")
+    expect_random_reads(np.zeros(3))  # nothing is mapped, nothing to do
+
+
+def _flags(path: Path) -> list[str]:
+    """Read the flags of a mapped file."""
+    text = Path("/proc/self/smaps").read_text()
+    own = text[text.index(str(path)) :]
+    return own[own.index("VmFlags:") :].splitlines()[0].split()[1:]

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,7 @@ def test_what_is_there_is_measured_and_the_rest_is_named(work: Reproduction) -> 
 def test_a_suite_without_data_is_skipped(work: Reproduction) -> None:
     measured = work.measure("paper_in_domain")
     assert measured.results == ()
-    assert measured.skipped.startswith("none of its data are here: ")
+    assert measured.skipped == "none of its data are here"
     assert "openclip-vit-h-14-paper/cifar_fs" in measured.missing
 
 
@@ -53,7 +52,6 @@ def test_who_has_seen_the_test_is_left_out_by_name(work: Reproduction, tmp_path:
     save_model(Tail(SMALL), folder / "model")
     recipe = short_recipe(sources={"banks": {"banks": ["*"], "held_out_from": ["a"]}})
     (folder / "recipe.json").write_text(RunRecord(recipe, {"net/imdb": "hash"}).text())
-    assert json.loads((folder / "recipe.json").read_text())
     both = Reproduction(**{**vars(work), "learners": ("proto_head_paper", "seen")})
     measured = both.measure("paper_cross_modal")
     assert set(measured.results[0].evaluations) == {"proto_head_paper"}

@@ -56,6 +56,19 @@ def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Import: torch " in page.read_text()
 
 
+@pytest.mark.slow
+def test_serve_load(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--rounds", 1, "--seconds", 0.2, "--memory-seconds", 1, "--kinds", "vectors"]
+    run_script("bench/serve_load.py", *options, "--out", page, monkeypatch=monkeypatch)
+    header, bare, *served = lines(page)
+    assert header[:3] == ["asked", "how", "answers / s"]
+    assert bare[3] == "1.00"
+    assert [each[-1] for each in served] == ["0"] * 3
+    text = page.read_text()
+    assert "sent 0 away" not in text
+    assert "all other statuses: 0." in text
+
+
 def test_mixed_tables(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = {"cats": "a cat sleeps in the sun", "news": "stocks fell again this week"}
     lines_of = [f"{text} {n},{n % 3},{label}" for label, text in words.items() for n in range(6)]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.services import ASKED, vector_classifier
 from unitail.cli.main import app
-from unitail.cli.serve import read_token
+from unitail.cli.serve import listening, read_token
 from unitail.client import Client
 from unitail.errors import InvalidConfig, InvalidInput, UserError
 
@@ -65,6 +65,15 @@ def test_a_port_that_is_taken_is_told_before_anything_is_loaded(tmp_path: Path) 
         sentence = error_of(InvalidConfig, tmp_path / "nothing", "--port", port)
     assert f"127.0.0.1:{port} cannot be listened at: got" in sentence
     assert "Choose another --port; 0 is any that is free." in sentence
+
+
+def test_answers_do_not_wait_for_packets_to_be_full() -> None:
+    with (
+        listening("127.0.0.1", 0) as server,
+        socket.create_connection(server.getsockname()),
+        server.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:

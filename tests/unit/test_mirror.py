@@ -15,6 +15,7 @@ ELSEWHERE = {
     "datasets/reading.py": "unit/datasets/test_csv_index.py",  # what all shapes share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
+    "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/cells.py": "unit/inputs/test_read_tables.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
     "inputs/rows.py": "unit/inputs/test_read_tables.py",

@@ -13,8 +13,10 @@ from unitail.cli.commands.compare import compare
 from unitail.cli.commands.demo import demo
 from unitail.cli.commands.encode import encode
 from unitail.cli.commands.evaluate import evaluate
+from unitail.cli.commands.export import export
 from unitail.cli.commands.fit import fit
 from unitail.cli.commands.info import info
+from unitail.cli.commands.mcp import mcp
 from unitail.cli.commands.predict import predict
 from unitail.cli.commands.reproduce import reproduce
 from unitail.cli.commands.serve import serve
@@ -35,6 +37,8 @@ app.command(cls=PlainCommand)(fit)
 app.command(cls=PlainCommand)(evaluate)
 app.add_typer(studio.app, name="studio")
 app.command(cls=PlainCommand)(serve)
+app.command(cls=PlainCommand)(mcp)
+app.command(cls=PlainCommand)(export)
 app.command(cls=PlainCommand)(demo)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(encode)
 app.command(cls=PlainCommand, rich_help_panel=RESEARCH)(train)

@@ -42,7 +42,7 @@ def run(
 
     access = Access.at(host, token=read_token(token_file), names=names, origins=origins)
     console = Console()
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         catalogue = load_catalogue(
             models,
             device=device,
@@ -71,7 +71,7 @@ def read_token(file: Path | None) -> str | None:
         ) from error
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """Take the address first: a port that is taken is told before anything is loaded."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -83,4 +83,6 @@ def _listening(host: str, port: int) -> socket.socket:
             allowed="an address of this machine, and a free port",
             remedy="Choose another --port; 0 is any that is free.",
         ) from error
+    # Head and body of an answer are two packets, the second of which would wait 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

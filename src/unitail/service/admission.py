@@ -7,7 +7,7 @@ from unitail.service.metrics import Metrics
 from unitail.web.asgi import App, Message, Receive, Scope, Send, send_json
 from unitail.web.refusal import Refusal
 
-WORK = "/v1/"
+WORK = ("/v1/", "/label-studio/")
 """Paths of work; health, readiness and metrics are answered whatever the load."""
 RETRY_SECONDS = 1
 

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 import unitail
 from unitail.errors import UserError
+from unitail.service import label_studio
 from unitail.service.admission import Admission
 from unitail.service.api_page import PAGE_POLICY, api_page
 from unitail.service.routes import router
@@ -35,6 +36,7 @@ def make_app(service: Service, access: Access) -> Guards:
     )
     app.state.service = service
     app.include_router(router)
+    app.include_router(label_studio.router)
     _add_pages(app, service)
     _add_errors(app)
     app.state.admission = Admission(app, service.metrics, service.limits.concurrency)

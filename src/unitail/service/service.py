@@ -64,6 +64,10 @@ class Service:
         check_rows(version, rows)
         return await self._batcher.ask(Question(version, rows, wanted))
 
+    async def compute(self, work: Callable[[Version], Any], version: Version) -> Any:  # noqa: ANN401
+        """Do other work on a version in its turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._compute, work, version)
+
     async def add(self, served: Served, rows: NDArray[Any], labels: Sequence[Any]) -> Version:
         """Take more examples in."""
         check_rows(served.newest, rows)

@@ -6,6 +6,7 @@ request names must be one of ours: a page whose name was rebound to 127.0.0.1 na
 needed as well.
 """
 
+import base64
 import hashlib
 import hmac
 import ipaddress
@@ -177,7 +178,13 @@ def _host_name(netloc: str) -> str | None:
 
 
 def _bearer(scope: Scope) -> str | None:
+    """Return the token of the header, or the password of programs that know only such."""
     scheme, _, token = (header(scope, "authorization") or "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(token, validate=True).decode().partition(":")[2]
+        except ValueError:
+            return None
     return token.strip() if scheme.lower() == "bearer" else None
 
 

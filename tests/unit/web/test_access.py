@@ -1,3 +1,4 @@
+import base64
 import hmac
 
 import pytest
@@ -116,6 +117,8 @@ def test_the_token_comes_as_header_or_cookie() -> None:
     quoted = Access.at("127.0.0.1", token=TOKEN.replace(" ", "-"))
     quoted.check(request(host="localhost", cookie=f"a=b; {COOKIE}={quoted.token}"))
     access.check(request(host="localhost"), needs_token=False)
+    password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+    access.check(request(host="localhost", authorization=f"Basic {password}"))
     assert Access.at("127.0.0.1").knows("") is False
 
 
@@ -124,6 +127,7 @@ def test_the_token_comes_as_header_or_cookie() -> None:
     [
         ({}, "no token"),
         ({"authorization": f"Basic {TOKEN}"}, "no token"),
+        ({"authorization": "Basic YTpi"}, "another token"),
         ({"authorization": "Bearer "}, "no token"),
         ({"authorization": f"Bearer {TOKEN[:-1]}"}, "another token"),
         ({"authorization": f"Bearer {TOKEN}s"}, "another token"),

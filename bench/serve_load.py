@@ -1,0 +1,312 @@
+"""What `unitail serve` carries: requests a second, latencies, memory, overload.
+
+    python bench/serve_load.py --out results/serve_load.md
+
+A server runs in a process of its own, the clients in this one, on the same cores. Each round asks
+the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections
+that each wait for their answer before they ask again. What is asked is the same: probabilities, a
+set and novelty. Ratios are to the bare classifier of the same round; intervals (95 %) are those of
+Student's t over rounds. Vectors are 384 wide, of 5 classes with 5 examples; images are JPEG files
+of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
+"""
+
+import argparse
+import asyncio
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import Page
+from PIL import Image
+from scipy import stats
+
+from unitail.client import Client
+from unitail.estimator.classifier import TailClassifier
+from unitail.wording import numbered
+
+CONNECTIONS = (1, 8, 64)
+WIDTH, WAYS, SHOTS = 384, 5, 5
+
+
+@dataclass
+class Load:
+    """What clients saw."""
+
+    seconds: float
+    latencies: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def rate(self) -> float:
+        """How many answers there were in a second."""
+        return self.statuses[200] / self.seconds
+
+    def quantile(self, share: float) -> float:
+        """Return a quantile of the milliseconds that answers took."""
+        return 1e3 * float(np.quantile(self.latencies, share)) if self.latencies else float("nan")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One kind of question: to the server as bytes, to the classifier as a call."""
+
+    name: str
+    request: Callable[[int], bytes]
+    bare: Callable[[int], object]
+
+
+def picture(rng: np.random.Generator, colour: int) -> bytes:
+    """Return a JPEG file of noise with a tint."""
+    pixels = rng.integers(0, 120, (240, 320, 3), dtype=np.uint8)
+    pixels[..., colour] += 100
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def head(path: str, kind: str, body: bytes) -> bytes:
+    """Write a request of HTTP."""
+    lines = (
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+    )
+    return "\r\n".join((*lines, "", "")).encode() + body
+
+
+def fully(classifier: TailClassifier, items: Any) -> object:  # noqa: ANN401 - vectors or files
+    """Answer as the server does by default."""
+    log_proba = classifier.predict_log_proba(items)
+    return classifier.predict_set(log_proba=log_proba), classifier.novelty(items)
+
+
+def vectors(folder: Path) -> Work:
+    """Fit a classifier of vectors, and save it."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(WAYS, WIDTH))
+    labels = np.repeat(np.arange(WAYS), SHOTS)
+    rows = means[labels] + rng.normal(size=(len(labels), WIDTH))
+    asked = means[rng.integers(WAYS, size=100)] + rng.normal(size=(100, WIDTH))
+    classifier = TailClassifier(device="cpu").fit(rows, labels)
+    classifier.save(folder)
+    bodies = [json.dumps({"vectors": [row.tolist()]}).encode() for row in asked]
+    requests = [head("/v1/classifiers/vectors/predict", "application/json", b) for b in bodies]
+    return Work(
+        "vectors",
+        lambda number: requests[number % len(requests)],
+        lambda number: fully(classifier, asked[number % len(asked)][None]),
+    )
+
+
+def images(folder: Path) -> Work:
+    """Fit a classifier of images, and save it."""
+    rng = np.random.default_rng(0)
+    examples = [picture(rng, colour) for colour in (0, 1, 2) for _ in range(4)]
+    asked = [picture(rng, number % 3) for number in range(30)]
+    classifier = TailClassifier(device="cpu", encoder="efficientnet-lite0", cache=False)
+    classifier.fit(examples, np.repeat(["red", "green", "blue"], 4)).save(folder)
+    start = b'--edge\r\nContent-Disposition: form-data; name="files"; filename="0"\r\n\r\n'
+    bodies = [start + file + b"\r\n--edge--\r\n" for file in asked]
+    path, kind = "/v1/classifiers/images/predict/files", "multipart/form-data; boundary=edge"
+    requests = [head(path, kind, body) for body in bodies]
+
+    def bare(number: int) -> object:
+        by = classifier.kept_examples().encoder
+        assert by is not None
+        encoder = by.encoder  # type: ignore[union-attr]
+        vector = encoder.embed([encoder.read(asked[number % len(asked)])])
+        return fully(classifier.with_encoder(None), vector)
+
+    return Work("images", lambda number: requests[number % len(requests)], bare)
+
+
+@contextmanager
+def server(folders: list[Path], *options: str) -> Iterator[int]:
+    """Run `unitail serve` in another process; give its port."""
+    command = [sys.executable, "-m", "unitail", "serve", *map(str, folders), "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--device", "cpu", *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        found = (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in lines)
+        port = int(next(match for match in found if match)[1])
+        with Client(f"http://127.0.0.1:{port}") as client:
+            while not client.ready():
+                time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+async def connection(port: int, work: Work, load: Load, until: float, first: int) -> None:
+    """Ask on one connection until the time is over."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    number = first
+    while time.perf_counter() < until:
+        start = time.perf_counter()
+        writer.write(work.request(number))
+        await writer.drain()
+        header = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", header, re.IGNORECASE)
+        assert length is not None
+        await reader.readexactly(int(length[1]))
+        status = int(header.split(b" ", 2)[1])
+        load.statuses[status] += 1
+        if status == 200:
+            load.latencies.append(time.perf_counter() - start)
+        else:
+            await asyncio.sleep(0.05)
+        number += 1
+    writer.close()
+    await writer.wait_closed()
+
+
+def load_server(port: int, work: Work, connections: int, seconds: float) -> Load:
+    """Ask over so many connections."""
+
+    async def run() -> Load:
+        start = time.perf_counter()
+        load = Load(seconds)
+        await asyncio.gather(
+            *(connection(port, work, load, start + seconds, 7 * n) for n in range(connections))
+        )
+        load.seconds = time.perf_counter() - start
+        return load
+
+    return asyncio.run(run())
+
+
+def load_bare(work: Work, seconds: float) -> Load:
+    """Ask the classifier in a loop."""
+    load, start = Load(seconds), time.perf_counter()
+    while (now := time.perf_counter()) < start + seconds:
+        work.bare(load.statuses[200])
+        load.statuses[200] += 1
+        load.latencies.append(time.perf_counter() - now)
+    load.seconds = time.perf_counter() - start
+    return load
+
+
+def interval(values: list[float]) -> str:
+    """Write a mean and its 95 % interval over rounds."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return f"{mean:.2f}"
+    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{mean:.2f} ± {half:.2f}"
+
+
+def measure_rates(page: Page, port: int, works: list[Work], rounds: int, seconds: float) -> None:
+    """Fill the table of rates and latencies."""
+    page.table(("asked", "how", "answers / s", "ratio to bare", "p50 ms", "p99 ms", "not answered"))
+    for work in works:
+        loads: dict[str, list[Load]] = {}
+        work.bare(0)
+        load_server(port, work, 8, min(1.0, seconds))
+        for _ in range(rounds):
+            loads.setdefault("bare, in a loop", []).append(load_bare(work, seconds))
+            for count in CONNECTIONS:
+                name = f"served, {count} connection{'s' * (count > 1)}"
+                loads.setdefault(name, []).append(load_server(port, work, count, seconds))
+        bare = [load.rate for load in loads["bare, in a loop"]]
+        for name, group in loads.items():
+            both = Load(1.0, [t for load in group for t in load.latencies])
+            lost = sum(sum(load.statuses.values()) - load.statuses[200] for load in group)
+            ratios = [load.rate / rate for load, rate in zip(group, bare, strict=True)]
+            rate = interval([load.rate for load in group])
+            times = (f"{both.quantile(0.5):.0f}", f"{both.quantile(0.99):.0f}")
+            page.row(work.name, name, rate, interval(ratios), *times, lost)
+
+
+def memory_of(port: int) -> float:
+    """Return the MiB that the server says it has."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
+        text = reply.read().decode()
+    value = re.search(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
+    assert value is not None
+    return float(value[1]) / 2**20
+
+
+def measure_memory(page: Page, port: int, works: list[Work], seconds: float) -> None:
+    """Say how memory goes under 8 connections, vectors and images in turn."""
+    samples, answered = [memory_of(port)], 0
+    piece = max(1.0, seconds / 20)
+    for number in range(round(seconds / piece)):
+        load = load_server(port, works[number % len(works)], 8, piece)
+        answered += load.statuses[200]
+        samples.append(memory_of(port))
+    later = samples[len(samples) // 4 :]
+    slope = float(np.polyfit(np.arange(len(later)) * piece / 60, later, 1)[0])
+    page.text(
+        f"Memory over {seconds / 60:.1f} minutes of 8 connections, vectors and images in turn,"
+        f" {answered:,} answers: {samples[0]:.0f} MiB at the start, {later[0]:.0f} after a quarter"
+        f" of the time, {samples[-1]:.0f} at the end, at most {max(samples):.0f};"
+        f" over the last three quarters {slope:+.2f} MiB a minute."
+    )
+
+
+def measure_overload(page: Page, port: int, work: Work, limit: int, seconds: float) -> None:
+    """Say what happens when 64 connections ask a server that takes on a few."""
+    before = load_server(port, work, 1, seconds)
+    over = load_server(port, work, 64, seconds)
+    after = load_server(port, work, 1, seconds)
+    other = sum(over.statuses.values()) - over.statuses[200] - over.statuses[503]
+    page.text(
+        f"Overload: a server that takes on {limit} requests at a time, asked over 64 connections,"
+        f" answered {over.statuses[200]:,} and sent {over.statuses[503]:,} away with 503 and"
+        f" Retry-After; all other statuses: {other}."
+        f" p99 of the answers: {over.quantile(0.99):.0f} ms. One connection before:"
+        f" p50 {before.quantile(0.5):.0f} ms; right afterwards: {after.quantile(0.5):.0f} ms,"
+        f" {sum(after.statuses.values()) - after.statuses[200]} not answered."
+    )
+
+
+def main() -> None:
+    """Measure everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
+    parser.add_argument("--memory-seconds", type=float, default=600.0)
+    parser.add_argument("--kinds", nargs="+", default=["vectors", "images"])
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    about = (
+        f"{numbered(args.rounds, 'round')} of {args.seconds:g} s for each line, server"
+        f" and clients on the same {os.cpu_count()} cores, torch on one thread each; load of the"
+        f" machine at the start {os.getloadavg()[0]:.1f}, so rates are low and ratios are"
+        " what to read."
+    )
+    page = Page(args.out, "What `unitail serve` carries", about)
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name) / kind for kind in args.kinds]
+        makers = {"vectors": vectors, "images": images}
+        works = [makers[folder.name](folder) for folder in folders]
+        with server(folders) as port:
+            measure_rates(page, port, works, args.rounds, args.seconds)
+            measure_memory(page, port, works, args.memory_seconds)
+        with server(folders, "--max-requests", "8") as port:
+            measure_overload(page, port, works[0], 8, args.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Run `unitail export`."""
+
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from unitail.cli.console import say
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.classifier_folder import is_classifier
+from unitail.export.onnx import Sizes, export_classifier, export_model
+from unitail.learners.checkpoint import load_model
+from unitail.learners.pretrained import DRAWS, load_shipped
+from unitail.wording import shown
+
+
+def run(model: str, file: Path, *, support: int, classes: int, width: int) -> None:
+    """Load, export, and say what the file takes."""
+    console = Console()
+    if model not in DRAWS and is_classifier(Path(model)):
+        classifier = TailClassifier.load(Path(model), device="cpu")
+        export_classifier(classifier, file)
+        say(
+            console,
+            f"Wrote {shown(file)}: vectors (rows, {classifier.n_features_in_}) to probabilities"
+            f" (rows, {len(classifier.classes_)}) and class_indices (rows,).",
+        )
+        return
+    if support < classes:
+        raise InvalidConfig(
+            "there are fewer examples than classes",
+            got=f"--support {support} --classes {classes}",
+            allowed="an example of each class at least",
+            remedy="Raise --support.",
+        )
+    if model in DRAWS:
+        network = load_shipped(model, torch.device("cpu"), torch.float32)
+    else:
+        network = load_model(Path(model))
+    export_model(network, Sizes(support=support, classes=classes, width=width), file)
+    say(
+        console,
+        f"Wrote {shown(file)}: support ({support}, {width}), class_indices ({support},) and queries"
+        f" (any, {width}) to probabilities (any, {classes}).",
+    )

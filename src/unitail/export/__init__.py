@@ -1,0 +1,1 @@
+"""Classifiers and models for programs without Python."""

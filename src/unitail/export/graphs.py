@@ -1,0 +1,136 @@
+"""What is exported, as modules of torch: tensors in, tensors out, nothing that looks at values.
+
+A fitted classifier becomes f_S: what its model made of the support is part of the graph. A model
+becomes g(S, x): the support is an input.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unitail.encoders.tables import MAX_DEVIATIONS
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import Fitted
+from unitail.estimator.scaling import Scale
+from unitail.estimator.settings import Precision
+from unitail.export.operators import Exportable
+from unitail.framework.episode import Support
+from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
+from unitail.randomness import stream
+
+
+class ClassifierGraph(nn.Module):
+    """Vectors (rows, d_T) in single precision to probabilities (rows, K) and class indices."""
+
+    inputs = ("vectors",)
+    outputs = ("probabilities", "class_indices")
+
+    def __init__(self, classifier: TailClassifier) -> None:
+        super().__init__()
+        fitted = _in_single(classifier)
+        hypothesis = fitted.hypothesis
+        self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
+        scaling = fitted.scaling
+        self._standard = scaling.choice is Scale.STANDARD
+        self._keep("column_medians", scaling._medians)
+        if self._standard:
+            mean, factor, missing = scaling._standard
+            told = np.flatnonzero(missing > 0)
+            self._keep("column_means", mean)
+            self._keep("column_factors", factor)
+            self._keep("told_columns", told)
+            self._keep("missing_marks", missing[told])
+        self._keep("prior_offsets", _prior_offsets(fitted))
+
+    def _keep(self, name: str, values: Any) -> None:  # noqa: ANN401 - an array
+        self.register_buffer(name, torch.as_tensor(np.asarray(values)))
+
+    def forward(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Answer rows."""
+        with Exportable():
+            rows = self._scaled(vectors.double())
+            scores = _answers(self.model, self._reads, self._enter, rows.unsqueeze(0))[0]
+            probabilities = (scores.double() + cast("Tensor", self.prior_offsets)).softmax(dim=-1)
+            return probabilities.float(), probabilities.argmax(dim=-1)
+
+    def _scaled(self, rows: Tensor) -> Tensor:
+        """Do what `Scaling` does."""
+        absent = rows.isnan()
+        rows = torch.where(absent, cast("Tensor", self.column_medians), rows)
+        if not self._standard:
+            return rows
+        mean, factor = cast("Tensor", self.column_means), cast("Tensor", self.column_factors)
+        rows = ((rows - mean) * factor).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+        told = absent[:, cast("Tensor", self.told_columns)].double() * cast(
+            "Tensor", self.missing_marks
+        )
+        return torch.cat([rows, told], dim=1)
+
+
+class ModelGraph(nn.Module):
+    """A support (n, d_T), its class indices (n,) and queries (m, d_T) to probabilities (m, K)."""
+
+    inputs = ("support", "class_indices", "queries")
+    outputs = ("probabilities",)
+
+    def __init__(self, model: AnyModel, *, classes: int, width: int, seed: int = 0) -> None:
+        super().__init__()
+        self.model, self._classes = model, classes
+        generator = stream(seed, "draws")
+        self._draw = model.draw_for(
+            episodes=1, ways=classes, feature_dim=width, generator=generator
+        )
+
+    def forward(self, support: Tensor, class_indices: Tensor, queries: Tensor) -> Tensor:
+        """Read the support, and answer the queries, each by itself."""
+        with Exportable():
+            given = Support(
+                features=support.double().unsqueeze(0),
+                class_indices=class_indices.unsqueeze(0),
+                ways=self._classes,
+            )
+            scale = self.model.preconditioner(given)
+            asked = queries.double().unsqueeze(0)
+            if scale is not None:
+                given = replace(given, features=scale(given.features))
+                asked = scale(asked)
+            given = replace(given, features=given.features.float())
+            read = self.model.read(given, self._draw, Visibility.ISOLATED)
+            return self.model.answer(read, asked.float())[0].softmax(dim=-1)
+
+
+def _answers(model: AnyModel, reads: tuple[Any, ...], enter: Any, rows: Tensor) -> Tensor:  # noqa: ANN401
+    """Do what `InContextHypothesis` does, without looks at values."""
+    if enter.scale is not None:
+        rows = enter.scale(rows)
+    rows = rows.to(enter.dtype)
+    answers = torch.stack([model.answer(read, rows) for read in reads])
+    return answers.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(reads))
+
+
+def _in_single(classifier: TailClassifier) -> Fitted:
+    """Read the support in single precision, in which all runtimes compute."""
+    fitted: Fitted = classifier._fitted
+    if not fitted.settings.visibility.isolates_queries:
+        raise InvalidConfig(
+            "answers to rows that see each other cannot be exported",
+            got=f"visibility='{fitted.settings.visibility}'",
+            allowed="visibility='isolated'",
+            remedy="Fit or load the classifier with visibility='isolated'.",
+        )
+    settings = replace(fitted.settings, precision=Precision.SINGLE, device=torch.device("cpu"))
+    return Fitted.of(fitted.rows, settings)
+
+
+def _prior_offsets(fitted: Fitted) -> Any:  # noqa: ANN401 - an array
+    """Return what the classes' prior adds to scores, (K,)."""
+    if fitted.prior is None:
+        return np.zeros(fitted.rows.ways)
+    shares = fitted.kept.shots / len(fitted.kept)
+    return np.asarray(fitted.prior.log()) - np.log(shares)

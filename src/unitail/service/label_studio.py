@@ -1,0 +1,204 @@
+"""A machine learning backend for Label Studio: classifiers suggest labels and learn from answers.
+
+In Label Studio add the model `http://HOST:PORT/label-studio/NAME`; with a token, as the password of
+basic authentication. Label Studio asks `/predict` for tasks, and tells `/webhook` of annotations,
+which become examples at once. The labelling interface has one `<Choices>` for one `<Text>`, or for
+one `<Image>` whose tasks hold `data:` addresses: this server fetches nothing that a request names.
+"""
+
+import base64
+import binascii
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from numpy.typing import NDArray
+
+from unitail.service.answering import Wanted
+from unitail.service.catalogue import Version
+from unitail.service.service import Service
+from unitail.web.refusal import Refusal
+
+router = APIRouter(prefix="/label-studio/{name}", tags=["Label Studio"])
+LEARNED_FROM = ("ANNOTATION_CREATED",)
+"""Events that bring an example; annotations that are changed later are not followed."""
+MAX_CONFIG = 100_000
+"""Characters of a labelling interface."""
+ITEMS = {"Text": "text", "Image": "image"}
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a labelling interface asks for."""
+
+    from_name: str
+    to_name: str
+    key: str
+    """The key of a task's data."""
+
+    @classmethod
+    def of(cls, config: object) -> "Interface":
+        """Read the `<Choices>` of an interface, and what they are about."""
+        root = _parsed(config)
+        objects = {
+            each.get("name"): (each.get("value") or "").lstrip("$")
+            for tag in ITEMS
+            for each in root.iter(tag)
+        }
+        choices = [each for each in root.iter("Choices") if each.get("toName") in objects]
+        if len(choices) != 1:
+            raise _wrong_interface(f"{len(choices)} such")
+        name, about = choices[0].get("name") or "", choices[0].get("toName") or ""
+        return cls(name, about, objects[about])
+
+
+@router.get("/health")
+async def health(request: Request, name: str) -> dict[str, str]:
+    """Tell that the backend lives."""
+    _service(request).catalogue.find(name)
+    return {"status": "UP", "model_class": "unitail"}
+
+
+@router.post("/setup")
+async def setup(request: Request, name: str) -> dict[str, str]:
+    """Look at the labelling interface when the model is added."""
+    content = await _content(request)
+    Interface.of(content.get("schema"))
+    return {"model_version": _version_name(_service(request).catalogue.find(name).newest)}
+
+
+@router.post("/predict")
+async def predict(request: Request, name: str) -> dict[str, Any]:
+    """Suggest a label for each task."""
+    service, content = _service(request), await _content(request)
+    version = service.catalogue.find(name).newest
+    interface = Interface.of(content.get("label_config"))
+    tasks = content.get("tasks")
+    if not isinstance(tasks, list):
+        raise _malformed("tasks", "a list of tasks")
+    service.check_count(len(tasks), "tasks")
+    rows = await _rows(service, version, interface, tasks)
+    answers = await service.predict(version, rows, Wanted(probabilities=False, coverage=None))
+    label = _version_name(version)
+    return {
+        "results": [_suggestion(interface, answer, label) for answer in answers],
+        "model_version": label,
+    }
+
+
+@router.post("/webhook")
+async def webhook(request: Request, name: str) -> JSONResponse:
+    """Learn from an annotation."""
+    service, content = _service(request), await _content(request)
+    served = service.catalogue.find(name)
+    if content.get("action") not in LEARNED_FROM:
+        return JSONResponse({"learned": 0}, 201)
+    project, annotation = content.get("project"), content.get("annotation")
+    config = project.get("label_config") if isinstance(project, dict) else None
+    interface = Interface.of(config)
+    chosen = _chosen(interface, annotation)
+    if len(chosen) != 1:  # skipped, or several at once
+        return JSONResponse({"learned": 0}, 201)
+    rows = await _rows(service, served.newest, interface, [content.get("task")])
+    version = await service.add(served, rows, chosen)
+    return JSONResponse({"learned": 1, "model_version": _version_name(version)}, 201)
+
+
+async def _rows(
+    service: Service, version: Version, interface: Interface, tasks: list[Any]
+) -> NDArray[Any]:
+    values = [_value(interface, task) for task in tasks]
+    if version.takes == "text":
+        return await service.items.texts(version, values)
+    return await service.items.files(version, [_bytes_of(value) for value in values])
+
+
+def _value(interface: Interface, task: Any) -> str:  # noqa: ANN401 - JSON
+    data = task.get("data") if isinstance(task, dict) else None
+    value = data.get(interface.key) if isinstance(data, dict) else None
+    if not isinstance(value, str):
+        raise _malformed(f"data.{interface.key}", "a text in every task")
+    return value
+
+
+def _bytes_of(value: str) -> bytes:
+    head, comma, content = value.partition(",")
+    if not (value.startswith("data:") and comma and head.endswith(";base64")):
+        raise Refusal(
+            422,
+            "a task names a file elsewhere",
+            got=repr(value[:40]),
+            allowed="data:image/png;base64,...",
+            remedy="Import the files as data addresses; this server fetches nothing.",
+        )
+    try:
+        return base64.b64decode(content, validate=True)
+    except binascii.Error as error:
+        raise _malformed("a data address", "base64") from error
+
+
+def _suggestion(interface: Interface, answer: dict[str, Any], version: str) -> dict[str, Any]:
+    chosen = {
+        "from_name": interface.from_name,
+        "to_name": interface.to_name,
+        "type": "choices",
+        "value": {"choices": [str(answer["label"])]},
+        "score": answer["probability"],
+    }
+    return {"result": [chosen], "score": answer["probability"], "model_version": version}
+
+
+def _chosen(interface: Interface, annotation: Any) -> list[str]:  # noqa: ANN401 - JSON
+    """Return the choices of an annotation; none if it was skipped."""
+    results = annotation.get("result") if isinstance(annotation, dict) else None
+    for each in results if isinstance(results, list) else ():
+        if isinstance(each, dict) and each.get("from_name") == interface.from_name:
+            value = each.get("value")
+            choices = value.get("choices") if isinstance(value, dict) else None
+            return [str(one) for one in choices] if isinstance(choices, list) else []
+    return []
+
+
+def _parsed(config: object) -> ElementTree.Element:
+    """Parse an interface; one that defines entities could explode, and needs none."""
+    if not isinstance(config, str) or len(config) > MAX_CONFIG or "<!" in config:
+        raise _wrong_interface("none, or one with declarations")
+    try:
+        return ElementTree.fromstring(config)
+    except ElementTree.ParseError as error:
+        raise _wrong_interface(str(error)) from error
+
+
+async def _content(request: Request) -> dict[str, Any]:
+    try:
+        content = await request.json()
+    except ValueError as error:
+        raise _malformed("the body", "JSON") from error
+    if not isinstance(content, dict):
+        raise _malformed("the body", "a JSON object")
+    return content
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _version_name(version: Version) -> str:
+    return f"{version.name}-{version.number}"
+
+
+def _malformed(what: str, allowed: str) -> Refusal:
+    return Refusal(422, f"{what} is not as it should be", got="something else", allowed=allowed)
+
+
+def _wrong_interface(got: str) -> Refusal:
+    return Refusal(
+        422,
+        "the labelling interface is not one that a classifier can serve",
+        got=got,
+        allowed="one <Choices> for one <Text> or <Image>",
+        remedy="Change the labelling interface.",
+    )

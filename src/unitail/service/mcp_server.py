@@ -1,0 +1,139 @@
+"""Classifiers as tools for language models: the Model Context Protocol (MCP).
+
+Texts and vectors come with the call; no tool opens a file or an address that a model names.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from numpy.typing import NDArray
+
+import unitail
+from unitail.errors import UserError
+from unitail.estimator.fitted import ClassifierLearner
+from unitail.service.answering import Wanted
+from unitail.service.catalogue import Catalogue, Version
+from unitail.service.limits import ServiceLimits
+from unitail.service.service import Service
+from unitail.web.refusal import Refusal
+from unitail.workflows.learning_curve.curve import own_curve
+
+SPLITS = 50
+"""Random splits of each size that `evaluate` asks."""
+INSTRUCTIONS = (
+    "Few-shot classifiers. `list_classifiers` says what each takes; `classify` answers with a"
+    " label, its probability, a set of labels that cannot be ruled out, and novelty (near 1: none"
+    " of the classes); `add_examples` teaches at once; `evaluate` estimates the accuracy."
+)
+
+
+def make_mcp_server(catalogue: Catalogue, limits: ServiceLimits | None = None) -> MCPServer[Any]:
+    """Return the server; `run()` speaks on standard input and output."""
+    service = Service(catalogue, limits)
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    server: MCPServer[Any] = MCPServer(
+        "unitail",
+        instructions=INSTRUCTIONS,
+        version=unitail.__version__,
+        lifespan=lifespan,
+        log_level="WARNING",
+    )
+    for tool in _tools(service):
+        server.tool()(tool)
+    return server
+
+
+def _tools(service: Service) -> list[Any]:
+    async def list_classifiers() -> list[dict[str, Any]]:
+        """List the classifiers: name, what they take, classes with numbers of examples."""
+        return [served.newest.describe() for served in service.catalogue]
+
+    async def classify(
+        name: str,
+        texts: list[str] | None = None,
+        vectors: list[list[float]] | None = None,
+        coverage: float = 0.9,
+    ) -> dict[str, Any]:
+        """Answer texts or vectors, whichever the classifier takes."""
+        with_sets = Wanted(probabilities=False, coverage=coverage)
+        with _told():
+            version = service.catalogue.find(name).newest
+            rows = await _rows(service, version, texts, vectors)
+            answers = await service.predict(version, rows, with_sets)
+        return {"version": version.number, "answers": answers}
+
+    async def add_examples(
+        name: str,
+        labels: list[str | int | float | bool],
+        texts: list[str] | None = None,
+        vectors: list[list[float]] | None = None,
+    ) -> dict[str, Any]:
+        """Add labelled texts or vectors; a label that is new makes a class. Kept in memory."""
+        with _told():
+            served = service.catalogue.find(name)
+            rows = await _rows(service, served.newest, texts, vectors)
+            return (await service.add(served, rows, labels)).describe()
+
+    async def evaluate(name: str) -> dict[str, Any]:
+        """Estimate the accuracy on new items from the examples alone, with a 95 % interval."""
+        with _told():
+            version = service.catalogue.find(name).newest
+            estimate: dict[str, Any] = await service.compute(_evaluated, version)
+            return estimate
+
+    return [list_classifiers, classify, add_examples, evaluate]
+
+
+def _evaluated(version: Version) -> dict[str, Any]:
+    """Leave examples out and ask for them, as `unitail evaluate` does."""
+    classifier = version.classifier
+    curve = own_curve(
+        classifier._fitted.rows, {"unitail": ClassifierLearner.of(classifier)}, splits=SPLITS
+    )
+    accuracy = list(curve.accuracy("unitail").values())[-1]
+    more = curve.forecast("unitail")
+    return {
+        "version": version.number,
+        "accuracy": {"mean": accuracy.mean, "low": accuracy.low, "high": accuracy.high},
+        "with_twice_the_examples": {"mean": more.mean, "low": more.low, "high": more.high},
+        "examples": len(version.labels),
+    }
+
+
+async def _rows(
+    service: Service,
+    version: Version,
+    texts: list[str] | None,
+    vectors: list[list[float]] | None,
+) -> NDArray[Any]:
+    if (texts is None) == (vectors is None):
+        raise Refusal(
+            422,
+            "a call brings items of one kind",
+            got="none" if texts is None else "texts and vectors",
+            allowed="texts or vectors",
+        )
+    service.check_count(len(texts or vectors or ()), "items")
+    if texts is not None:
+        return await service.items.texts(version, texts)
+    return service.items.vectors(vectors or [])
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn what a caller can fix into an error that the protocol carries."""
+    try:
+        yield
+    except UserError as error:
+        raise ToolError(str(error)) from error

@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from helpers.services import vector_classifier
+from unitail.cli.main import app
+from unitail.errors import InvalidConfig, UserError
+
+
+def error_of(kind: type[UserError], *arguments: object) -> str:
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    assert isinstance(result.exception, kind), result.output
+    return str(result.exception)
+
+
+def test_a_saved_classifier_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the file is tested beside the exporter."""
+    exported = []
+    monkeypatch.setattr(
+        "unitail.cli.export.export_classifier",
+        lambda classifier, file: exported.append((classifier.classes_.tolist(), file)),
+    )
+    folder = vector_classifier().save(tmp_path / "blobs")
+    file = tmp_path / "blobs.onnx"
+    result = CliRunner().invoke(app, ["export", str(folder), "--onnx", str(file)])
+    assert result.exit_code == 0, result.output
+    assert exported == [([0, 1, 2], file)]
+    assert "vectors (rows, 6) to probabilities (rows, 3)" in " ".join(result.output.split())
+
+
+def test_fewer_examples_than_classes_are_refused(tmp_path: Path) -> None:
+    sizes = ("--support", 3, "--classes", 5)
+    sentence = error_of(InvalidConfig, "default", "--onnx", tmp_path / "a", *sizes)
+    assert "there are fewer examples than classes: got --support 3 --classes 5" in sentence
+
+
+def test_what_is_no_model_is_told(tmp_path: Path) -> None:
+    assert error_of(UserError, tmp_path / "nothing", "--onnx", tmp_path / "a")

@@ -1,0 +1,17 @@
+import pytest
+from typer.testing import CliRunner
+
+from unitail.cli import mcp
+from unitail.cli.main import app
+from unitail.errors import InvalidInput, MissingExtra
+
+
+def test_what_is_not_there_is_told() -> None:
+    result = CliRunner().invoke(app, ["mcp", "nothing-here"])
+    assert isinstance(result.exception, InvalidInput), result.output
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mcp.server.mcpserver", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'unitail\[mcp\]'"):
+        mcp.run(["x"], save_changes=False, device="cpu")

@@ -1,0 +1,94 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from helpers.blobs import blobs
+from unitail import TailClassifier
+from unitail.errors import InvalidConfig
+from unitail.export.onnx import CannotExport, Sizes, export_classifier, export_model
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
+
+X, Y, ASKED, _ = blobs(ways=3, shots=4, queries=5, width=6)
+NAMES = np.array(["ant", "bee", "cat"])
+TOLERANCE = 1e-5
+"""In single precision."""
+
+
+def model() -> Relational:
+    """Return a model of few layers, made random, so that all of it counts."""
+    network = Relational(replace(PRESETS["tiny"], layers=1, joint_layers=0))
+    generator = np.random.default_rng(0)
+    for parameter in network.parameters():
+        noise = generator.normal(scale=0.1, size=tuple(parameter.shape))
+        parameter.data += parameter.data.new_tensor(noise)
+    return network
+
+
+@pytest.mark.slow
+def test_a_table_classifier_answers_in_onnx_as_in_python(tmp_path: Path) -> None:
+    """Scaling, missing values and a prior are a part of the graph."""
+    units = np.array([1, 1e3, 1, 1, 1e-3, 1])
+    rows, asked = X * units, ASKED * units
+    rows[0, 1] = asked[0, 1] = asked[1, 2] = np.nan
+    classifier = TailClassifier(model(), device="cpu", class_prior=[0.2, 0.3, 0.5])
+    classifier.fit(rows, NAMES[Y])
+    assert classifier.scaled_
+    path = export_classifier(classifier, tmp_path / "classifier.onnx")
+    session = onnxruntime.InferenceSession(path)
+    expected = classifier.predict_proba(asked)
+    assert expected.max(axis=1).min() < 0.9  # not all alike
+    for count in (1, 2, 15):
+        given = asked[:count].astype(np.float32)
+        probabilities, indices = session.run(None, {"vectors": given})
+        assert np.abs(probabilities - expected[:count]).max() < TOLERANCE
+        assert indices.tolist() == expected[:count].argmax(axis=1).tolist()
+    many = np.resize(asked.astype(np.float32), (9000, 6))  # more than a chunk of any kind
+    assert session.run(None, {"vectors": many})[0].shape == (9000, 3)
+    facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert json.loads(facts["classes"]) == NAMES.tolist()
+    threshold = json.loads(facts["set_thresholds"])["0.8"]
+    sets = classifier.predict_set(asked, 0.8)
+    best = np.eye(3, dtype=bool)[expected.argmax(axis=1)]
+    assert np.array_equal(sets, (1 - expected <= threshold) | best)
+
+
+@pytest.mark.slow
+def test_a_model_reads_examples_in_onnx_as_in_python(tmp_path: Path) -> None:
+    network = model()
+    path = export_model(network, Sizes(support=12, classes=3, width=6), tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(path)
+    for seed, count in ((1, 1), (2, 7)):
+        rows, labels, asked, _ = blobs(ways=3, shots=4, queries=5, width=6, seed=seed)
+        given = {
+            "support": rows.astype(np.float32),
+            "class_indices": labels,
+            "queries": asked[:count].astype(np.float32),
+        }
+        [probabilities] = session.run(None, given)
+        classifier = TailClassifier(network, device="cpu", scale="none").fit(rows, labels)
+        expected = classifier.predict_proba(asked[:count])
+        assert np.abs(probabilities - expected).max() < TOLERANCE
+
+
+def test_joint_answers_are_refused(tmp_path: Path) -> None:
+    joint = Relational(PRESETS["tiny"])
+    classifier = TailClassifier(joint, device="cpu", visibility="joint").fit(X, Y)
+    with pytest.raises(InvalidConfig, match="rows that see each other cannot be exported"):
+        export_classifier(classifier, tmp_path / "joint.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_looks_at_values_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = model()
+    monkeypatch.setattr(
+        network, "preconditioner", lambda support: float(support.features.sum()) and None
+    )
+    with pytest.raises(CannotExport, match="this model cannot be written as ONNX: got"):
+        export_model(network, Sizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())

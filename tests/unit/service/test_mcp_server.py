@@ -1,0 +1,73 @@
+"""Against the protocol's own package: its client speaks to our server."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from helpers.services import ASKED, text_classifier, vector_classifier
+from unitail.service.catalogue import Catalogue
+from unitail.service.mcp_server import make_mcp_server
+
+
+def with_client(work: Callable[[Client], Awaitable[None]]) -> None:
+    catalogue = Catalogue()
+    catalogue.add("blobs", vector_classifier())
+    catalogue.add("letters", text_classifier())
+
+    async def run() -> None:
+        async with Client(make_mcp_server(catalogue)) as client:
+            await work(client)
+
+    asyncio.run(run())
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> Any:  # noqa: ANN401
+    result = await client.call_tool(tool, arguments)
+    text = result.content[0].text
+    if result.is_error:
+        return text
+    return json.loads(text)
+
+
+def test_a_model_classifies_teaches_and_evaluates() -> None:
+    async def work(client: Client) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {"list_classifiers", "classify", "add_examples", "evaluate"}
+        assert "coverage" in tools["classify"].input_schema["properties"]
+        reply = await call(client, "classify", name="blobs", vectors=ASKED.tolist())
+        labels = [each["label"] for each in reply["answers"]]
+        assert labels == vector_classifier().predict(ASKED).tolist()
+        assert {"probability", "set", "novelty"} <= reply["answers"][0].keys()
+        added = await call(client, "add_examples", name="letters", texts=["abab"], labels=["both"])
+        assert [each["label"] for each in added["classes"]] == ["A", "B", "both"]
+        reply = await call(client, "classify", name="letters", texts=["aaaa", "bbbb"])
+        assert (reply["version"], [each["label"] for each in reply["answers"]]) == (2, ["A", "B"])
+        estimate = await call(client, "evaluate", name="blobs")
+        accuracy = estimate["accuracy"]
+        assert 0 <= accuracy["low"] <= accuracy["mean"] <= accuracy["high"] <= 1
+        assert (estimate["examples"], accuracy["mean"] > 0.5) == (12, True)
+
+    with_client(work)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "sentence"),
+    [
+        ("classify", {"name": "nothing", "texts": ["a"]}, "no classifier of that name"),
+        ("classify", {"name": "blobs"}, "a call brings items of one kind: got none"),
+        ("classify", {"name": "blobs", "texts": ["/etc/passwd"]}, "does not take such items"),
+        ("classify", {"name": "letters", "texts": []}, "cannot bring so many items: got 0"),
+        ("add_examples", {"name": "letters", "texts": ["a"], "labels": []}, "1 item and 0 labels"),
+    ],
+)
+def test_what_is_wrong_is_told_to_the_model(
+    tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async def work(client: Client) -> None:
+        assert sentence in await call(client, tool, **arguments)
+
+    with_client(work)

@@ -46,7 +46,8 @@ class ClassifierGraph(nn.Module):
             self._keep("column_factors", factor)
             self._keep("told_columns", told)
             self._keep("missing_marks", missing[told])
-        self._keep("prior_offsets", _prior_offsets(fitted))
+        none = np.zeros(fitted.rows.ways)
+        self._keep("prior_offsets", none if fitted.offsets is None else fitted.offsets.cpu())
 
     def _keep(self, name: str, values: Any) -> None:  # noqa: ANN401 - an array
         self.register_buffer(name, torch.as_tensor(np.asarray(values)))
@@ -125,12 +126,4 @@ def _in_single(classifier: TailClassifier) -> Fitted:
             remedy="Fit or load the classifier with visibility='isolated'.",
         )
     settings = replace(fitted.settings, precision=Precision.SINGLE, device=torch.device("cpu"))
-    return Fitted.of(fitted.rows, settings)
-
-
-def _prior_offsets(fitted: Fitted) -> Any:  # noqa: ANN401 - an array
-    """Return what the classes' prior adds to scores, (K,)."""
-    if fitted.prior is None:
-        return np.zeros(fitted.rows.ways)
-    shares = fitted.kept.shots / len(fitted.kept)
-    return np.asarray(fitted.prior.log()) - np.log(shares)
+    return Fitted.of(fitted.rows, settings, fitted.pool)

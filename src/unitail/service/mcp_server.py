@@ -99,7 +99,9 @@ def _evaluated(version: Version) -> dict[str, Any]:
     """Leave examples out and ask for them, as `unitail evaluate` does."""
     classifier = version.classifier
     curve = own_curve(
-        classifier._fitted.rows, {"unitail": ClassifierLearner.of(classifier)}, splits=SPLITS
+        classifier._fitted.rows.repeated(),
+        {"unitail": ClassifierLearner.of(classifier)},
+        splits=SPLITS,
     )
     accuracy = list(curve.accuracy("unitail").values())[-1]
     more = curve.forecast("unitail")

@@ -11,14 +11,14 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import is_classifier
 from unitail.export.onnx import Sizes, export_classifier, export_model
 from unitail.learners.checkpoint import load_model
-from unitail.learners.pretrained import DRAWS, load_shipped
+from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.wording import shown
 
 
 def run(model: str, file: Path, *, support: int, classes: int, width: int) -> None:
     """Load, export, and say what the file takes."""
     console = Console()
-    if model not in DRAWS and is_classifier(Path(model)):
+    if model not in SHIPPED_DRAWS and is_classifier(Path(model)):
         classifier = TailClassifier.load(Path(model), device="cpu")
         export_classifier(classifier, file)
         say(
@@ -34,7 +34,7 @@ def run(model: str, file: Path, *, support: int, classes: int, width: int) -> No
             allowed="an example of each class at least",
             remedy="Raise --support.",
         )
-    if model in DRAWS:
+    if model in SHIPPED_DRAWS:
         network = load_shipped(model, torch.device("cpu"), torch.float32)
     else:
         network = load_model(Path(model))

@@ -1,5 +1,6 @@
 """ONNX files of fitted classifiers, and of models with the support as an input."""
 
+import copy
 import json
 import logging
 import warnings
@@ -61,7 +62,7 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
 
 def export_model(model: AnyModel, sizes: Sizes, path: Path) -> Path:
     """Write a model: support, class indices and queries in, probabilities out, any queries."""
-    model = model.to("cpu", torch.float32).eval().requires_grad_(False)
+    model = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(0)
     example = (
         torch.randn(sizes.support, sizes.width, generator=generator),

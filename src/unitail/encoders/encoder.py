@@ -29,6 +29,8 @@ class Encoder(ABC, Generic[Decoded]):
     """A frozen map from items to vectors; an item's vector depends on that item alone."""
 
     modality: ClassVar[Modality]
+    max_words: int | None = None
+    """Of a text, what comes after so many words is surely not read; None if all of it is."""
 
     def __init__(self, *, name: str, width: int, fingerprint: str, batch_size: int) -> None:
         self.name = name

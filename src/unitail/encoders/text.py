@@ -56,6 +56,7 @@ class TextEncoder(Encoder[str]):
         self._model, self._device = loaded.model, device
         self._tokenizer = _with_padding(loaded.processor)
         self._pooling = _pooling(locate(model), loaded)
+        self.max_words = self._pooling.max_tokens  # a token is a word or less
         with load_errors(model):
             width = self.embed(["a"]).shape[1]
         super().__init__(

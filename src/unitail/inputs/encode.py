@@ -30,7 +30,7 @@ from unitail.inputs.items import Items
 from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.inputs.recognise import are_files, converted, is_frame, listed, recognise
 from unitail.progress import OnProgress
-from unitail.wording import some
+from unitail.wording import numbered, some
 
 EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
 """What users may say about what makes vectors of X."""
@@ -156,6 +156,16 @@ def encode(
     if vectors.unreadable and on_unreadable == "raise":
         raise _unreadable(encoder.name, vectors.unreadable, items)
     return vectors.split([len(each) for each in inputs])
+
+
+def long_texts(encoder: InputEncoder, *inputs: Any) -> tuple[str, ...]:  # noqa: ANN401 - as in encode
+    """Say of how many texts the encoder reads the beginning only; those in files do not count."""
+    most = encoder.encoder.max_words if isinstance(encoder, ItemEncoder) else None
+    if most is None:
+        return ()
+    texts = (item for items in inputs for item in items if isinstance(item, str))
+    number = sum(len(text.split(maxsplit=most)) > most for text in texts)
+    return (f"{numbered(number, 'text')} read up to word {most:,} at most",) if number else ()
 
 
 def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401

@@ -133,7 +133,15 @@ def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems
         labels=tuple(label for _, label in pairs),
         modality=modality,
         ignored=(*_empty_classes(empty, modality), *_outside(folder), *notes),
+        guesses=tuple(_nested(folder, pairs)),
     )
+
+
+def _nested(folder: Path, pairs: Iterable[tuple[Path, str]]) -> Iterator[str]:
+    """Say which classes have files in subfolders, as these might be meant as classes."""
+    deep = dict.fromkeys(label for file, label in pairs if file.parent.parent != folder)
+    if deep:
+        yield f"subfolders are no classes of their own: all in {some(deep)} is of that class"
 
 
 def _subfolders(folder: Path) -> list[Path]:

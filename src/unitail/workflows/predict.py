@@ -14,7 +14,14 @@ from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import MAX_TOGETHER
-from unitail.inputs.encode import Unread, encode, fit_encoder, fit_layout, unread_items
+from unitail.inputs.encode import (
+    Unread,
+    encode,
+    fit_encoder,
+    fit_layout,
+    long_texts,
+    unread_items,
+)
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
@@ -97,7 +104,7 @@ def predict_files(
         coverage=coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
         num_cached=sum(each.num_cached for each in (known, asked, *others)),
-        notes=by.notes,
+        notes=(*by.notes, *long_texts(by, support.items, queries.items)),
     )
     if saved is not None or not explained:  # what is saved has no examples to name
         return result

@@ -25,6 +25,7 @@ from unitail.inputs.encode import (
     choose_encoder,
     encode,
     fit_encoder,
+    long_texts,
     unread_items,
     vectors_of,
 )
@@ -218,3 +219,15 @@ def test_texts_can_be_taken_as_categories_and_that_is_told() -> None:
 def test_names_of_one_or_two_words_are_categories() -> None:
     frame = pd.DataFrame({"place": 4 * ["New York", "Paris", "Rio de Janeiro"]})
     assert choose_encoder("auto", frame, "cpu") is not None  # a warning would be an error
+
+
+def test_it_is_said_that_long_texts_are_cut() -> None:
+    encoder = Letters()
+    encoder.max_words = 3
+    by = ItemEncoder(encoder=encoder, named=False)
+    assert long_texts(by, ["a b c", "a b c d"], ["one two  three four"]) == (
+        "2 texts read up to word 3 at most",
+    )
+    assert long_texts(by, ["a b c"]) == ()
+    encoder.max_words = None
+    assert long_texts(by, ["a b c d"]) == ()

@@ -46,9 +46,10 @@ def _table(folder: Path, rows: int = 8, seed: int = 0) -> tuple[pd.DataFrame, li
         sign = 1 if label == "x" else -1
         red, letters, size = sign + 0.3 * generator.normal(size=3)
         path = folder / f"{seed}-{row}.png"
-        Image.new("RGB", (2, 2), (int(128 + 60 * red), 90, 90)).save(path)
+        other = int(generator.integers(80, 100))
+        Image.new("RGB", (2, 2), (int(128 + 60 * red), other, 90)).save(path)
         cells["photo"].append(str(path))
-        cells["notes"].append("so much of " + "a" * round(20 + 8 * letters))
+        cells["notes"].append("so much of " + "a" * round(20 + 8 * letters) + "b" * (other % 5))
         cells["size"].append(1000 * size)
     return pd.DataFrame(cells), labels
 

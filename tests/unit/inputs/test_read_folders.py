@@ -179,3 +179,14 @@ def test_what_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
         read_unlabelled([tmp_path / "nope"])
     assert "nope is not there: got no such file or folder;" in str(error.value)
     assert ".jpg" not in str(error.value)
+
+
+def test_it_is_said_that_subfolders_of_a_class_are_no_classes(tmp_path: Path) -> None:
+    for name in ("animals/bird/a.txt", "animals/fish/b.txt", "plants/c.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    found = read_labelled(tmp_path)
+    assert found.classes == ("animals", "plants")
+    assert found.guesses == (
+        "subfolders are no classes of their own: all in animals is of that class",
+    )

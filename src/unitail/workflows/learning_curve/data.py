@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.rows import Rows
-from unitail.inputs.encode import Unread, encode, unread_items
+from unitail.inputs.encode import Unread, encode, long_texts, unread_items
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
@@ -59,7 +59,7 @@ def encode_own(
     labels = np.array([examples.labels[place] for place in vectors.kept], dtype=object)
     is_table = examples.modality is Modality.TABLE
     chosen = np.arange(len(labels)) if is_table else _first_of_each(vectors.features, labels)
-    notes = [*by.notes, *([TABLE_NOTE] if is_table else [])]
+    notes = [*by.notes, *long_texts(by, examples.items), *([TABLE_NOTE] if is_table else [])]
     if len(chosen) < len(labels):
         twice = numbered(len(labels) - len(chosen), "example")
         notes.append(f"{twice} equal to another of the same class: left out")

@@ -317,3 +317,12 @@ def test_scale(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (first[0], bank[0]) == ("rows x width", "12,000 x 8")
     assert (second[0], texts[0]) == ("rows", "1,500")
     assert float(texts[3].replace(",", "")) >= float(texts[1].replace(",", "")) > 50
+
+
+def test_pool(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--shots", 1, "--draws", 2, "--out", page]
+    run_script("bench/pool.py", *options, monkeypatch=monkeypatch)
+    _, *rows = lines(page)
+    assert [row[1] for row in rows] == ["isolated", "pool of 100", "pool of 800", "joint"]
+    assert rows[0][3].startswith("0.0 ")
+    assert all(accuracy(row[2]) > 30 for row in rows)

@@ -24,7 +24,7 @@ Pool = Annotated[
     typer.Option(
         metavar="PATH",
         help="Files without labels, like those to answer, as often as needed: read with the "
-        "examples, they improve every answer, though none depends on what else is asked.",
+        "examples, they make answers better, of which none depends on what else is asked.",
     ),
 ]
 Encoder = Annotated[

@@ -66,7 +66,7 @@ Joint = Annotated[
     typer.Option(
         "--joint",
         help="Answer all files together, so that they inform each other: better if every class "
-        "is among them.",
+        "is among them. Up to 4,000 at a time.",
     ),
 ]
 NoCache = Annotated[

@@ -16,7 +16,6 @@ from unitail.encoders.tables import MAX_DEVIATIONS
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Precision
 from unitail.export.operators import Exportable
 from unitail.framework.episode import Support
@@ -37,7 +36,8 @@ class ClassifierGraph(nn.Module):
         hypothesis = fitted.hypothesis
         self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
         scaling = fitted.scaling
-        self._standard = scaling.choice is Scale.STANDARD
+        self._standard = scaling.choice.standardises
+        self._view = scaling._view if scaling.choice.views else None
         self._keep("column_medians", scaling._medians)
         if self._standard:
             mean, factor, missing = scaling._standard
@@ -64,8 +64,11 @@ class ClassifierGraph(nn.Module):
         """Do what `Scaling` does."""
         absent = rows.isnan()
         rows = torch.where(absent, cast("Tensor", self.column_medians), rows)
-        if not self._standard:
-            return rows
+        if self._standard:
+            rows = self._standardised(rows, absent)
+        return rows if self._view is None else self._view(rows[None])[0]
+
+    def _standardised(self, rows: Tensor, absent: Tensor) -> Tensor:
         mean, factor = cast("Tensor", self.column_means), cast("Tensor", self.column_factors)
         rows = ((rows - mean) * factor).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
         told = absent[:, cast("Tensor", self.told_columns)].double() * cast(

@@ -1,4 +1,4 @@
-"""Examples in Markdown: blocks of Python, and what they print."""
+"""Markdown: examples in Python with what they print, and tables of results."""
 
 import re
 from collections.abc import Iterator
@@ -21,3 +21,14 @@ def printed(code: str) -> str:
     with redirect_stdout(out):
         exec(code, {})
     return out.getvalue()
+
+
+def lines(path: Path) -> list[list[str]]:
+    """Read the tables of a page: the cells of each line but rules."""
+    rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
+
+
+def accuracy(cell: str) -> float:
+    """Read the mean of a cell "mean ± half width"."""
+    return float(cell.split(" ± ")[0])

@@ -1,0 +1,88 @@
+"""Scripts that measure beside other packages, with stand-ins for these."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from helpers.forks import finish, fork
+from helpers.known_learners import write_blobs
+from helpers.markdown import lines
+from helpers.scripts import ROOT
+
+EASYFSL = """
+import torch
+
+class Nearest(torch.nn.Module):
+    def __init__(self, use_softmax, **options):
+        super().__init__()
+    def process_support_set(self, features, classes):
+        ways = int(classes.max()) + 1
+        self.means = torch.stack([features[classes == k].mean(0) for k in range(ways)])
+    def forward(self, queries):
+        return torch.softmax(-torch.cdist(queries, self.means), dim=-1)
+
+BDCSPN = LaplacianShot = PTMAP = TIM = TransductiveFinetuning = Nearest
+"""
+TABPFN = """
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_array, check_X_y
+
+class TabPFNClassifier(KNeighborsClassifier):
+    def __init__(self, device):
+        super().__init__(1)
+        self.device = device
+    def fit(self, X, y):
+        check_X_y(X, y, force_all_finite=False)
+        return super().fit(X, y)
+"""
+
+
+RUN = "import runpy, sys; sys.path[:0] = {paths}; runpy.run_path({path!r}, run_name='__main__')"
+
+
+def run_with(package: str, code: str, tmp_path: Path, script: str, *options: object) -> None:
+    """Run a script in a process of its own, beside a stand-in for the package that it needs."""
+    target = tmp_path / "site" / (package.replace(".", "/") + ".py")
+    target.parent.mkdir(parents=True)
+    target.write_text(code)
+    name = package.split(".")[0]
+    info = tmp_path / "site" / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    output = tmp_path / "output"
+    code = RUN.format(paths=[str(tmp_path / "site"), str(ROOT / "bench")], path=str(ROOT / script))
+    assert finish(fork(code, *options, output=output)) == 0, output.read_text()
+
+
+@pytest.mark.slow
+def test_peers(tmp_path: Path) -> None:
+    banks, out = tmp_path / "banks", tmp_path / "out"
+    write_blobs(banks, "tiny_imagenet", encoder="efflite0", classes=10, rows=16)
+    write_blobs(banks, "rsscn7", encoder="efflite0", classes=7, rows=60)
+    options = ["--banks", banks, "--only", "efflite0/rsscn7", "--episodes", 2, "--out", out]
+    options += ["--choose-on", "efflite0/tiny_imagenet", "--choose-episodes", 2]
+    run_with("easyfsl.methods", EASYFSL, tmp_path, "bench/peers.py", *options)
+    text = (out / "README.md").read_text()
+    assert "## Settings of the peers" in text
+    assert "easyfsl 1.0" in text
+    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in lines(out / "README.md")}
+
+
+@pytest.mark.slow
+def test_tabpfn_v1(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    (tmp_path / "model.cpkt").write_bytes(b"weights")
+    with tarfile.open(tmp_path / "weights.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "model.cpkt", "tabpfn-0.1/models_diff/model.cpkt")
+    for name in ("agnews", "banking77"):
+        write_blobs(tmp_path / "banks", name, encoder="glove100", noise=0.1)
+    options = ["--weights", tmp_path / "weights.tar.gz", "--banks", tmp_path / "banks"]
+    options += ["--tables", "iris", "--shots", 1, "--episodes", 2, "--out", page]
+    place = "tabpfn.scripts.transformer_prediction_interface"
+    run_with(place, TABPFN, tmp_path, "bench/tabpfn_v1.py", *options)
+    header, *rows = lines(page)
+    assert header[2:] == ["unitail", "unitail, joint", "TabPFN v1", "LogisticRegression"]
+    tasks = ["iris, 3 classes", "glove100/agnews, 5 classes", "glove100/banking77, 5 classes"]
+    assert [row[0] for row in rows] == tasks
+    assert (tmp_path / "site" / "tabpfn" / "models_diff" / "model.cpkt").read_bytes() == b"weights"

@@ -1,6 +1,7 @@
 """Weights of rows and classes, and a pool of unlabelled rows, from `fit` to a saved folder."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from helpers.builders import small_model
 from unitail.errors import CannotSolve, InvalidCheckpoint, InvalidConfig, InvalidEpisode
 from unitail.estimator import rows as rows_module
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.conformal import SavedScores
 from unitail.estimator.rows import drawn_pool, repeats
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -188,6 +190,17 @@ def test_all_of_it_is_saved_and_pickled(model: Relational, tmp_path: Path) -> No
     assert "Beside 24 rows without labels" in (tmp_path / "saved" / "README.md").read_text()
     without = TailClassifier(model, **parameters).fit(X, Y, WEIGHTS)
     assert not np.array_equal(without._fitted.held_out_scores, fitted._fitted.held_out_scores)
+
+
+def test_scores_are_for_their_pool_and_weights_alone() -> None:
+    fitted = TailClassifier(random_state=0).fit(X, Y, WEIGHTS, pool=POOL)._fitted
+    rows, settings, pool = fitted.rows, fitted.settings, fitted.pool
+    assert pool is not None
+    saved = SavedScores.of(np.zeros(3), rows, settings, pool)
+    assert saved.scores_for(rows, settings, pool) is not None
+    assert saved.scores_for(rows, settings, pool[1:]) is None
+    assert saved.scores_for(rows, settings) is None
+    assert saved.scores_for(replace(rows, counts=None), settings, pool) is None
 
 
 def test_a_pool_that_cannot_be_read_is_refused(model: Relational) -> None:

@@ -144,8 +144,9 @@ def alone(work: Callable[..., Numbers], *arguments: object) -> Numbers:
     answers: Any = context.SimpleQueue()
     process = context.Process(target=_answer, args=(answers, work, arguments))
     process.start()
+    process.join()  # the answer is short: it fits the pipe
+    assert not answers.empty(), "the process ended early, see above"
     numbers: Numbers = answers.get()
-    process.join()
     return numbers
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from helpers.forks import COMMAND, finish, fork
+from helpers.forks import COMMAND, finish, fork, fork_group
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
 from unitail.benchmark.suite_file import suite_names
@@ -162,6 +162,17 @@ def test_the_smoke_suite_needs_no_data(tmp_path: Path) -> None:
     found = _run(*_options(tmp_path, "--shots=1", "--learner=proto_head_centred", suite="smoke"))
     assert found.exit_code == 0, found.output
     assert "digits, 5-way | scikit-learn/wine, 3-way | " in _readme(tmp_path)
+
+
+@pytest.mark.slow
+def test_two_processes_of_a_launcher_share_the_work(tmp_path: Path) -> None:
+    options = _options(tmp_path, "--shots=1", "--learner=proto_head_centred", suite="smoke")
+    said = fork_group(COMMAND, *options, output=tmp_path / "log")
+    locks = {path.name for path in (tmp_path / "out" / "parts").glob(".lock*")}
+    assert {".lock.0.2", ".lock.1.2"} <= locks, said  # each had its shard
+    summary = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert set(summary["data_set"]) == {"digits", "wine", "breast_cancer"}
+    assert said.count("Tables, pictures and rows are in") == 1  # the first alone reports
 
 
 def _readme(folder: Path) -> str:

@@ -16,9 +16,9 @@ from unitail.wording import numbered
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "transformers")
 ELSEWHERE = {
-    "cost against the number of classes (figure b to e)": "python bench/cost_vs_ways.py",
-    "growth of the dictionary (appendix C)": "unitail train RECIPE, once with and once without"
-    " `dictionary_growth`; the log has the validation",
+    "python bench/cost_vs_ways.py": "cost against the number of classes (figure b to e)",
+    "python bench/train_recipes.py recipes/ablations": "growth of the dictionary (appendix C)",
+    "unitail validity": "practical universality (section 3): who is a valid learning algorithm",
 }
 """Experiments that are no suites, and what runs them from a copy of the repository."""
 
@@ -58,7 +58,7 @@ def build_report(
     sections = [section(each) for each in measured]
     if any(name.startswith("paper_") for name in names):
         sections += [_paper_only(table) for table in paper_tables().values() if not table.suite]
-        todo = [f"{how}   # {what}" for what, how in ELSEWHERE.items()]
+        todo = [f"{how}   # {what}" for how, what in ELSEWHERE.items()]
         sections.append(
             Section(title="Experiments that are no suites", status="skipped", todo=todo)
         )
@@ -69,7 +69,7 @@ def build_report(
         title="The paper's tables, reproduced",
         notes=notes if swapped else [],
         sections=sections,
-        commands=[command, *(_bench_command(each) for each in measured)],
+        commands=[command, *(_bench_command(each, swapped) for each in measured)],
         versions=versions(measured),
     )
 
@@ -85,7 +85,7 @@ def section(measured: Measured) -> Section:
     refused = [f"{name} is left out: {why}" for name, why in (measured.refused or {}).items()]
     todo = [line for bank in measured.missing for line in how_to_get(bank).splitlines()]
     todo += [
-        f"unitail train RECIPE --banks BANKS   # a run called {name} in RUNS"
+        f"unitail train RECIPE --banks BANKS --out RUNS/{name}   # such as recipes/equal_time"
         for name in measured.absent
     ]
     return Section(
@@ -150,9 +150,8 @@ def _paper_only(table: PaperTable) -> Section:
     )
 
 
-def _bench_command(measured: Measured) -> str:
+def _bench_command(measured: Measured, swapped: Sequence[str]) -> str:
     suite = measured.suite
-    return (
-        f"unitail bench --suite {suite.name} --banks BANKS --runs RUNS"
-        f" --episodes {suite.episodes} --seed {suite.seed}"
-    )
+    words = [f"unitail bench --suite {suite.name} --banks BANKS --runs RUNS"]
+    words += [f"--encoder {each}" for each in swapped]
+    return " ".join([*words, f"--episodes {suite.episodes} --seed {suite.seed}"])

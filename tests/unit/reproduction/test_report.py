@@ -41,7 +41,7 @@ def test_what_is_missing_comes_with_commands() -> None:
     made = section(skipped)
     assert made.status == "skipped: no data"
     assert made.todo[0].startswith("unitail data prepare imdb --root ROOT --encoder distilbert")
-    assert "a run called gpicl in RUNS" in made.todo[2]
+    assert made.todo[2].startswith("unitail train RECIPE --banks BANKS --out RUNS/gpicl ")
     [grid] = made.grids
     assert grid.rows[0].cells[0].paper == "89.33 (0.44)"
 
@@ -50,7 +50,10 @@ def test_the_whole_names_commands_versions_and_hashes(smoke: Measured) -> None:
     report = build_report([smoke], command="unitail reproduce --suite smoke", swapped=["a=b"])
     assert len(report.sections) == 1  # no experiment of the paper was asked for
     assert "a=b" in report.notes[0]
-    assert report.commands[1].startswith("unitail bench --suite smoke --banks BANKS")
+    bench = (
+        "unitail bench --suite smoke --banks BANKS --runs RUNS --encoder a=b --episodes 3 --seed 0"
+    )
+    assert report.commands[1] == bench
     facts = dict(versions([smoke]))
     assert {"unitail", "Python", "torch", "machine", "device"} <= set(facts)
     digits = next(each for each in smoke.results if each.table.bank.name == "digits")

@@ -156,6 +156,8 @@ def server(folders: list[Path], *options: str) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(60)
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 async def connection(port: int, work: Work, load: Load, until: float, first: int) -> None:

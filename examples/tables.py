@@ -5,7 +5,8 @@ Run with `python examples/tables.py`; needs `pip install 'unitail[encoders]'`.
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_circles
+from sklearn.linear_model import LogisticRegression
 
 from unitail import TailClassifier
 
@@ -30,6 +31,18 @@ def main() -> None:
         answers = classifier.fit(wines.loc[shown], growers[shown]).predict(wines.loc[rest])
         right = (answers == growers[rest]).mean()
         print(f"{visibility}, accuracy: {right:.2f} on {len(rest)} rows")
+    compare_rings()
+
+
+def compare_rings() -> None:
+    """Tell a ring from one around it: no line can, thresholds of both columns together do."""
+    points, rings = make_circles(500, factor=0.5, noise=0.1, random_state=0)
+    table = pd.DataFrame(points, columns=["east", "north"])
+    shown, rest = slice(0, 60), slice(60, None)
+    classifier = TailClassifier(encoder="auto").fit(table[shown], rings[shown])
+    linear = LogisticRegression().fit(table[shown], rings[shown])
+    print(f"two rings, accuracy: {classifier.score(table[rest], rings[rest]):.2f} on 440 rows")
+    print(f"two rings, logistic regression: {linear.score(table[rest], rings[rest]):.2f}")
 
 
 if __name__ == "__main__":

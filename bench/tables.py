@@ -136,13 +136,15 @@ class Scores:
             file.write(json.dumps(line) + "\n")
 
     def means(self, setting: str, tables: Sequence[str]) -> pandas.DataFrame:
-        """Return the mean of each table's draws, by table and method."""
+        """Return the mean of each table's draws, those that unitail has, by table and method."""
         rows = [
             line for line in self.lines if line["setting"] == setting and line["table"] in tables
         ]
         if not rows:
             return pandas.DataFrame()
-        return pandas.DataFrame(rows).pivot_table("score", "table", "method")
+        table = pandas.DataFrame(rows).pivot_table("score", ["table", "draw"], "method")
+        whole = [each for each in (ISOLATED, "random forest") if each in table]
+        return table.dropna(subset=whole).groupby("table").mean()
 
 
 def peer(weights: Path) -> Callable[[], Any]:
@@ -156,11 +158,11 @@ def peer(weights: Path) -> Callable[[], Any]:
 def tasks(
     names: Sequence[str], settings: Sequence[Setting], draws: int, packages: Path | None
 ) -> Iterator[tuple[table_sets.Table, Setting, int, Array, Array]]:
-    """Give tables, and rows to learn from and to ask."""
-    for name in names:
-        table = table_sets.load(name, packages)
-        for setting in settings:
-            for seed in range(draws):
+    """Give tables, and rows to learn from and to ask; a draw of all tables, then the next."""
+    tables = [table_sets.load(name, packages) for name in names]
+    for seed in range(draws):
+        for table in tables:
+            for setting in settings:
                 split = setting.split(table.labels, seed)
                 if split is not None:
                     yield table, setting, seed, *split

@@ -46,12 +46,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packages", type=Path)
     parser.add_argument("--shots", type=int, nargs="+", default=(1, 5, 20, 100, 400))
+    parser.add_argument("--tasks", nargs="+", help="some tasks, by name; else all")
     parser.add_argument("--draws", type=int, default=12)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    chosen = [each for each in tasks(args.packages) if not args.tasks or each.name in args.tasks]
     study = study_validity(
         {"unitail": TailClassifier(device="cpu", random_state=0)},
-        list(tasks(args.packages)),
+        chosen,
         shots=tuple(args.shots),
         draws=args.draws,
         on_progress=lambda done, total: print(f"{done} of {total}", flush=True),

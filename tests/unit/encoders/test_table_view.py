@@ -27,6 +27,7 @@ def test_the_squared_distance_of_steps_counts_the_thresholds_between() -> None:
     steps = shown[:, :, WIDTH:].unflatten(2, (STEPS, WIDTH))
     column = SUPPORT[1, :, 3].numpy()
     cuts = np.quantile(column, np.arange(1, STEPS + 1) / (STEPS + 1))
+    np.testing.assert_allclose(view.thresholds[1, 0, :, 3], cuts)
     between = np.abs(np.digitize(column[0], cuts) - np.digitize(column[1:], cuts))
     squares = (steps[1, :1, :, 3] - steps[1, 1:, :, 3]).square().sum(dim=1).numpy()
     np.testing.assert_allclose(squares, between * squares.max() / between.max(), atol=1e-9)

@@ -12,6 +12,10 @@ class ColumnWarning(UserWarning):
     """A column of a table is not used, or not as its owner may expect."""
 
 
+class TableSizeWarning(UserWarning):
+    """A table has so many labelled rows that another method is the better choice."""
+
+
 class UserError(UnitailError, ValueError):
     """The caller can fix this; the command line exits with 2.
 

@@ -1,5 +1,6 @@
 """How a classifier learns: labelled rows, weights and a pool in, a support that was read out."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from unitail.errors import TableSizeWarning
 from unitail.estimator.answering import FLOATS, checked
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
@@ -29,6 +31,9 @@ from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder
+
+MANY_ROWS = 2000
+"""From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
 
 
 class LearningEstimator(BaseEstimator):  # type: ignore[misc]
@@ -82,7 +87,16 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         # 4. Let the model read the rows, with this fit's own draws.
         seed = draw_seed(self.random_state)
         drawn = None if pool is None else self._pool(pool, inputs, seed)
-        return self._learn(rows, classes, seed, inputs, None, drawn)
+        self._learn(rows, classes, seed, inputs, None, drawn)
+        # 5. Say where another method is the better choice.
+        if self._fitted.settings.scale.views and len(rows) >= MANY_ROWS:
+            warnings.warn(
+                f"A table of {len(rows):,} labelled rows: from about {MANY_ROWS:,} on, gradient"
+                " boosting (HistGradientBoostingClassifier) is usually better, and faster.",
+                TableSizeWarning,
+                stacklevel=2,
+            )
+        return self
 
     def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.

@@ -1,5 +1,6 @@
 """Tables are seen with steps and weights, and narrow arrays are tables."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.datasets import make_circles, make_moons
 from helpers.blobs import blobs
 from unitail.encoders.table_view import TableView
 from unitail.encoders.tables import TableEncoder
+from unitail.errors import TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
@@ -86,3 +88,15 @@ def test_more_labels_do_not_undo_what_fewer_have_taught(make: Callable[..., Any]
         scores.append(classifier.score(asked, truth))
     assert scores[2] > 0.8
     assert scores[2] > max(scores) - 0.02
+
+
+def test_large_tables_are_told_where_they_are_in_better_hands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unitail.estimator.learning.MANY_ROWS", len(X))
+    with pytest.warns(TableSizeWarning, match="A table of 18 labelled rows: from about 18 on"):
+        TailClassifier().fit(X * UNITS, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TailClassifier().fit(X, Y)  # vectors
+        TailClassifier().fit(X[1:] * UNITS, Y[1:])

@@ -72,6 +72,11 @@ class Catalogue:
         """What all items are."""
         return self.items.modality
 
+    @property
+    def columns(self) -> int:
+        """How many cells a row of a table has; 0 for other items."""
+        return self.items.items.shape[1] if self.modality is Modality.TABLE else 0  # type: ignore[attr-defined]
+
     @cached_property
     def places(self) -> dict[str, int]:
         """The place of each key."""

@@ -93,6 +93,7 @@ def state_routes(studio: Studio) -> APIRouter:
             "name": studio.catalogue.source.resolve().name,
             "modality": str(items.modality),
             "names": items.names,
+            "columns": studio.catalogue.columns,
             "notes": [*items.guesses, *items.ignored],
             "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
             "sorted_folder": shown(studio.sorted_folder),

@@ -14,26 +14,42 @@ export function failed(error) {
 
 export const seen = (places) => Object.fromEntries(places.map((place) => [place, versionOf(place)]));
 
+const ours = new Map(); // place -> the last version of its label that this page made itself
+let last = Promise.resolve();
+
+/** Do one thing after the other, in the order in which they were asked for. */
+function inTurn(work) {
+  const turn = last.then(work);
+  last = turn.catch(() => {});
+  return turn;
+}
+
 /** Say of each place what it is: a Map of place -> class id, or null for no label. */
-export async function labelEach(wishes, { versions = null, quiet = false } = {}) {
+export async function labelEach(wishes) {
   const places = [...wishes.keys()];
   if (!places.length) return;
   const before = new Map(places.map((place) => [place, state.labels.get(place)]));
-  const items = versions ?? seen(places);
-  for (const [place, id] of wishes) state.labels.set(place, [id, before.get(place)?.[1] ?? 0]);
+  const known = seen(places);
+  const lookedNow = lookedAt().slice(0, 2000);
+  for (const [place, id] of wishes) state.labels.set(place, [id, known[place]]);
   changed();
   const ids = new Set(wishes.values());
-  const body = { items, looked_at: lookedAt().slice(0, 2000) };
-  if (ids.size === 1) body.class_id = [...ids][0];
-  else body.classes = Object.fromEntries(wishes);
+  const body = ids.size === 1 ? { class_id: [...ids][0] } : { classes: Object.fromEntries(wishes) };
   try {
-    const done = await post("/api/label", body);
-    if (!quiet && places.length > 1) toast(done.title, { action: ["Undo", undo] });
+    const done = await inTurn(() => {
+      // What this page did meanwhile was seen; what others did was not.
+      const items = Object.fromEntries(places.map((place) => [place, Math.max(known[place], ours.get(place) ?? 0)]));
+      return post("/api/label", { ...body, items, looked_at: lookedNow });
+    });
+    for (const [place, id] of wishes) {
+      ours.set(place, done.revision);
+      if (versionOf(place) < done.revision && labelOf(place) === id) state.labels.set(place, [id, done.revision]);
+    }
+    if (places.length > 1) toast(done.title, { action: ["Undo", undo] });
     else announce(done.title);
   } catch (error) {
     for (const [place, row] of before) {
-      const now = state.labels.get(place);
-      if (now?.[1] !== (row?.[1] ?? 0)) continue; // news have come meanwhile
+      if (versionOf(place) !== known[place]) continue; // news have come meanwhile
       if (row) state.labels.set(place, row);
       else state.labels.delete(place);
     }
@@ -46,6 +62,7 @@ export async function labelEach(wishes, { versions = null, quiet = false } = {})
 /** Show what somebody else did, and let the user decide. */
 async function settle(error, wishes) {
   for (const [place, id, version] of error.conflicts) state.labels.set(place, [id, version]);
+  for (const [place] of error.conflicts) ours.delete(place);
   changed();
   const decision = await askConflict(error.conflicts, wishes);
   if (decision === "mine") return labelEach(wishes);
@@ -92,7 +109,7 @@ function next() {
 
 async function does(path, body, told = (done) => done.title) {
   try {
-    const done = await post(path, body);
+    const done = await inTurn(() => post(path, body));
     toast(told(done), path.endsWith("do") ? {} : { action: ["Undo", undo] });
     return done;
   } catch (error) {

@@ -12,6 +12,7 @@ import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, tak
 import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
+const VAGUE = 25; // an accuracy that is less certain than so many points says nothing
 
 function heading() {
   const own = VIEWS[view.name];
@@ -89,9 +90,9 @@ function status() {
   $("files").hidden = !wrong && !trouble;
   $("files").textContent = trouble ? "Encoding stopped" : `${wrong} ${wrong === 1 ? "file" : "files"} to look at`;
   const told = state.estimate;
-  $("accuracy").hidden = !told;
+  const half = told ? Math.max(1, Math.round(50 * (told.now.high - told.now.low))) : 100;
+  $("accuracy").hidden = half > VAGUE;
   if (told) {
-    const half = Math.max(1, Math.round(50 * (told.now.high - told.now.low)));
     $("accuracy").textContent = `≈ ${Math.round(100 * told.now.mean)} % ± ${half} right`;
     $("accuracy").title = told.sentence;
   }
@@ -113,20 +114,34 @@ function render() {
   drawBar([...chosen.places]);
 }
 
-function listen() {
+/** Follow the news. What comes while everything is loaded anew waits until it is there. */
+function listen(onFirst) {
   const news = new EventSource("/api/events");
-  const on = (name, take) => news.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  let held = null;
+  let first = true;
   let wasLost = false;
+  const on = (name, take) =>
+    news.addEventListener(name, (event) => {
+      const work = () => take(JSON.parse(event.data));
+      if (held) held.push(work);
+      else work();
+    });
   news.onerror = () => {
-    if (!wasLost) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
+    if (!wasLost && !first) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
     wasLost = true;
   };
-  on("hello", async (boot) => {
-    if (!wasLost && boot === state.boot) return;
-    const other = boot !== state.boot;
+  news.addEventListener("hello", async (event) => {
+    const other = JSON.parse(event.data) !== state.boot;
     wasLost = false;
-    await reload();
+    held = [];
+    await reload().catch(failed);
+    const late = held;
+    held = null;
+    for (const work of late) work();
     if (other) clear();
+    if (first) await onFirst();
+    else if (other) await show(firstView());
+    first = false;
     changed();
   });
   on("changes", takeChanges);
@@ -183,12 +198,8 @@ function wire() {
 theme();
 wire();
 onChange(render);
-try {
-  await reload();
+listen(async () => {
   await show(firstView());
   $("grid").focus({ preventScroll: true });
   chosen.places.clear();
-  listen();
-} catch (error) {
-  failed(error);
-}
+});

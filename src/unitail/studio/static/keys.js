@@ -62,7 +62,10 @@ function withControl(event) {
 function onKey(event) {
   const writes = event.target.matches("input, select, textarea");
   if (writes || $("dialog").open) {
-    if (event.key === "Escape" && event.target === $("search")) event.target.blur();
+    if (event.key === "Escape" && !$("dialog").open) {
+      document.body.classList.remove("side-open");
+      $("grid").focus();
+    }
     return;
   }
   const control = event.ctrlKey || event.metaKey;
@@ -111,5 +114,8 @@ export function wireKeys() {
     document.body.classList.add("dragging", "side-open");
     changed();
   });
-  grid.addEventListener("dragend", () => document.body.classList.remove("dragging", "side-open"));
+  grid.addEventListener("dragend", () => {
+    document.body.classList.remove("dragging", "side-open");
+    changed();
+  });
 }

@@ -9,6 +9,7 @@ import { show, view, VIEWS } from "./views.js";
 let drawn = "";
 
 export function drawSide() {
+  if (document.body.classList.contains("dragging")) return; // a row that is replaced takes no drop
   const all = counts();
   const flagged = state.estimate?.suspicious.length ?? 0;
   const numbers = { doubtful: all.doubtful, novel: all.novel, flagged, labelled: all.labelled + all.aside, all: state.names.length };

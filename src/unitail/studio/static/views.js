@@ -2,6 +2,7 @@
 // so that nothing moves under the hand while answers change.
 
 import { get } from "./api.js";
+import { toast } from "./dom.js";
 import { changed, isAnswered, labelOf, NONE, state } from "./state.js";
 
 const places = () => [...state.names.keys()];
@@ -65,6 +66,8 @@ export async function show(name, { classId = null, words = "" } = {}) {
     const order = await ordered();
     if (view.name !== name || view.words !== words || view.classId !== classId) return;
     Object.assign(view, { order, stale: false, busy: false, moved: !same });
+  } catch (error) {
+    toast(error.message, { bad: true });
   } finally {
     view.busy = false;
     changed();

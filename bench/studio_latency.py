@@ -1,0 +1,144 @@
+"""How long new answers take after a label: 2,000 items of 20 classes in a studio.
+
+    python bench/studio_latency.py --banks BANKS --out results/studio_latency.md
+
+Every item is a row of a bank, so that only the studio is measured: the transaction, the fit, the
+answers of what is on the screen, then those of all items. One label is changed at a time.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from measuring import Page, device_name
+from numpy.typing import NDArray
+
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.estimator.classifier import TailClassifier
+from unitail.studio.answering import Answered
+from unitail.studio.catalogue import Catalogue
+from unitail.studio.schema import database_of
+from unitail.studio.store import Store
+from unitail.studio.studio import Studio
+
+COLUMNS = ("screen", "all", "screen, CPU", "all, CPU")
+SCREEN = 60
+"""Items that somebody looks at."""
+
+
+class RowOf(Encoder[int]):
+    """The rows of a bank, by the numbers that the texts are."""
+
+    modality = Modality.TEXT
+
+    def __init__(self, rows: NDArray[np.float32]) -> None:
+        super().__init__(name="rows", width=rows.shape[1], fingerprint="rows", batch_size=512)
+        self._rows = rows
+
+    def read(self, item: object) -> int:
+        """Read a number."""
+        return int(str(item).split()[1])
+
+    def embed(self, batch: Sequence[int]) -> NDArray[np.float32]:
+        """Return the rows."""
+        return self._rows[list(batch)]
+
+
+def choose_rows(bank: FeatureBank, items: int, ways: int) -> tuple[Any, NDArray[np.int64]]:
+    """Take equally many rows of the first classes, in a random order."""
+    own = [np.flatnonzero(bank.class_indices == each)[: items // ways] for each in range(ways)]
+    places = np.random.default_rng(0).permutation(np.concatenate(own))
+    return np.asarray(bank.features[places], np.float32), bank.class_indices[places]
+
+
+def measure(studio: Studio, truths: NDArray[np.int64], repeats: int) -> dict[str, list[float]]:
+    """Change labels, one at a time, and note when answers come: wall seconds, and CPU seconds."""
+    told: list[tuple[float, float]] = []
+
+    def note(_answered: Answered) -> None:
+        told.append((time.perf_counter(), time.process_time()))
+
+    studio.answerer._on_answers = note
+    ids = [row.id for row in studio.board.classes()]
+    screen = list(range(len(truths) - SCREEN, len(truths)))
+    times: dict[str, list[float]] = {name: [] for name in COLUMNS}
+    for number in range(repeats + 1):
+        place = number % 20
+        wrong = ids[(int(truths[place]) + 1 + number) % len(ids)]
+        told.clear()
+        start, cpu = time.perf_counter(), time.process_time()
+        seen = {place: studio.board.label(place).version}
+        studio.label({place: wrong}, seen, author="", looked_at=screen)
+        studio.answerer.answer_all()
+        if number:  # the first one does not count
+            both = (told[0][0] - start, told[-1][0] - start, told[0][1] - cpu, told[-1][1] - cpu)
+            for name, seconds in zip(COLUMNS, both, strict=True):
+                times[name].append(seconds)
+    return times
+
+
+def joint_seconds(rows: NDArray[np.float32], labels: NDArray[np.int64], count: int) -> float:
+    """Return the CPU seconds of answering all items jointly."""
+    classifier = TailClassifier(
+        device="cpu", scale="none", precision="single", visibility="joint", random_state=0
+    )
+    start = time.process_time()
+    classifier.fit(rows[:count], labels[:count]).predict_proba(rows)
+    return time.process_time() - start
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--bank", default="efflite0/plantvillage")
+    parser.add_argument("--items", type=int, default=2000)
+    parser.add_argument("--ways", type=int, default=20)
+    parser.add_argument("--labels", type=int, nargs="+", default=[40, 100, 200])
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    bank = FeatureBank.open(named_banks(args.banks)[args.bank])
+    rows, truths = choose_rows(bank, args.items, args.ways)
+    page = Page(
+        args.out,
+        "New answers in the studio",
+        f"{len(rows):,} items of {args.ways} classes, {rows.shape[1]} wide, {args.bank};"
+        f" {device_name(torch.device('cpu'))}. After one label is changed, in ms, the median of"
+        f" {args.repeats} and the fastest: until the {SCREEN} items on the screen are answered,"
+        " and until all are; and CPU time, which does not depend on what else the machine does."
+        " *Joint*: the CPU time of one joint answer of all.",
+        BANKS=args.banks,
+    )
+    page.table(["labels", *COLUMNS, "joint, CPU"])
+    for count in args.labels:
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder) / "items.csv"
+            table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
+            store = Store(database_of(table, None))
+            studio = Studio(Catalogue.read(table), store, encoder=RowOf(rows), device="cpu")
+            studio.vectors.encode_all()
+            keys = studio.catalogue.keys
+            names = {keys[place]: f"class {truths[place]}" for place in range(count)}
+            store.label_by_name(names)
+            studio.sync()
+            studio.answerer.answer_all()
+            times = measure(studio, truths, args.repeats)
+            studio.stop()
+        cells = [
+            f"{1000 * statistics.median(own):.0f} ({1000 * min(own):.0f})" for own in times.values()
+        ]
+        page.row(count, *cells, f"{1000 * joint_seconds(rows, truths, count):.0f}")
+
+
+if __name__ == "__main__":
+    main()

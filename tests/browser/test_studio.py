@@ -1,0 +1,269 @@
+"""The studio in a real browser: what a user does, with mouse, keyboard and a narrow window."""
+
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.studios import write_pictures
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
+TESTS = Path(__file__).parents[1]
+SERVE = """
+import sys, uvicorn
+from pathlib import Path
+from helpers.studios import open_studio
+from unitail.studio.server import make_app
+from unitail.web.access import Access
+from unitail.cli.studio import _bound
+listener = _bound("127.0.0.1", 0)
+app = make_app(open_studio(Path(sys.argv[1])), Access.at("127.0.0.1"))
+print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
+uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)).run([listener])
+"""
+"""Serves a folder as `unitail studio` does, by an encoder that needs no weights."""
+
+
+ERRORS: list[str] = []
+"""What went wrong on any page."""
+
+
+@pytest.fixture(autouse=True)
+def _no_page_fails() -> Iterator[None]:
+    ERRORS.clear()
+    yield
+    assert ERRORS == []
+
+
+@contextmanager
+def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve a studio in a process of its own."""
+    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", SERVE, str(source)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        own = started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield own
+        own.close()
+
+
+def open_page(
+    browser: Any,  # noqa: ANN401
+    url: str,
+    width: int = 1280,
+    height: int = 800,
+    *,
+    deaf: bool = False,
+    **options: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Open the page; a deaf one hears no news."""
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    page.on("pageerror", lambda error: ERRORS.append(f"{error}"))
+    if deaf:  # it is told hello, and then nothing more
+        hello = 'event: hello\ndata: "deaf"\n\n'
+        page.route(
+            "**/api/events",
+            lambda route: route.fulfill(
+                content_type="text/event-stream", body=f"retry: 600000\n{hello}"
+            ),
+        )
+    page.goto(url)
+    page.wait_for_selector(".card")
+    return page
+
+
+def card(page: Any, name: str) -> Any:  # noqa: ANN401
+    return page.locator(f'.card[aria-label^="{name}:"]')
+
+
+def label(page: Any, name: str, key: str) -> None:  # noqa: ANN401
+    card(page, name).click()
+    page.keyboard.press(key)
+    page.wait_for_selector(f'.card[aria-label^="{name}: labelled"]')
+
+
+def add_class(page: Any, name: str) -> None:  # noqa: ANN401
+    page.fill("#new-class", name)
+    page.press("#new-class", "Enter")
+    page.locator("#classes .row", has_text=name).wait_for()
+
+
+def count(page: Any, name: str) -> tuple[int, int]:  # noqa: ANN401
+    """Return how many items of a class are labelled, and how many answered so."""
+    title = page.locator("#classes .row", has_text=name).get_attribute("title")
+    match = re.search(r": (\d+) labelled, (\d+) answered", title)
+    assert match is not None
+    return int(match[1]), int(match[2])
+
+
+def wait_for_count(page: Any, name: str, given: int, answered: int) -> None:  # noqa: ANN401
+    page.wait_for_selector(f'[title^="{name}: {given} labelled, {answered} answered"]')
+
+
+def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    folder = tmp_path / "pictures"
+    colours = write_pictures(folder, 200)
+    with served(folder) as (process, url):
+        page = open_page(browser, url)
+        assert page.locator("#guide h3").inner_text() == "Name two classes or more"
+        for name in ("red", "green", "blue"):
+            add_class(page, name)
+        # Only what is on the screen exists, however many items there are.
+        assert page.locator(".card").count() < 80
+        for place in range(6):
+            label(page, f"{place:04}.png", str(1 + place % 3))
+        wait_for_count(page, "red", 2, colours.count("red") - 2)
+        wait_for_count(page, "blue", 2, colours.count("blue") - 2)
+
+        # A wrong label, its correction, and undo.
+        label(page, "0006.png", "2")
+        wait_for_count(page, "green", 3, colours.count("green") - 2)
+        label(page, "0006.png", "1")
+        wait_for_count(page, "red", 3, colours.count("red") - 3)
+        page.keyboard.press("Control+z")
+        page.wait_for_selector('.card[aria-label="0006.png: labelled green"]')
+        page.keyboard.press("Control+z")
+        wait_for_count(page, "red", 2, colours.count("red") - 2)
+
+        # Many at once: select the sure ones of a class, confirm, and drag one onto a class.
+        page.locator("#classes .row", has_text="blue").click()
+        page.locator("#select-sure").click()
+        number = int(page.locator("#bar .count").inner_text().split()[0])
+        assert number > 20
+        page.locator("#bar .primary").click()
+        wait_for_count(page, "blue", 2 + number, colours.count("blue") - 2 - number)
+        page.locator("[data-key=view-all]").click()
+        card(page, "0007.png").drag_to(page.locator("#classes .row", has_text="green"))
+        page.wait_for_selector('.card[aria-label="0007.png: labelled green"]')
+
+        # Another tab sees it; one that has missed the news meets a conflict, which it is shown.
+        other = open_page(browser, url)
+        other.locator("[data-key=view-all]").click()
+        label(other, "0009.png", "1")
+        page.wait_for_selector('.card[aria-label="0009.png: labelled red"]')
+        other.context.close()
+        deaf = open_page(browser, url, deaf=True)
+        deaf.locator("[data-key=view-all]").click()
+        label(page, "0010.png", "2")
+        card(deaf, "0010.png").click()
+        deaf.keyboard.press("3")
+        deaf.wait_for_selector("#dialog[open] >> text=theirs: green, yours: blue")
+        assert count(page, "green")[0] == 4
+        deaf.locator("#dialog button", has_text="Keep theirs").click()
+        deaf.wait_for_selector('.card[aria-label="0010.png: labelled green"]')
+        deaf.context.close()
+
+        # Why, and the views.
+        card(page, "0012.png").dblclick()
+        page.wait_for_selector("#why figure")
+        assert page.locator("#detail h2").inner_text() == "0012.png"
+        page.keyboard.press("Escape")
+        for view in ("next", "doubtful", "novel", "labelled"):
+            page.locator(f"[data-key=view-{view}]").click()
+            page.wait_for_selector(f"[data-key=view-{view}][aria-current]")
+            page.wait_for_selector(".card")
+        page.fill("#search", "0199")
+        page.wait_for_selector('.card[aria-setsize="1"]')
+
+        # Export.
+        page.locator("#export").click()
+        with page.expect_download() as download:
+            page.locator("a.option", has_text="Table").click()
+        download.value.save_as(tmp_path / "answers.csv")
+        rows = list(csv.DictReader((tmp_path / "answers.csv").read_text().splitlines()))
+        assert [row["answer"] for row in rows] == colours
+        page.locator("button", has_text="Link").click()
+        page.wait_for_selector(".toast >> text=sorted into")
+        assert len(list((tmp_path / "pictures-sorted").rglob("*.png"))) == 200
+
+        # Killed, and opened again: everything is there, undo too.
+        before = {name: count(page, name) for name in ("red", "green", "blue")}
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with served(folder) as (_, url):
+        again = open_page(browser, url)
+        for name, (given, answered) in before.items():
+            wait_for_count(again, name, given, answered)
+        again.evaluate(f"localStorage.setItem('unitail-author', {author(page)!r})")
+        again.reload()
+        again.wait_for_selector(".card")
+        again.locator("#undo").click()
+        again.wait_for_selector(".toast >> text=Undone: 1 item: green")
+
+
+def author(page: Any) -> str:  # noqa: ANN401
+    return str(page.evaluate("localStorage.getItem('unitail-author')"))
+
+
+def test_texts_in_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(
+    browser: Any,  # noqa: ANN401
+    tmp_path: Path,
+) -> None:
+    table = tmp_path / "points.csv"
+    rows = [f"{10 * (n % 2) + n / 100},{n % 7}" for n in range(40)]
+    table.write_text("\n".join(["size,shape", *rows]) + "\n")
+    with served(table) as (_, url):
+        page = open_page(browser, url, 390, 780, color_scheme="dark")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate("document.activeElement.id") == "grid"
+        keys = page.keyboard
+        for name in ("small", "large"):
+            keys.press("n")
+            keys.type(name)
+            keys.press("Enter")
+            page.wait_for_selector(f'#classes [title^="{name}:"]', state="attached")
+            keys.press("Escape")
+        keys.press("Home")
+        keys.press("1")
+        page.wait_for_selector('.card[aria-label="row 1: labelled small"]')
+        keys.press("2")  # the focus has gone on by itself
+        page.wait_for_selector('.card[aria-label="row 2: labelled large"]')
+        page.wait_for_selector('#classes [title^="small: 1 labelled, 19"]', state="attached")
+        active = page.locator("#grid").get_attribute("aria-activedescendant")
+        assert active == "item-2"
+        keys.press("Enter")  # confirm
+        page.wait_for_selector('.card[aria-label="row 3: labelled small"]')
+        keys.press("Shift+ArrowDown")
+        keys.press("0")
+        page.wait_for_selector('.card[aria-label="row 5: none of the classes"]')
+        keys.press("Space")
+        page.wait_for_selector("#detail[open] .cells dt")
+        keys.press("Escape")
+        keys.press("u")
+        page.wait_for_selector(".toast >> text=Undone")
+        keys.press("?")
+        page.wait_for_selector("#dialog[open] >> text=Keyboard shortcuts")
+        assert page.locator("#live").get_attribute("aria-live") == "polite"

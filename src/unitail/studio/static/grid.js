@@ -91,7 +91,7 @@ export function move(by, { extend = false, rows = false } = {}) {
   focusOn(chosen.focus + by * (rows ? shape.columns : 1), { extend });
 }
 
-export function focusOn(rank, { extend = false, add = false } = {}) {
+export function focusOn(rank, { extend = false, add = false, stay = false } = {}) {
   const { order } = view;
   if (!order.length) return;
   chosen.focus = Math.max(0, Math.min(order.length - 1, rank));
@@ -104,7 +104,7 @@ export function focusOn(rank, { extend = false, add = false } = {}) {
     if (add) toggle(order[chosen.focus]);
     else chosen.places = new Set([order[chosen.focus]]);
   }
-  reveal(chosen.focus);
+  if (!stay) reveal(chosen.focus);
 }
 
 function toggle(place) {

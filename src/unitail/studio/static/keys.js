@@ -100,8 +100,8 @@ export function wireKeys() {
     const rank = rankOf(event);
     if (event.target.closest("audio")) return;
     if (rank < 0) chosen.places.clear();
-    else if (event.target.closest(".tick")) focusOn(rank, { add: true });
-    else focusOn(rank, { extend: event.shiftKey, add: event.ctrlKey || event.metaKey });
+    else if (event.target.closest(".tick")) focusOn(rank, { add: true, stay: true });
+    else focusOn(rank, { extend: event.shiftKey, add: event.ctrlKey || event.metaKey, stay: true });
     grid.focus({ preventScroll: true });
     changed();
   });

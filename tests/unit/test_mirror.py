@@ -31,7 +31,6 @@ ELSEWHERE = {
     "service/metrics.py": "unit/service/test_routes.py",
     "service/service.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
-    "studio/answering.py": "unit/studio/test_studio.py",
     "studio/board.py": "unit/studio/test_studio.py",
     "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_server.py",

@@ -56,7 +56,9 @@ function firstStep() {
   const form = h("form", {}, input, h("button", { class: "primary" }, "Add"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (input.value.trim() && (await addClass(input.value))) input.value = "";
+    const name = input.value;
+    input.value = ""; // at once: the next name may be on its way
+    if (name.trim() && !(await addClass(name)) && !input.value) input.value = name;
   });
   const folders = Object.keys(state.folders);
   const offer = folders.length && !state.classes.length

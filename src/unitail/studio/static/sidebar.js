@@ -3,7 +3,7 @@
 import { addClass, label, labelEach } from "./actions.js";
 import { classMenu } from "./dialogs.js";
 import { $, h, icon } from "./dom.js";
-import { changed, counts, state } from "./state.js";
+import { counts, state } from "./state.js";
 import { show, view, VIEWS } from "./views.js";
 
 let drawn = "";
@@ -57,8 +57,8 @@ export function wireSide() {
     event.preventDefault();
     const name = $("new-class").value;
     if (!name.trim()) return;
-    if (await addClass(name)) $("new-class").value = "";
-    changed();
+    $("new-class").value = ""; // at once: the next name may be on its way
+    if (!(await addClass(name)) && !$("new-class").value) $("new-class").value = name;
   });
   $("open-side").addEventListener("click", () => {
     const open = document.body.classList.toggle("side-open");

@@ -219,7 +219,6 @@ def test_label_next(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch)
     assert accuracy(everything[6]) == pytest.approx(saved, abs=0.11)
 
 
-<<<<<<< HEAD
 def test_scale(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both parts at a small size, in this process: what a process of its own adds is its start."""
     monkeypatch.setattr("multiprocessing.context.SpawnContext.Process", threading.Thread)
@@ -238,7 +237,8 @@ def test_pool(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row[1] for row in rows] == ["isolated", "pool of 100", "pool of 800", "joint"]
     assert rows[0][3].startswith("0.0 ")
     assert all(accuracy(row[2]) > 30 for row in rows)
-=======
+
+
 def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4, rows=30)
     options = ["--banks", tmp_path / "banks", "--bank", "toy/blobs", "--items", 100, "--ways", 4]
@@ -248,4 +248,3 @@ def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPa
     assert header == ["labels", "screen", "all", "screen, CPU", "all, CPU", "joint, CPU"]
     screen, everything = (float(cell.split(" (")[0]) for cell in row[1:3])
     assert 0 < screen <= everything
->>>>>>> 7a8cb04 (The studio in a real browser: the whole loop, keyboard alone, narrow; its guide; latency)

@@ -84,9 +84,10 @@ def cub200(root: Path) -> None:
 
 def aircraft(root: Path) -> None:
     """Variants with spaces and slashes in their names."""
-    lines(root / "data/variants.txt", "707-320", "737-200", "A340-200", "DHC-8-100", "F/A-18")
+    names = ("707-320", "737-200", "A340-200", "DHC-8-100", "F/A-18", "Il-76", "L-1011", "MD-80")
+    lines(root / "data/variants.txt", *names)
     lines(root / "data/images_variant_trainval.txt", "0000001 DHC-8-100", "0000002 737-200")
-    lines(root / "data/images_variant_test.txt", "0000003 F/A-18", "0000004 DHC-8-100")
+    lines(root / "data/images_variant_test.txt", "0000003 F/A-18", "0000004 MD-80")
     touch(root, *(f"data/images/000000{number}.jpg" for number in range(1, 5)))
 
 

@@ -109,8 +109,14 @@ CASES: list[tuple[str, str, Make, dict[str, str]]] = [
             "data/images/0000001.jpg": "DHC-8-100",
             "data/images/0000002.jpg": "737-200",
             "data/images/0000003.jpg": "F/A-18",
-            "data/images/0000004.jpg": "DHC-8-100",
+            "data/images/0000004.jpg": "MD-80",
         },
+    ),
+    (
+        "aircraft",
+        "test",
+        mini.aircraft,
+        {"data/images/0000001.jpg": "DHC-8-100", "data/images/0000004.jpg": "MD-80"},
     ),
     (
         "pbc",

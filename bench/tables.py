@@ -236,7 +236,10 @@ def _lead(means: pandas.DataFrame, method: str) -> str:
     if method == ISOLATED or method not in means or ISOLATED not in means:
         return ""
     leads = (means[ISOLATED] - means[method]).dropna().tolist()
-    return f"{MeanInterval.of(leads):+.1f}" if len(leads) > 1 else ""
+    if len(leads) < 2:
+        return ""
+    lead = MeanInterval.of(leads)
+    return f"{lead.mean:+.1f} ± {lead.half_width:.1f}"
 
 
 def main() -> None:
@@ -251,6 +254,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--tabpfn", type=Path, help="the archive with the weights of TabPFN v1")
     parser.add_argument("--report", action="store_true", help="write the page alone")
+    parser.add_argument("--note", default="", help="a sentence for the page")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.peer = peer(args.tabpfn) if args.tabpfn else None
@@ -262,7 +266,7 @@ def main() -> None:
         measure(scores, args, settings)
     known = {line["method"] for line in scores.lines}
     args.methods = [each for each in (*methods(0), PEER) if each in known]
-    report(scores, args, settings, "Settings of all methods are scikit-learn's own.")
+    report(scores, args, settings, f"Other methods as scikit-learn has them. {args.note}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.fused import FusedBlock
 from unitail.relational.kernel_ridge import NUM_OPERATORS
-from unitail.relational.relations import Relations
+from unitail.relational.relations import NUM_CANDIDATES, Relations
 
 CONFIG = RelationalConfig(channels=6, heads=3, value_dim=2, mlp_dim=8, context_dim=5)
 
@@ -64,5 +64,6 @@ def random_heard(
         relations=Relations(
             channels=normal(episodes, CONFIG.relations, rows, seen),
             operators=normal(episodes, NUM_OPERATORS, rows, n),
+            candidates=normal(episodes, NUM_CANDIDATES, rows, ways),
         ),
     )

@@ -132,7 +132,7 @@ def _no_run(made: Path) -> None:
         (_unfinished, "run is not finished: got a log that ends at step 1; allowed: 2 steps"),
         (_cut_weights, "the weights in .* cannot be loaded"),
         (_weights_of(float("nan")), "weights that are not numbers"),
-        (_weights_of(-1.0), "the model answers badly: got .* right on iris"),
+        (_weights_of(1e3), "the model answers badly: got .* right on iris"),
         (_other_model, "is not the model of the recipe"),
     ],
 )

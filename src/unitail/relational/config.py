@@ -39,6 +39,8 @@ class RelationalConfig:
     """Hidden width of a block's MLP."""
     context_dim: int = 32
     """Width of the summary of an episode."""
+    weighing_dim: int = 48
+    """Hidden width of the network that weighs regressions."""
     features_as: FeaturesAs = FeaturesAs.RELATIONS
     """Through relations alone, or as tokens too."""
     angles_from_origin: bool = True
@@ -53,7 +55,15 @@ class RelationalConfig:
         object.__setattr__(self, "visibility", kind)
         entry = choice(FeaturesAs, self.features_as, "features_as")
         object.__setattr__(self, "features_as", entry)
-        for name in ("channels", "layers", "heads", "value_dim", "mlp_dim", "context_dim"):
+        for name in (
+            "channels",
+            "layers",
+            "heads",
+            "value_dim",
+            "mlp_dim",
+            "context_dim",
+            "weighing_dim",
+        ):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         require(self.joint_layers >= 0, "joint_layers", got=self.joint_layers, allowed="0 or more")
         if kind not in VISIBILITIES:
@@ -85,6 +95,7 @@ PRESETS = {
         value_dim=4,
         mlp_dim=16,
         context_dim=8,
+        weighing_dim=8,
     ),
 }
 """Models by name: the one that is shipped, and one for tests."""

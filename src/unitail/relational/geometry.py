@@ -10,7 +10,8 @@ have their mean, if t is small. James and Stein's guess is alpha mu,
 
     alpha = max(0, 1 - (sigma^2 / t) / |mu|^2),    sigma^2 = mean squared distance from mu,
 
-near the origin where the mean could be chance, near mu where it is plain.
+near the origin where the mean could be chance, near mu where it is plain. Directions from the
+origin, vectors of length 1, have such a centre of their own.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ class Centre(IntEnum):
     SHRUNK = 1
     """James and Stein's guess of the encoder's mean."""
     ORIGIN = 2
+    DIRECTION = 3
+    """James and Stein's guess of the mean direction, from which directions are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,9 @@ class Geometry:
 
     scale: FeatureScale
     to_mean: Tensor
-    """From each centre to the mean, in the units of `scale`: (centres, B, 1, d_T)."""
+    """From each of the first centres to the mean, in the units of `scale`: (3, B, 1, d_T)."""
+    direction: Tensor
+    """The last centre, among directions from the origin: (B, 1, d_T)."""
     vectors: Tensor
     """The seen vectors, centred and scaled: (B, seen, d_T)."""
     lengths: Tensor
@@ -63,12 +68,14 @@ class Geometry:
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
         to_mean = _centres_to_mean(vectors, scale, origin=origin)
-        lengths, directions = _look(vectors, to_mean)
+        direction = _mean_direction(vectors, to_mean, origin=origin)
+        lengths, directions = _look(vectors, to_mean, direction)
         cosines, distances = _cosines_and_distances(lengths, directions, lengths, directions)
         mean_cosine = _mean_off_diagonal(cosines)
         geometry = cls(
             scale=scale,
             to_mean=to_mean,
+            direction=direction,
             vectors=vectors,
             lengths=lengths,
             directions=directions,
@@ -82,7 +89,7 @@ class Geometry:
 
     def compare(self, features: Tensor) -> "Comparison":
         """Compare other vectors (B, rows, d_T) with the seen ones."""
-        lengths, directions = _look(self.scale(features), self.to_mean)
+        lengths, directions = _look(self.scale(features), self.to_mean, self.direction)
         cosines, distances = _cosines_and_distances(
             lengths, directions, self.lengths, self.directions
         )
@@ -121,17 +128,32 @@ def _centres_to_mean(vectors: Tensor, scale: FeatureScale, *, origin: bool) -> T
     chance = vectors.pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
     left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
     places = {Centre.MEAN: torch.zeros_like(mean), Centre.SHRUNK: left * mean, Centre.ORIGIN: mean}
-    return torch.stack([places[centre] for centre in Centre])
+    return torch.stack([places[centre] for centre in places])
 
 
-def _look(vectors: Tensor, to_mean: Tensor) -> tuple[Tensor, Tensor]:
+def _mean_direction(vectors: Tensor, to_mean: Tensor, *, origin: bool) -> Tensor:
+    """Guess the mean direction from the origin, if it counts: (B, 1, d_T)."""
+    if not origin:
+        return torch.zeros_like(to_mean[Centre.ORIGIN])
+    rows = vectors + to_mean[Centre.ORIGIN]
+    rows = _ratio(rows, rows.norm(dim=-1, keepdim=True))
+    count, mean = rows.shape[1], rows.mean(dim=1, keepdim=True)
+    chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
+    left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
+    return (1 - left).clamp_min(0) * mean
+
+
+def _look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Return lengths of scaled vectors (B, t, d_T), and their directions from each centre.
 
     Each direction is of length 1 by itself, so that their Gram matrix stays one.
     """
-    seen_from = vectors + to_mean  # (centres, B, t, d_T)
+    seen_from = vectors + to_mean  # (3, B, t, d_T)
     lengths = seen_from.norm(dim=-1, keepdim=True)
-    return lengths[Centre.MEAN], _ratio(seen_from, lengths)
+    directions = _ratio(seen_from, lengths)
+    centred = directions[Centre.ORIGIN] - direction
+    last = _ratio(centred, centred.norm(dim=-1, keepdim=True))
+    return lengths[Centre.MEAN], torch.cat([directions, last.unsqueeze(0)])
 
 
 def _cosines_and_distances(

@@ -10,7 +10,7 @@ That a row of I - diag(1 / P_ii) P is what ridge regression without vector i pre
 well-known shortcut for leave-one-out residuals, r_i = (P y)_i / P_ii.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,8 +29,6 @@ class Operator:
     kernel: Kernel
     penalty: float
     """lambda: from hardly to heavily smoothed."""
-    first_weight: float = 0.0
-    """Of its answers in the scores before training."""
 
 
 def cosine_kernel(centre: Centre) -> Kernel:
@@ -38,38 +36,62 @@ def cosine_kernel(centre: Centre) -> Kernel:
     return lambda compared: compared.cosines[centre]
 
 
-def gaussian_kernel(compared: Comparison) -> Tensor:
-    """Return exp(-squared distance / mean squared distance)."""
-    return torch.exp(-compared.distances)
+def gaussian_kernel(sharpness: float) -> Kernel:
+    """Return exp(-sharpness squared distance / mean squared distance)."""
+    return lambda compared: torch.exp(-sharpness * compared.distances)
 
 
 OPERATORS = (
     Operator(cosine_kernel(Centre.SHRUNK), penalty=0.02),
-    Operator(cosine_kernel(Centre.SHRUNK), penalty=0.3, first_weight=1.5),
-    Operator(cosine_kernel(Centre.MEAN), penalty=0.1, first_weight=1.5),
+    Operator(cosine_kernel(Centre.SHRUNK), penalty=0.3),
+    Operator(cosine_kernel(Centre.MEAN), penalty=0.1),
     Operator(cosine_kernel(Centre.MEAN), penalty=2.0),
-    Operator(gaussian_kernel, penalty=0.02),
+    Operator(gaussian_kernel(1.0), penalty=0.02),
 )
-"""In the order of a block's weights."""
+"""Those that blocks use, in the order of their weights."""
 NUM_OPERATORS = len(OPERATORS)
+FURTHER = (
+    Operator(cosine_kernel(Centre.DIRECTION), penalty=0.03),
+    Operator(cosine_kernel(Centre.DIRECTION), penalty=0.3),
+    Operator(gaussian_kernel(5.0), penalty=0.2),
+    Operator(gaussian_kernel(25.0), penalty=0.5),
+)
+"""Those that only answer. Sharp kernels are for tables whose classes no line divides."""
+NUM_RIDGES = NUM_OPERATORS + len(FURTHER)
 
 
 def stack_kernels(compared: Comparison, num_labelled: int) -> Tensor:
-    """Return the kernel of each operator with the labelled vectors: (B, operators, rows, n)."""
+    """Return the kernel of each regression with the labelled vectors: (B, ridges, rows, n)."""
     labelled = compared.first(num_labelled)
-    return torch.stack([operator.kernel(labelled) for operator in OPERATORS], dim=1)
+    return torch.stack([ridge.kernel(labelled) for ridge in OPERATORS + FURTHER], dim=1)
 
 
 def solve(gram: Tensor) -> Tensor:
-    """Return P for each operator from its G: (B, operators, n, n).
+    """Return P for each regression from its G: (B, ridges, n, n)."""
+    regular = gram.clone()
+    penalties = constants([ridge.penalty for ridge in OPERATORS + FURTHER], gram)
+    regular.diagonal(dim1=2, dim2=3).add_(penalties.unsqueeze(-1))
+    return invert(regular)
+
+
+def constants(numbers: Sequence[float], like: Tensor) -> Tensor:
+    """Make a tensor of numbers where another lies; to copy them to a GPU would be to wait."""
+    return torch.cat([like.new_full((1,), number) for number in numbers])
+
+
+def invert(matrices: Tensor) -> Tensor:
+    """Invert positive definite matrices (..., n, n).
 
     Not by `torch.linalg.inv`: on a CPU its batches of more than about 150 rows come out wrong with
-    several threads (pytorch issues 141358 and 142815).
+    several threads (pytorch issues 141358 and 142815). And on a GPU not by `cholesky_inverse`,
+    which takes one matrix after the other.
     """
-    regular = gram.clone()
-    penalties = gram.new_tensor([operator.penalty for operator in OPERATORS])
-    regular.diagonal(dim1=2, dim2=3).add_(penalties.unsqueeze(-1))
-    return torch.cholesky_inverse(torch.linalg.cholesky(regular))
+    if not matrices.is_cuda:
+        return torch.cholesky_inverse(torch.linalg.cholesky(matrices))
+    factors = torch.linalg.cholesky_ex(matrices).L  # to check it would be to wait for the device
+    unit = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+    inverse = torch.linalg.solve_triangular(factors, unit.expand_as(factors), upper=False)
+    return inverse.mT @ inverse
 
 
 def leave_one_out(solutions: Tensor) -> Tensor:

@@ -20,8 +20,9 @@ from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused import FusedBlock, Kept
-from unitail.relational.kernel_ridge import NUM_OPERATORS, OPERATORS
-from unitail.relational.relations import Frame, Relations, relate
+from unitail.relational.kernel_ridge import NUM_OPERATORS, constants
+from unitail.relational.relations import NUM_CANDIDATES, Frame, Relations, relate
+from unitail.relational.weighing import Weighing, Weights
 
 UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""
@@ -54,6 +55,8 @@ class Seen:
     """One-hot, (B, n, K)."""
     size: Tensor
     """What blocks are told of the size of the episode: (B, context_dim)."""
+    weights: Weights
+    """How the first answer is made, and how far it may be corrected."""
     layers: tuple[Kept, ...] = ()
     """What the first blocks have kept of them, or all."""
 
@@ -73,9 +76,10 @@ class ReadRelations:
 class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     """A state for every example and class, updated through relations between features.
 
-    The state of example i and class k starts from whether i has the label k (for queries: unknown),
-    passes through the blocks, and is read off as a score, to which the operators' own answers are
-    added. Answers are therefore
+    The first answer is that of regressions, weighed by the task's own evidence. The state of
+    example i and class k starts from whether i has the label k (for queries: unknown), passes
+    through the blocks, and is read off as a score that corrects the first answer. Answers are
+    therefore
 
     - the same under any orthogonal change of the features' coordinates and any positive scale,
       whatever the width, where features enter through relations alone (the default); and under
@@ -86,7 +90,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     """
 
     config: RelationalConfig
-    paradigm = Paradigm.MIXED  # scores are added to those of ridge regression
+    paradigm = Paradigm.MIXED  # scores are added to those of regressions
     visibilities = VISIBILITIES
     takes_pool = True
 
@@ -101,7 +105,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self.joint_blocks = nn.ModuleList(FusedBlock(config) for _ in range(config.joint_layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, 1)
-        self.guess = nn.Parameter(torch.tensor([one.first_weight for one in OPERATORS]))
+        self.weighing = Weighing(config.weighing_dim)
         self.law = ProjectionLaw(
             kind=ProjectionKind.PERMUTATION,
             reduction=WidthReduction.ORTHONORMAL,
@@ -160,7 +164,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         """Count relations of each pair of rows, and what a block makes of each row and class."""
         config = self.config
         pair = config.relations + NUM_OPERATORS + 2 * config.heads
-        state = 3 * config.channels + 2 * config.mlp_dim
+        state = 3 * config.channels + 2 * config.mlp_dim + 2 * NUM_CANDIDATES
         return num_query * (num_support * pair + ways * state)
 
     def _read(
@@ -193,7 +197,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         if read.seen is not None:
             seen, stack, num_seen = read.seen, self._stack(jointly=read.pooled), 0
-            relations = seen.frame.relate(query_features).to(self.guess.dtype)
+            relations = seen.frame.relate(query_features).to(self.unknown.dtype)
             vectors = seen.frame.geometry.scale(query_features)
         else:
             stack, num_seen = self._stack(jointly=True), read.support.num_support
@@ -202,8 +206,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             vectors = seen.frame.geometry.vectors
         states = self._first_states(seen.labels[:, :num_seen], vectors, read.draw)
         states, _ = self._run(states, stack, relations, seen)
-        operators = relations.operators[:, :, num_seen:]
-        return self._scores(states[:, num_seen:], operators, seen.labels)
+        candidates = relations.candidates[:, :, num_seen:]
+        return self._scores(states[:, num_seen:], candidates, seen.weights)
 
     def _look(self, support: Support, features: Tensor) -> tuple[Seen, Relations]:
         """Relate all that is seen, (B, t, d_T) with the support first, to each other.
@@ -211,12 +215,14 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         That is done in at least single precision, whatever the network works in.
         """
         n, ways = support.num_support, support.ways
+        labels = F.one_hot(support.class_indices, ways)
         with torch.autocast(features.device.type, enabled=False):
-            frame, relations = relate(features, n, origin=self.config.angles_from_origin)
-        labels = F.one_hot(support.class_indices, ways).to(self.guess.dtype)
-        sizes = self.guess.new_tensor(_sizes(n, ways, features.shape[1] - n))
+            frame, relations = relate(features, labels, origin=self.config.angles_from_origin)
+        weights = self.weighing(frame.evidence, n / ways, ways)
+        sizes = constants(_sizes(n, ways, features.shape[1] - n), self.unknown)
         size = self.size(sizes).expand(support.num_episodes, -1)
-        return Seen(frame, labels, size), relations.to(self.guess.dtype)
+        dtype = self.unknown.dtype
+        return Seen(frame, labels.to(dtype), size, weights), relations.to(dtype)
 
     def _first_states(self, labels: Tensor, vectors: Tensor, draw: RelationalDraw) -> Tensor:
         """Return what is known before any block: (B, rows, K, width).
@@ -229,7 +235,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         states = torch.cat([self._known(labels), unknown], dim=1)
         if self.entry is None or draw.projection is None:
             return states
-        tokens: Tensor = self.entry(draw.projection(vectors).to(self.guess.dtype))
+        tokens: Tensor = self.entry(draw.projection(vectors).to(self.unknown.dtype))
         return states + tokens.unsqueeze(2)
 
     def _known(self, labels: Tensor) -> Tensor:
@@ -249,12 +255,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             states = block.update(states, layers[-1], relations)
         return states, layers
 
-    def _scores(self, states: Tensor, operators: Tensor, labels: Tensor) -> Tensor:
-        """Read the scores off the final states (B, m, K, width): (B, m, K)."""
-        centred = labels - 1 / labels.shape[-1]
-        guess = (self.guess[:, None, None] * operators).sum(dim=1) @ centred
-        scores: Tensor = self.head(self.norm(states)).squeeze(-1)
-        return scores + guess
+    def _scores(self, states: Tensor, candidates: Tensor, weights: Weights) -> Tensor:
+        """Correct the first answer by what the final states (B, m, K, width) say: (B, m, K)."""
+        correction: Tensor = self.head(self.norm(states)).squeeze(-1)
+        return weights.first_answer(candidates) + weights.strength * correction
 
     def _stack(self, *, jointly: bool = False) -> list[FusedBlock]:
         """Return the blocks in order, with those for joint answers before the last."""
@@ -269,6 +273,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         for block in blocks:
             block.initialise(generator, len(blocks))
         initialise_linear(self.head, generator)
+        self.weighing.initialise(generator)
         if self.entry is not None:
             initialise_linear(self.entry, generator)
 

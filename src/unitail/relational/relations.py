@@ -2,17 +2,27 @@
 
 Attention sees channels r_c(i, j): each says in its own way how alike vectors i and j are, or
 whether they are one and the same; learned weights add them up to scores. The order is that of the
-weights: new channels come last. Regression is in `kernel_ridge.py`.
+weights: new channels come last. Regression is in `kernel_ridge.py` and `logistic.py`; what
+regressions answer by themselves are candidates, from which `weighing.py` makes a first answer.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from unitail.relational.evidence import Evidence, weigh_evidence
 from unitail.relational.geometry import Centre, Comparison, Geometry
-from unitail.relational.kernel_ridge import leave_one_out, solve, stack_kernels
+from unitail.relational.kernel_ridge import (
+    NUM_OPERATORS,
+    NUM_RIDGES,
+    leave_one_out,
+    solve,
+    stack_kernels,
+)
+from unitail.relational.logistic import NUM_REGRESSIONS, Regressions, regress
 
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""
@@ -20,6 +30,13 @@ DISTANCE_STRETCH = 2.0
 """A squared distance as long as the mean one takes this much off a score."""
 MAX_CHANNEL = 8.0
 """Beyond this a distance counts no more."""
+NUM_CANDIDATES = NUM_REGRESSIONS + NUM_RIDGES
+"""Answers of logistic regressions, then those of ridge regressions."""
+MIN_UNIT = 0.2
+"""Scores are measured in this share of the root mean square of one-hot labels, at least: where no
+labelled row is near another, those of a sharp kernel are nearly zero, and nothing to measure in."""
+MAX_SCORE = 20.0
+"""Beyond this many units a score counts no more."""
 
 Channel = Callable[[Comparison], Tensor]
 """From a comparison to (B, rows, seen)."""
@@ -70,16 +87,19 @@ def stack_channels(compared: Comparison, *, origin: bool) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """How some vectors (rows) relate to others (columns)."""
+    """How some vectors (rows) relate to others (columns), and to classes."""
 
     channels: Tensor
     """(B, channels, rows, seen): the seen are those whose tokens may be looked at."""
     operators: Tensor
     """(B, operators, rows, n): the n labelled vectors."""
+    candidates: Tensor
+    """Scores of classes, of root mean square 1 among the labelled: (B, candidates, rows, K)."""
 
     def to(self, dtype: torch.dtype) -> "Relations":
         """Enter the precision of a network."""
-        return Relations(self.channels.to(dtype), self.operators.to(dtype))
+        tensors = (self.channels, self.operators, self.candidates)
+        return Relations(*(tensor.to(dtype) for tensor in tensors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,32 +111,64 @@ class Frame:
     """
 
     geometry: Geometry
-    num_labelled: int
+    labels: Tensor
+    """One-hot, (B, n, K)."""
     origin: bool
     """Whether angles from the origin count."""
     solutions: Tensor
     """P for each operator: (B, operators, n, n)."""
+    ridges: Tensor
+    """P times the labels, centred, for each ridge regression: (B, ridges, n, K)."""
+    regressions: Regressions
+    """Logistic, on directions from their centre."""
+    units: Tensor
+    """Root mean squares of the candidates' scores: (B, candidates, 1, 1)."""
+    evidence: Evidence
+    """What the labelled rows say of the candidates."""
 
     def relate(self, features: Tensor) -> Relations:
         """Relate other vectors (B, m, d_T) to the seen ones."""
         compared = self.geometry.compare(features)
+        n = self.labels.shape[1]
+        kernels = stack_kernels(compared, n)
+        logistic = self.regressions.scores(compared.cosines[Centre.DIRECTION][..., :n])
         return Relations(
             channels=stack_channels(compared, origin=self.origin),
-            operators=stack_kernels(compared, self.num_labelled) @ self.solutions,
+            operators=kernels[:, :NUM_OPERATORS] @ self.solutions,
+            candidates=_measure(logistic, kernels @ self.ridges, self.units),
         )
 
 
-def relate(features: Tensor, num_labelled: int, *, origin: bool) -> tuple[Frame, Relations]:
-    """Relate vectors (B, seen, d_T), of which the first are labelled, to each other.
+def relate(features: Tensor, labels: Tensor, *, origin: bool) -> tuple[Frame, Relations]:
+    """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
 
     No label counts for the vector that has it.
     """
+    n, ways = labels.shape[1:]
+    labels = labels.to(features.dtype)
     geometry, compared = Geometry.of(features, origin=origin)
-    kernels = stack_kernels(compared, num_labelled)  # (B, operators, seen, n)
-    solutions = solve(kernels[:, :, :num_labelled])
-    others = kernels[:, :, num_labelled:] @ solutions
-    relations = Relations(
-        channels=stack_channels(compared, origin=origin),
-        operators=torch.cat([leave_one_out(solutions), others], dim=2),
-    )
-    return Frame(geometry, num_labelled, origin, solutions), relations
+    kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
+    inverses = solve(kernels[:, :, :n])
+    solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
+    others = kernels[:, :NUM_OPERATORS, n:] @ solutions
+    operators = torch.cat([left_out[:, :NUM_OPERATORS], others], dim=2)
+
+    centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
+    ridges = inverses @ centred
+    votes = torch.cat([left_out @ centred, kernels[:, :, n:] @ ridges], dim=2)
+    cosines = compared.cosines[Centre.DIRECTION][..., :n]
+    regressions = regress(cosines[:, :n], labels)
+    logistic = torch.cat([regressions.left_out, regressions.scores(cosines[:, n:])], dim=2)
+    squares = torch.cat([logistic[:, :, :n], votes[:, :, :n]], dim=1).pow(2)
+    units = squares.mean(dim=(2, 3), keepdim=True).sqrt()
+    units = units.clamp_min(MIN_UNIT * math.sqrt(ways - 1) / ways)
+    candidates = _measure(logistic, votes, units)
+
+    evidence = weigh_evidence(compared, labels, candidates[:, :, :n])
+    frame = Frame(geometry, labels, origin, solutions, ridges, regressions, units, evidence)
+    return frame, Relations(stack_channels(compared, origin=origin), operators, candidates)
+
+
+def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
+    """Join candidates, and take their scores in units of their own."""
+    return (torch.cat([logistic, votes], dim=1) / units).clamp(-MAX_SCORE, MAX_SCORE)

@@ -15,7 +15,7 @@ import torch
 from unitail.configuration import require
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
-from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_uniform
+from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_uniform, pick
 
 
 class QueryShares(StrEnum):
@@ -89,6 +89,8 @@ class EpisodeRanges:
     """How the queries are shared out among the classes."""
     concentration: float = 1.0
     """Of the Dirichlet distribution of random shares; the smaller, the more unequal."""
+    concentrations: tuple[float, ...] = ()
+    """If there are any, each batch draws one of these instead: at 0.1 most classes are absent."""
     balanced: float = 0.0
     """Where `query_shares` is random: the share of the batches that are balanced nevertheless."""
     spread: RangeLaw = RangeLaw.UNIFORM
@@ -105,8 +107,11 @@ class EpisodeRanges:
             )
         for name in ("queries", "tokens", "multiple"):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        positive = 0 < self.concentration < float("inf")
-        require(positive, "concentration", got=self.concentration, allowed="a number above 0")
+        for name, each in (
+            ("concentration", self.concentration),
+            *(("concentrations", number) for number in self.concentrations),
+        ):
+            require(0 < each < float("inf"), name, got=each, allowed="a number above 0")
         require(0 <= self.balanced <= 1, "balanced", got=self.balanced, allowed="between 0 and 1")
 
     @classmethod
@@ -150,6 +155,9 @@ class EpisodeRanges:
         shots = shots if max_support is None else max(1, min(shots, max_support // ways))
         fitting = self.tokens // (ways * (shots + self.queries))
         balanced = self.balanced > 0 and draw_uniform(generator) < self.balanced
+        concentration = self.concentration
+        if self.concentrations:
+            concentration = pick(self.concentrations, generator)
         return BatchShape(
             source=source,
             feature_dim=feature_dim,
@@ -158,7 +166,7 @@ class EpisodeRanges:
             queries=self.queries,
             episodes=max(1, fitting // self.multiple) * self.multiple,
             query_shares=QueryShares.BALANCED if balanced else self.query_shares,
-            concentration=self.concentration,
+            concentration=concentration,
         )
 
 

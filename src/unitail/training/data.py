@@ -1,11 +1,12 @@
 """What a run trains and validates on: the sources of its recipe, and batches of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
@@ -18,7 +19,7 @@ from unitail.nn.visibility import Visibility
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import Batch, EpisodeSource, MixedSource
 from unitail.tasks.disguise import Disguised
-from unitail.tasks.random_numbers import pick
+from unitail.tasks.random_numbers import draw_between, draw_uniform, pick
 from unitail.training.recipe import BankChoice, Recipe
 
 
@@ -79,6 +80,24 @@ def draw_visibility(
 ) -> Visibility | None:
     """Draw who sees whom in a batch; None, the model's own, if there is nothing to choose from."""
     return pick(visibilities, generator) if visibilities else None
+
+
+def draw_pool(
+    episode: Episode, share: float, generator: torch.Generator
+) -> tuple[Episode, Tensor | None]:
+    """Let some of the queries be a pool, in this share of batches: (B, u, d_T); else None.
+
+    Queries come in random order, so any of them will do; at least one is left to be asked.
+    """
+    if draw_uniform(generator) >= share:
+        return episode, None
+    query = episode.query
+    assert query.class_indices is not None, "sources sample labelled queries"
+    count = draw_between((1, max(1, query.num_query - 1)), generator)
+    asked = replace(
+        query, features=query.features[:, count:], class_indices=query.class_indices[:, count:]
+    )
+    return replace(episode, query=asked), query.features[:, :count]
 
 
 def _split_banks(

@@ -9,10 +9,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.framework.episode import Query
 from unitail.nn.episode_model import AnyModel
+from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tasks.batches import BatchShape, EpisodeSource
 from unitail.training.config import MatmulDtype, OptimiserKind, TrainingConfig
-from unitail.training.data import draw_batch, draw_visibility
+from unitail.training.data import draw_batch, draw_pool, draw_visibility
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.schedules import active_slots, learning_rate
@@ -49,10 +50,13 @@ class TrainingStep:
         shard = self.processes.shard_of(batch.shape)
         episode, draw = draw_batch(batch, self.model, generator, shard, slots)
         visibility = draw_visibility(config.visibilities, stream(config.seed, "visibility", step))
+        episode, pool = draw_pool(episode, config.pools, stream(config.seed, "pool", step))
+        if pool is not None:
+            visibility = Visibility.ISOLATED
 
         half = config.precision is MatmulDtype.BFLOAT16
         with torch.autocast(device.type, torch.bfloat16, enabled=half), self._kernels():
-            loss = query_loss(self.distributed(episode, draw, visibility), episode.query)
+            loss = query_loss(self.distributed(episode, draw, visibility, pool), episode.query)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.distributed.parameters(), config.clip_norm)

@@ -26,14 +26,17 @@ def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
     support, query = vectors(7) + 0.5, vectors(4, seed=1) + 0.5
     geometry, _ = Geometry.of(support, origin=True)
     for episode in range(2):
-        rows = support[episode]
+        rows, asked = support[episode], query[episode]
+        if centre is Centre.DIRECTION:  # vectors of length 1 have a centre of their own
+            rows, asked = (each / each.norm(dim=1, keepdim=True) for each in (rows, asked))
         place = {
             Centre.MEAN: rows.mean(0),
             Centre.SHRUNK: james_stein(rows),
             Centre.ORIGIN: torch.zeros(6, dtype=torch.float64),
+            Centre.DIRECTION: james_stein(rows),
         }[centre]
         expected = torch.nn.functional.cosine_similarity(
-            (query[episode] - place)[:, None], (rows - place)[None], dim=-1
+            (asked - place)[:, None], (rows - place)[None], dim=-1
         )
         torch.testing.assert_close(geometry.compare(query).cosines[centre, episode], expected)
 
@@ -61,7 +64,8 @@ def test_all_centres_are_the_mean_where_the_origin_does_not_count() -> None:
     geometry, own = Geometry.of(vectors(5) + 3, origin=False)
     for compared in (own, geometry.compare(vectors(3, seed=1))):
         for centre in Centre:
-            assert torch.equal(compared.cosines[centre], compared.cosines[Centre.MEAN])
+            of_mean = compared.cosines[Centre.MEAN]
+            torch.testing.assert_close(compared.cosines[centre], of_mean, rtol=0, atol=1e-14)
 
 
 def test_the_centre_is_the_mean_where_that_is_plain_and_the_origin_where_it_may_be_chance() -> None:

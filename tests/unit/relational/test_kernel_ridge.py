@@ -6,7 +6,8 @@ from torch import Tensor
 from unitail.randomness import stream
 from unitail.relational.geometry import Centre, Comparison, Geometry
 from unitail.relational.kernel_ridge import (
-    NUM_OPERATORS,
+    FURTHER,
+    NUM_RIDGES,
     OPERATORS,
     leave_one_out,
     solve,
@@ -21,21 +22,25 @@ def vectors(count: int, seed: int = 0) -> Tensor:
 
 
 def ridge(operator: int) -> KernelRidge:
-    return KernelRidge(alpha=OPERATORS[operator].penalty, kernel="precomputed")
+    return KernelRidge(alpha=(OPERATORS + FURTHER)[operator].penalty, kernel="precomputed")
 
 
 def plain_kernel(operator: int, compared: Comparison) -> Tensor:
     """Write the kernel of an operator plainly, for the first episode."""
-    centre = (Centre.SHRUNK, Centre.SHRUNK, Centre.MEAN, Centre.MEAN, None)[operator]
-    return (-compared.distances[0]).exp() if centre is None else compared.cosines[centre, 0]
+    kinds = (Centre.SHRUNK, Centre.SHRUNK, Centre.MEAN, Centre.MEAN, 1.0)
+    kind = (*kinds, Centre.DIRECTION, Centre.DIRECTION, 5.0, 25.0)[operator]
+    if isinstance(kind, Centre):
+        return compared.cosines[kind, 0]
+    return (-kind * compared.distances[0]).exp()
 
 
 def test_penalties_are_these_and_in_this_order() -> None:
     """Trained weights belong to places in this list."""
     assert [operator.penalty for operator in OPERATORS] == [0.02, 0.3, 0.1, 2.0, 0.02]
+    assert [operator.penalty for operator in FURTHER] == [0.03, 0.3, 0.2, 0.5]
 
 
-@pytest.mark.parametrize("operator", range(NUM_OPERATORS))
+@pytest.mark.parametrize("operator", range(NUM_RIDGES))
 def test_an_operator_is_kernel_ridge_regression(operator: int) -> None:
     geometry, own = Geometry.of(vectors(7), origin=True)
     compared = geometry.compare(vectors(4, seed=1))
@@ -46,7 +51,7 @@ def test_an_operator_is_kernel_ridge_regression(operator: int) -> None:
     torch.testing.assert_close(carried, torch.from_numpy(expected))
 
 
-@pytest.mark.parametrize("operator", range(NUM_OPERATORS))
+@pytest.mark.parametrize("operator", range(NUM_RIDGES))
 def test_a_labelled_vector_hears_what_the_others_say_without_it(operator: int) -> None:
     _, own = Geometry.of(vectors(7), origin=True)
     carried = leave_one_out(solve(stack_kernels(own, 7)))[0, operator] @ VALUES

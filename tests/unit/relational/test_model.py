@@ -34,7 +34,7 @@ def test_weights_are_the_seeds() -> None:
 
 
 def test_before_training_answers_are_already_sensible() -> None:
-    """The first guess is ridge regression: classes far apart are told apart."""
+    """The first answer is that of regressions: classes far apart are told apart."""
     generator = torch.Generator()
     means = 5 * torch.randn(1, 4, 10, generator=generator)
     support = means.repeat(1, 3, 1) + torch.randn(1, 12, 10, generator=generator)
@@ -161,13 +161,13 @@ def plain_answers(
     if joint:
         for block in network._stack(jointly=True):
             states = block(states, states, labels, size, relations)
-        return network._scores(states[:, n:], relations.operators[:, :, n:], labels)
+        return network._scores(states[:, n:], relations.candidates[:, :, n:], seen.weights)
     asked = seen.frame.relate(queries)
     states, answers = states[:, :n], states[:, n:]
     for block in network._stack():
         answers = block(answers, states, labels, size, asked)
         states = block(states, states, labels, size, relations)
-    return network._scores(answers, asked.operators, labels)
+    return network._scores(answers, asked.candidates, seen.weights)
 
 
 @pytest.mark.parametrize("visibility", VISIBILITIES)

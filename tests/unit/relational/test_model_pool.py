@@ -46,7 +46,7 @@ def plain_answers(
     for block in model._stack(jointly=True):
         answers = block(answers, states, seen.labels, seen.size, asked)
         states = block(states, states, seen.labels, seen.size, relations)
-    return model._scores(answers, asked.operators, seen.labels)
+    return model._scores(answers, asked.candidates, seen.weights)
 
 
 @pytest.mark.parametrize("features_as", FeaturesAs)

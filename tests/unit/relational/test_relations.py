@@ -6,9 +6,12 @@ from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.geometry import Centre, Geometry
 from unitail.relational.kernel_ridge import NUM_OPERATORS, leave_one_out, solve, stack_kernels
+from unitail.relational.logistic import regress
 from unitail.relational.relations import (
     FROM_ORIGIN,
     MAX_CHANNEL,
+    MAX_SCORE,
+    NUM_CANDIDATES,
     SHIFT_INVARIANT,
     channels,
     relate,
@@ -62,26 +65,34 @@ def test_far_vectors_are_as_far_as_it_gets() -> None:
     assert stacked.abs().max() <= MAX_CHANNEL
 
 
+def labels(count: int, ways: int = 3) -> Tensor:
+    """Return labels of two episodes, in orders of their own."""
+    classes = torch.stack([torch.arange(count) % ways, (torch.arange(count) + 1) % ways])
+    return torch.nn.functional.one_hot(classes, ways).double()
+
+
 def shifted_vectors(count: int, seed: int = 0) -> Tensor:
     return torch.randn(2, count, 6, generator=stream(seed), dtype=torch.float64) + 0.5
 
 
 @pytest.mark.parametrize("origin", [False, True])
 def test_shapes_follow_who_is_seen_and_who_is_labelled(origin: bool) -> None:
-    frame, own = relate(shifted_vectors(9), num_labelled=5, origin=origin)
+    frame, own = relate(shifted_vectors(9), labels(5), origin=origin)
     other = frame.relate(shifted_vectors(4, seed=1))
     count = len(channels(origin=origin))
     assert own.channels.shape == (2, count, 9, 9)
     assert own.operators.shape == (2, NUM_OPERATORS, 9, 5)
     assert other.channels.shape == (2, count, 4, 9)
     assert other.operators.shape == (2, NUM_OPERATORS, 4, 5)
+    assert own.candidates.shape == (2, NUM_CANDIDATES, 9, 3)
+    assert other.candidates.shape == (2, NUM_CANDIDATES, 4, 3)
 
 
 def test_labelled_vectors_hear_the_other_labelled_ones_and_the_rest_hears_all() -> None:
     features = shifted_vectors(9)
-    frame, own = relate(features, 5, origin=True)
+    frame, own = relate(features, labels(5), origin=True)
     kernels = stack_kernels(Geometry.of(features, origin=True)[1], 5)
-    solutions = solve(kernels[:, :, :5])
+    kernels, solutions = (each[:, :NUM_OPERATORS] for each in (kernels, solve(kernels[:, :, :5])))
     torch.testing.assert_close(own.operators[:, :, :5], leave_one_out(solutions))
     torch.testing.assert_close(own.operators[:, :, 5:], kernels[:, :, 5:] @ solutions)
     torch.testing.assert_close(frame.relate(features[:, 5:]).operators, own.operators[:, :, 5:])
@@ -92,7 +103,7 @@ def test_channels_of_a_seen_vector_are_the_same_either_way_but_that_it_is_itself
     origin: bool,
 ) -> None:
     features = shifted_vectors(6)
-    frame, own = relate(features, 6, origin=origin)
+    frame, own = relate(features, labels(6), origin=origin)
     others = [place for place in range(own.channels.shape[1]) if place != 3]
     again = frame.relate(features).channels
     torch.testing.assert_close(again[:, others], own.channels[:, others])
@@ -105,12 +116,43 @@ def test_channels_of_a_seen_vector_are_the_same_either_way_but_that_it_is_itself
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_equal_vectors_and_few_of_them_give_finite_relations(count: int) -> None:
     features = torch.ones(1, count, 3, dtype=torch.float64)
-    frame, own = relate(features, count, origin=True)
+    frame, own = relate(features, labels(count)[:1], origin=True)
     for relations in (own, frame.relate(3 * features)):
         assert relations.channels.isfinite().all()
         assert relations.operators.isfinite().all()
+        assert relations.candidates.isfinite().all()
 
 
 def test_relations_enter_a_precision() -> None:
-    relations = relate(shifted_vectors(4), 4, origin=True)[1].to(torch.float32)
-    assert relations.channels.dtype is relations.operators.dtype is torch.float32
+    relations = relate(shifted_vectors(4), labels(4), origin=True)[1].to(torch.float32)
+    tensors = (relations.channels, relations.operators, relations.candidates)
+    assert all(tensor.dtype is torch.float32 for tensor in tensors)
+
+
+def test_candidates_are_logistic_regressions_then_ridge_regressions_of_labels() -> None:
+    features = shifted_vectors(9)
+    frame, own = relate(features, labels(6), origin=True)
+    compared = Geometry.of(features, origin=True)[1]
+    gram, kernels = compared.cosines[Centre.DIRECTION], stack_kernels(compared, 6)
+    fitted, solutions = regress(gram[:, :6, :6], labels(6)), solve(kernels[:, :, :6])
+    carried = torch.cat([leave_one_out(solutions), kernels[:, :, 6:] @ solutions], dim=2)
+    logistic = torch.cat([fitted.left_out, fitted.scores(gram[:, 6:, :6])], dim=2)
+    expected = torch.cat([logistic, carried @ (labels(6) - 1 / 3).unsqueeze(1)], dim=1)
+    torch.testing.assert_close(own.candidates * frame.units, expected)
+    again = frame.relate(features[:, 6:]).candidates
+    torch.testing.assert_close(again, own.candidates[:, :, 6:])
+
+
+def test_candidates_are_in_units_of_what_they_say_of_labelled_rows() -> None:
+    _, own = relate(shifted_vectors(9), labels(6), origin=True)
+    sizes = own.candidates[:, :, :6].pow(2).mean(dim=(2, 3)).sqrt()
+    torch.testing.assert_close(sizes[:, :7], torch.ones_like(sizes[:, :7]))
+    assert (sizes < 1 + 1e-9).all()  # those of sharp kernels may say next to nothing
+
+
+def test_a_row_beside_a_labelled_one_that_is_far_from_all_others_has_a_score_that_counts() -> None:
+    features = 100 * torch.eye(6, dtype=torch.float64).expand(2, 6, 6)
+    frame, _ = relate(features, labels(6), origin=True)
+    candidates = frame.relate(features + 1e-3).candidates
+    assert candidates.abs().max() <= MAX_SCORE
+    assert (candidates[:, -1].argmax(dim=-1) == labels(6).argmax(dim=-1)).all()

@@ -97,6 +97,7 @@ def test_recipe_table_builds_the_ranges() -> None:
         ({"tokens": 0}, "tokens is out of range: got 0"),
         ({"multiple": 0}, "multiple is out of range: got 0"),
         ({"concentration": 0.0}, "concentration is out of range: got 0.0; allowed: a number above"),
+        ({"concentrations": (1.0, -1.0)}, "concentrations is out of range: got -1.0"),
     ],
 )
 def test_wrong_ranges_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -110,6 +111,14 @@ def test_some_batches_are_balanced_although_shares_are_random() -> None:
     shares = [batch.shape.query_shares for batch in batches]
     count = shares.count(QueryShares.BALANCED)
     assert stats.binomtest(count, 1000, 0.3).pvalue > 1e-4
+
+
+def test_each_batch_draws_one_of_the_concentrations_if_there_are_any() -> None:
+    ranges = replace(RANGES, query_shares=QueryShares.RANDOM, concentrations=(0.1, 2.0))
+    shapes = [GaussianTasks().choose_batch(ranges, stream(seed)).shape for seed in range(40)]
+    assert {shape.concentration for shape in shapes} == {0.1, 2.0}
+    [shape] = {GaussianTasks().choose_batch(RANGES, stream(0)).shape.concentration}
+    assert shape == RANGES.concentration
 
 
 def test_a_share_outside_0_and_1_is_refused() -> None:

@@ -114,7 +114,7 @@ def main() -> None:
     for shots in args.shots:
         rows = measure(args.banks, shots, args.episodes)
         count = len(next(iter(rows.values())))
-        lines += ["", f"## {shots} labels a class, {count} data sets", "", *report(rows)]
+        lines += ["", f"## Labels a class: {shots}; data sets: {count}", "", *report(rows)]
     args.out.write_text("\n".join([*lines, ""]))
 
 

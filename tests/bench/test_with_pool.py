@@ -18,4 +18,4 @@ def test_with_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["logistic regression", "each row by itself", "with a pool", "joint"]
     assert [row[0] for row in rows[1:]] == names
     assert all(float(row[1].split(" ")[0]) > 50 for row in rows[1:])
-    assert "2 labels a class, 2 data sets" in page.read_text()
+    assert "Labels a class: 2; data sets: 2" in page.read_text()

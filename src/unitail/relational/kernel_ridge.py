@@ -90,7 +90,7 @@ def invert(matrices: Tensor) -> Tensor:
         return torch.cholesky_inverse(torch.linalg.cholesky(matrices))
     factors = torch.linalg.cholesky_ex(matrices).L  # to check it would be to wait for the device
     unit = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
-    inverse = torch.linalg.solve_triangular(factors, unit.expand_as(factors), upper=False)
+    inverse: Tensor = torch.linalg.solve_triangular(factors, unit.expand_as(factors), upper=False)
     return inverse.mT @ inverse
 
 

@@ -79,7 +79,8 @@ class Weighing(nn.Module):
         hidden = F.gelu(self.first(evidence.statistics.to(dtype)))
         hidden = F.gelu(self.second(hidden))
         said = MAX_PRIOR * torch.tanh(self.last(hidden) / MAX_PRIOR)
-        prior, scale, strength = said.split([NUM_CANDIDATES, NUM_CANDIDATES, 1], dim=1)
+        prior, scale = said[:, :NUM_CANDIDATES], said[:, NUM_CANDIDATES:-1]
+        strength = said[:, -1:]
         against = (math.log(ways) * evidence.count * evidence.loss).to(dtype)
         weights = (self.favour + prior - F.softplus(self.trust) * against).softmax(dim=1)
         best = torch.sigmoid(self.heed) * evidence.log_temperature.to(dtype)

@@ -35,8 +35,8 @@ NUM_CANDIDATES = NUM_REGRESSIONS + NUM_RIDGES
 MIN_UNIT = 0.2
 """Scores are measured in this share of the root mean square of one-hot labels, at least: where no
 labelled row is near another, those of a sharp kernel are nearly zero, and nothing to measure in."""
-MAX_SCORE = 20.0
-"""Beyond this many units a score counts no more."""
+MAX_SCORE = 3.0
+"""Beyond this many times sqrt(K), about what a one-hot label would score, more is not counted."""
 
 Channel = Callable[[Comparison], Tensor]
 """From a comparison to (B, rows, seen)."""
@@ -171,4 +171,5 @@ def relate(features: Tensor, labels: Tensor, *, origin: bool) -> tuple[Frame, Re
 
 def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
     """Join candidates, and take their scores in units of their own."""
-    return (torch.cat([logistic, votes], dim=1) / units).clamp(-MAX_SCORE, MAX_SCORE)
+    most = MAX_SCORE * math.sqrt(votes.shape[3])
+    return (torch.cat([logistic, votes], dim=1) / units).clamp(-most, most)

@@ -14,8 +14,9 @@ from unitail.learners.in_context import MAX_ROWS
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
+from unitail.relational.kernel_ridge import NUM_RIDGES
+from unitail.relational.logistic import NUM_REGRESSIONS
 from unitail.relational.model import Relational
-from unitail.relational.relations import NUM_CANDIDATES
 
 
 def test_a_plan_says_what_will_happen() -> None:
@@ -128,7 +129,8 @@ def test_operations_are_those_of_the_real_run() -> None:
         num_queries=7,
         visibility=Visibility.ISOLATED,
     )
-    inverses = 3 * NUM_CANDIDATES * 12**3  # which torch's own count leaves out
+    matrices = NUM_RIDGES + 2 * NUM_REGRESSIONS
+    inverses = 3 * matrices * 12**3  # which torch's own count leaves out
     assert reading.operations == flops(lambda: model.read(support, draw)) + inverses
     assert answering.operations == flops(lambda: model.answer(read, torch.randn(1, 7, 5))) > 0
 

@@ -172,8 +172,8 @@ def test_constant_columns_and_equal_rows_are_fine() -> None:
 
 
 def test_one_example_for_each_class_and_one_column_are_enough() -> None:
-    classifier = TailClassifier().fit([[0.0], [5.0]], ["a", "b"])
-    assert list(classifier.predict([[0.1], [5.2]])) == ["a", "b"]
+    classifier = TailClassifier().fit([[-5.0], [5.0]], ["a", "b"])
+    assert list(classifier.predict([[-4.9], [5.2]])) == ["a", "b"]
 
 
 def test_one_class_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The catalogue of data sets: what each is, where it is had from, and how its files are read."""
+"""The catalogue of data sets: what each is, where to get it, and how its files are read."""
 
 import tomllib
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class Entry:
     role: str
     """In the paper, or that it has none."""
     source: str
-    """Where it is had from."""
+    """Where to get it."""
     licence: str
     layout: str
     """What is expected on the disk."""

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unitail.datasets.reading import Found, Part, check_there, column, read_table
+from unitail.datasets.reading import Found, Part, check_there, column, read_rows
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.wording import some
@@ -66,7 +66,7 @@ class CsvIndex:
         labels: list[str] = []
         left_out: dict[str, int] = {}
         item_column, label_column = self._columns(root)
-        for number, row in read_table(path):
+        for number, row in read_rows(path):
             reason = self._unwanted(row, label_column, path)
             if reason:
                 left_out[reason] = left_out.get(reason, 0) + 1
@@ -121,7 +121,7 @@ class CsvIndex:
         if not self.label.endswith(ANY):
             return [whole]
         prefix = self.label.removesuffix(ANY)
-        _, first = next(read_table(whole.root / self.file), (0, {}))
+        _, first = next(read_rows(whole.root / self.file), (0, {}))
         tasks = [name.removeprefix(prefix) for name in first if name.startswith(prefix)]
         return [
             Part(f"{whole.name}_{_word(task)}".strip("_"), replace(self, label=task), whole.root)

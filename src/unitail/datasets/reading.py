@@ -9,13 +9,13 @@ from typing import Protocol
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
+from unitail.inputs.delimited import DelimitedRows
 from unitail.inputs.recognise import SUFFIXES
 from unitail.wording import numbered, some
 
 CLASS_LISTS = Path(__file__).parent / "class_lists"
 EXTRA_SUFFIXES = {Modality.AUDIO: (".au",)}
 """What data sets are published as beside what users have."""
-csv.field_size_limit(2**31 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,11 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
 
 
-def read_table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Read the rows of a CSV file with their numbers; quotes of either kind around cells go."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
+            rows = DelimitedRows(file)
             header = [_bare(cell) for cell in next(rows, [])]
             for number, row in enumerate(rows, start=2):
                 if len(row) == len(header):
@@ -125,10 +125,15 @@ def check_there(items: Sequence[Path | str], where: Path) -> None:
     if lost:
         raise InvalidInput(
             f"files of {where} are missing",
-            got=f"{len(lost):,} of {len(items):,}: {some([p.relative_to(where) for p in lost])}",
+            got=f"{len(lost):,} of {len(items):,}: {some([_within(path, where) for path in lost])}",
             allowed="all files that its lists name",
             remedy="Unpack the archive again, into the same folder.",
         )
+
+
+def _within(path: Path, folder: Path) -> Path:
+    """Return a path from a folder on; as it is where a list names one that is elsewhere."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _bare(cell: str) -> str:

@@ -14,13 +14,12 @@ from zipfile import BadZipFile
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.answer_columns import without_answers
+from unitail.inputs.delimited import DelimitedRows
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
 MAX_NAMED_COLUMNS = 20
-MAX_CELL = 2**31 - 1
-"""Characters of a cell; what Python's reader takes on every platform."""
 WINDOWS = "cp1252"
 """What spreadsheets write in much of the world, if they do not write UTF-8."""
 GUESSES = "guesses"
@@ -95,10 +94,9 @@ def _decode_file(path: Path) -> tuple[str, list[str]]:
 def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
     text, guesses = _decode_file(path)
     delimiter = delimiter or _delimiter(text)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows = DelimitedRows(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     cells: list[list[str]] = []
-    usual = csv.field_size_limit(MAX_CELL)
     try:
         header = [name.strip() for name in next(rows, [])]
         for row in rows:
@@ -113,8 +111,6 @@ def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
             f" hold the delimiter {delimiter!r}",
             remedy="Correct the line.",
         ) from error
-    finally:
-        csv.field_size_limit(usual)  # it is one for all of Python
     columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in header]
     return _frame(header, columns, guesses)
 

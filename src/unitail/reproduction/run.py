@@ -104,7 +104,7 @@ class Reproduction:
 
 
 def how_to_get(bank: str) -> str:
-    """Say how a missing bank is made: a command, and where the data are had from."""
+    """Say how a missing bank is made: a command, and where to get the data."""
     encoder, _, data_set = bank.rpartition("/")
     lines = []
     for name in data_set.split("->"):

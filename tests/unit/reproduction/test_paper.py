@@ -69,12 +69,25 @@ def test_the_ablations_have_one_line_of_tail_which_is_not_the_average_of_the_tab
     assert _cells(TABLES["ablation_causal"], 5, "tail")[0].mean == 99.21
 
 
+def _columns(suite: str, groups: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the sets that a table may have: those of one group, or all; none beside averages."""
+    each = [tuple(group.sets) for group in read_suite(suite).groups]
+    return [()] if groups else [*each, tuple(name for sets in each for name in sets)]
+
+
+def test_the_sets_of_a_domain_are_the_same_with_each_encoder() -> None:
+    own = [read_suite(f"paper_{name}").groups[0] for name in ("in_domain", "cross_domain")]
+    other = read_suite("paper_resnet18").groups
+    facts = [[(group.name, group.sets, group.overlap) for group in each] for each in (own, other)]
+    assert facts[0] == facts[1]
+
+
 def test_every_column_is_a_set_or_group_of_its_suite() -> None:
     for table in TABLES.values():
         if table.suite:
             groups = read_suite(table.suite).groups
-            assert set(table.sets) <= {name for group in groups for name in group.sets}
-            assert set(table.groups) <= {group.name for group in groups}
+            assert table.sets in _columns(table.suite, table.groups)
+            assert table.groups in ((), tuple(group.name for group in groups))
             assert len(table.names) == len(table.sets or table.groups)
             starred = {name for name in table.names if name.endswith("*")}
             marked = {name for group in groups for name in group.overlap}

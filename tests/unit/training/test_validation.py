@@ -8,11 +8,13 @@ from helpers.short_runs import short_recipe
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.learners.registry import build_model
+from unitail.randomness import stream
 from unitail.tail.model import Tail
 from unitail.tasks.batches import EpisodeRanges
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.training.processes import Processes
+from unitail.training.step import TrainingStep
 from unitail.training.validation import Validator
 
 RECIPE = short_recipe(validation={"shots": [1, 2], "episodes": 40})
@@ -73,6 +75,31 @@ def test_what_is_chosen_does_not_shift_what_is_drawn() -> None:
     assert all(torch.equal(*pair) for pair in zip(*drawn, strict=True))
     assert len(set(firsts)) == len(firsts) == len(drawn[0]) > 2
     assert not torch.equal(drawn[0][0], drawn[0][1])
+
+
+def test_validation_shares_no_stream_with_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a batch of the same sizes would be one that was trained on."""
+    model, processes = Tail(RECIPE.model), Processes(cpu=True)
+    seeds: list[int] = []
+
+    def watched(
+        seed: int, *names: str | int, device: torch.device | str = "cpu"
+    ) -> torch.Generator:
+        generator = stream(seed, *names, device=device)
+        seeds.append(generator.initial_seed())
+        return generator
+
+    for module in ("step", "validation"):
+        monkeypatch.setattr(f"unitail.training.{module}.stream", watched)
+    step = TrainingStep(RECIPE, TASKS, model, processes)
+    for number in range(3):
+        step(number)
+    trained = set(seeds)
+    seeds.clear()
+    Validator(TASKS, RECIPE, model, processes).measure(model)
+    assert len(trained) == 9, "what is chosen, drawn and seen in each step"
+    assert seeds
+    assert trained.isdisjoint(seeds)
 
 
 def test_what_cannot_be_validated_is_refused_before_training() -> None:

@@ -29,7 +29,7 @@ def list_(
 
 @app.command(cls=PlainCommand)
 def info(name: Name) -> None:
-    """Say what a data set is, where it is had from, and which files are expected."""
+    """Say what a data set is, where to get it, and which files are expected."""
     from unitail.cli.data import show_data
 
     show_data(name)

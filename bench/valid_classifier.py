@@ -8,7 +8,7 @@ Constructed shapes of two columns, Gaussian classes of 2 to 1,000 columns, real 
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +29,21 @@ TABLES = ("breast cancer", "cells", "digits", "pima", "segment", "spam", "vowel"
 WIDTHS = (2, 16, 128, 1000)
 
 
-def tasks(packages: Path | None) -> Iterator[Task]:
-    """Give the tasks."""
+def tasks(packages: Path | None, chosen: Sequence[str] | None) -> Iterator[Task]:
+    """Give the tasks of these names, or all; no other table is loaded."""
     for name in (*SHAPES, *TABLES):
+        if chosen and name not in chosen:
+            continue
         table = table_sets.load(name, packages)
         numbers = table.features.select_dtypes("number").to_numpy(dtype=np.float64)
         indices = np.unique(table.labels, return_inverse=True)[1]
         yield ArrayTask(features=numbers, class_indices=indices, name=name)
     for width in WIDTHS:
+        name = f"Gaussian, {width} columns"
+        if chosen and name not in chosen:
+            continue
         means = torch.randn(3, width, generator=stream(0, width)) / width**0.25
-        yield GaussianTask(means=means, scale=torch.ones(width), name=f"Gaussian, {width} columns")
+        yield GaussianTask(means=means, scale=torch.ones(width), name=name)
 
 
 def main() -> None:
@@ -50,7 +55,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=12)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    chosen = [each for each in tasks(args.packages) if not args.tasks or each.name in args.tasks]
+    chosen = list(tasks(args.packages, args.tasks))
     study = study_validity(
         {"unitail": TailClassifier(device="cpu", random_state=0)},
         chosen,

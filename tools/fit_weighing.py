@@ -23,7 +23,6 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
-from unitail.configuration import to_table
 from unitail.framework.episode import Episode
 from unitail.learners.checkpoint import WEIGHTS_FILE, save_weights
 from unitail.nn.visibility import Visibility
@@ -35,6 +34,7 @@ from unitail.tasks.batches import EpisodeSource
 from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
+from unitail.training.run_folder import RECIPE_FILE, RunRecord
 from unitail.training.validation import Validator
 
 MAX_QUERIES = 40
@@ -199,8 +199,7 @@ def save(
     """Write what `unitail train` writes of a run: model, recipe, and a log of one entry."""
     trained = tuple(dict.fromkeys(recipe.training.visibilities))
     save_weights(recipe.model, model.state_dict(), out / "model", trained)
-    record = {"recipe": to_table(recipe), "data": dict(sources.data)}
-    (out / "recipe.json").write_text(json.dumps(record, indent=1) + "\n")
+    (out / RECIPE_FILE).write_text(RunRecord(recipe, sources.data).text())
     recipe = replace(recipe, training=replace(recipe.training, visibilities=trained))
     validator = Validator(sources.validation, recipe, model, Processes(cpu=True))
     entry = {"step": recipe.training.steps, **entry, **validator.measure(model)}

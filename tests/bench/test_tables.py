@@ -1,4 +1,4 @@
-"""bench/tables.py at its smallest size, and how bench/table_sets.py reads packages of tables."""
+"""Scripts on tables at their smallest sizes, and how bench/table_sets.py reads its packages."""
 
 import json
 import runpy
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers.markdown import lines
+from helpers.markdown import accuracy, lines
 from helpers.scripts import ROOT, run_script
 
 OURS, FOREST = "unitail", "random forest"
@@ -44,6 +44,16 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["iris", "scikit-learn", "5 a class"] == [f"{s['score']:.1f}" for s in scores[:2]]
     run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4, "nothing is new"
+
+
+def test_valid_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    options = ["--tasks", "moons", "Gaussian, 2 columns", "--shots", 1, 20, "--draws", 3]
+    run_script("bench/valid_classifier.py", *options, "--out", page, monkeypatch=monkeypatch)
+    header, *rows = lines(page)
+    assert header == ["task", "1", "20", "verdict", "largest rise"]
+    assert [row[0] for row in rows] == ["moons", "Gaussian, 2 columns"]
+    assert all(accuracy(row[2]) < accuracy(row[1]) for row in rows), "errors fall"
 
 
 def test_packages_of_tables_are_read(

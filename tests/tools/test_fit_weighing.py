@@ -14,6 +14,7 @@ from unitail.learners.checkpoint import load_model, save_model
 from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
+from unitail.training.run_folder import RunRecord
 
 CHANGES = {
     "model": {"learner": "relational", "preset": "tiny"},
@@ -44,6 +45,9 @@ def test_the_weighing_is_trained_and_blocks_stay(
     before, after = (entry["held_out"][when] for when in ("before", "after"))
     assert set(after) == set(before) <= {"isolated", "joint", "pool"}
     assert entry["step"] == 16
+    record = RunRecord.read(out)
+    assert record is not None
+    assert list(record.data) == ["toy/blobs"], "as of any run"
 
 
 def test_other_blocks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import SHIPPED, explicit_learners, preset
 from unitail.tail.model import Tail
+from unitail.training.run_folder import RunRecord
 
 
 @pytest.fixture
@@ -51,7 +52,11 @@ def test_without_runs_there_are_the_explicit_and_the_shipped_ones(tmp_path: Path
     isolated, joint = found[-2:]
     assert isolated.fingerprint != joint.fingerprint
     assert isolated.run is not None
-    assert (isolated.run / "recipe.json").exists(), "so that what it has seen can be checked"
+    for each in found[-len(SHIPPED) :]:
+        assert each.run is not None
+        record = RunRecord.read(each.run)
+        assert record is not None, "so that what it has seen can be checked"
+        assert record.data
 
 
 def test_some_can_be_chosen(runs: Path) -> None:

@@ -48,6 +48,10 @@ def test_a_pool_is_planned_for() -> None:
     assert (plan.pool_read, plan.precision) == (1000, "float32")
     assert "20 rows read, 1000 beside them, " in str(plan)
     assert plan.memory_bytes > plain.memory_bytes + 50_000 * 8 * 8
+    full, alone = (classifier.plan(1000, 2, 10, n_features=8, n_pool=pool) for pool in (1000, 0))
+    assert full.chunk_size is not None
+    assert alone.chunk_size is not None
+    assert full.chunk_size < 0.7 * alone.chunk_size, "queries look at the pool, too"
     with pytest.raises(InvalidConfig, match="n_pool is out of range: got -1; allowed: 0 or more"):
         classifier.plan(20, 2, 10, n_pool=-1)
 

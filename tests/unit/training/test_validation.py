@@ -97,7 +97,7 @@ def test_validation_shares_no_stream_with_training(monkeypatch: pytest.MonkeyPat
     trained = set(seeds)
     seeds.clear()
     Validator(TASKS, RECIPE, model, processes).measure(model)
-    assert len(trained) == 9, "what is chosen, drawn and seen in each step"
+    assert len(trained) >= 6, "what is chosen and what is drawn, in each step"
     assert seeds
     assert trained.isdisjoint(seeds)
 

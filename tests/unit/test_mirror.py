@@ -12,7 +12,6 @@ SOURCE = TESTS.parent / "src" / "unitail"
 ELSEWHERE = {
     "__main__.py": "cli/test_pipes.py",  # starts `python -m unitail`
     "cli/commands/options.py": "cli/test_main.py",  # what commands share
-    "datasets/reading.py": "unit/datasets/test_csv_index.py",  # what all shapes share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
     "export/graphs.py": "unit/export/test_onnx.py",

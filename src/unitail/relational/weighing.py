@@ -63,8 +63,8 @@ class Weighing(nn.Module):
         favour[FIRST_FAVOURITE] = FIRST_LEAD
         self.favour = nn.Parameter(favour)
         self.log_scale = nn.Parameter(torch.zeros(NUM_CANDIDATES))
-        self.trust = nn.Parameter(torch.tensor(math.log(math.expm1(FIRST_TRUST))))
-        self.heed = nn.Parameter(torch.zeros(()))
+        self.trust = nn.Parameter(torch.full((1,), math.log(math.expm1(FIRST_TRUST))))
+        self.heed = nn.Parameter(torch.zeros(1))
 
     def initialise(self, generator: torch.Generator) -> None:
         """Start from what does not depend on the statistics."""

@@ -35,6 +35,8 @@ EXTRAS = {
     ),
     "excel": ("openpyxl",),
     "heic": ("pi-heif",),
+    "mcp": ("mcp",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "report": ("matplotlib", "pandas", "pyarrow"),
     "serve": ("fastapi", "uvicorn", "python-multipart", "prometheus_client"),
     "studio": ("fastapi", "uvicorn", "sqlalchemy"),

@@ -89,5 +89,5 @@ def test_balanced_answers_are_nearer_to_bayes_on_gaussian_classes() -> None:
         errors.append([np.abs(each - bayes).mean() for each in rare])
         recalls.append([(each[truth == 1] > 0.5).mean() for each in rare])
     (plain, told), (without, balanced) = np.mean(errors, axis=0), np.mean(recalls, axis=0)
-    assert told < 0.7 * plain
+    assert told < 0.8 * plain
     assert balanced > without + 0.1

@@ -43,7 +43,7 @@ class Client:
     timeout : float, default=60
         Seconds to wait for an answer.
     retries : int, default=3
-        How often to come again, when the service says that it has too much to do.
+        How often to try again, when the service says that it has too much to do.
 
     """
 

@@ -1,8 +1,10 @@
 """Services that run in a thread of the test, at a free port."""
 
 import io
+import struct
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +45,21 @@ def picture(
     buffer = io.BytesIO()
     Image.new("RGB", size, colour).save(buffer, kind)
     return buffer.getvalue()
+
+
+def large_png(side: int) -> bytes:
+    """Return a small file that holds a large image."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = struct.pack("!I", zlib.crc32(kind + data))
+        return struct.pack("!I", len(data)) + kind + data + check
+
+    head = struct.pack("!IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    squeeze = zlib.compressobj(9)
+    row = bytes(1 + side)
+    lines = b"".join([*(squeeze.compress(row) for _ in range(side)), squeeze.flush()])
+    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
 
 
 def colour_classifier() -> TailClassifier:

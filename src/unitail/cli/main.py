@@ -29,7 +29,7 @@ from unitail.errors import UserError
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
 BUG = 70
-"""Exit code of an error that nobody foresaw, as in sysexits.h."""
+"""Exit code of an unexpected error, as in sysexits.h."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command(cls=PlainCommand)(predict)

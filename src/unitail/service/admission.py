@@ -1,4 +1,4 @@
-"""How many requests are at work: more than a service can carry are told to come again."""
+"""How many requests are at work: more than a service can carry are told to try again later."""
 
 import time
 from dataclasses import dataclass, field
@@ -64,6 +64,6 @@ def overloaded(got: str, allowed: str) -> Refusal:
         "there is too much to do at the moment",
         got=got,
         allowed=allowed,
-        remedy=f"Come again in {RETRY_SECONDS} s.",
+        remedy=f"Try again in {RETRY_SECONDS} s.",
         headers={"Retry-After": str(RETRY_SECONDS)},
     )

@@ -90,7 +90,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "an error that nobody foresaw; the log has it"}, 500)
+        return JSONResponse({"error": "an unexpected error; the log has it"}, 500)
 
 
 def _sentence(problem: dict[str, Any]) -> str:

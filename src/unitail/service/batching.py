@@ -48,9 +48,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             while batch := self._next():
-                questions = [each.question for each in batch]
-                self._on_batch(len(batch), sum(len(each.rows) for each in questions))
-                results = await loop.run_in_executor(self._compute, _answer_each, questions)
+                results: Sequence[Answers | Exception]
+                try:
+                    questions = [each.question for each in batch]
+                    self._on_batch(len(batch), sum(len(each.rows) for each in questions))
+                    results = await loop.run_in_executor(self._compute, _answer_each, questions)
+                except Exception as error:  # of the thread or the metrics: nobody waits for ever
+                    results = [error] * len(batch)
                 for waiting, result in zip(batch, results, strict=True):
                     _settle(waiting.answers, result)
         finally:

@@ -18,6 +18,10 @@ from unitail.service.limits import ServiceLimits
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Threads of numpy reserve memory that the process has not."""
+PASSED_ON = frozenset(
+    ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+) | {"LANG", "LC_ALL", "HOME", "TMPDIR", "SYSTEMROOT", "TEMP"}
+"""Of the environment; a decoder needs no more, least of all the token."""
 
 START_SECONDS = 60.0
 """For a process to be ready."""
@@ -125,7 +129,7 @@ class _Process:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, **ONE_THREAD},
+            env={**_environment(), **ONE_THREAD},
         )
         fresh = cls(process)
         try:
@@ -167,3 +171,7 @@ class _Process:
         if self.lives:
             self._process.kill()
         await self._process.wait()
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name in PASSED_ON}

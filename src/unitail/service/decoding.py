@@ -1,4 +1,4 @@
-"""The process that decodes uploads: it has little memory and no way to write, and may die.
+"""The process that decodes uploads: it has little memory, writes no files, and may die.
 
 `python -m unitail.service.decoding BYTES` reads frames from standard input, each a JSON header and
 a file's bytes, and answers each with a frame. Nothing of torch is imported here.
@@ -8,6 +8,7 @@ import io
 import json
 import struct
 import sys
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.images import FORMATS, read_image
 from unitail.encoders.sounds import read_sound
-from unitail.errors import Unreadable
+from unitail.errors import MissingExtra, Unreadable
 from unitail.extras import optional
 
 LENGTHS = struct.Struct("!IQ")
@@ -38,7 +39,9 @@ def decode(header: dict[str, Any], content: bytes) -> tuple[NDArray[Any], int]:
     """Decode a file: pixels (height, width, 3) and 0, or mono samples (n,) and their rate."""
     if header["modality"] == "image":
         _check_pixels(content, header["max_pixels"])
-        return np.asarray(read_image(content)), 0
+        pixels = np.asarray(read_image(content))
+        _check_size(pixels.shape[1], pixels.shape[0], header["max_pixels"])
+        return pixels, 0
     rate = _check_seconds(content, header["max_seconds"])
     return read_sound(content, rate), rate
 
@@ -53,6 +56,10 @@ def _check_pixels(content: bytes, limit: int) -> None:
             width, height = image.size
     except Exception:  # what is wrong with it `read_image` says better
         return
+    _check_size(width, height, limit)
+
+
+def _check_size(width: int, height: int, limit: int) -> None:
     if width * height > limit:
         raise Unreadable(
             "the image is too large",
@@ -100,7 +107,7 @@ def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 
 def confine(max_bytes: int) -> None:
-    """Give up memory beyond a limit, and the right to write files, where the system knows that."""
+    """Give up memory beyond a limit, and writing to files, where the system knows such limits."""
     if sys.platform == "win32":
         return
     import resource
@@ -114,10 +121,17 @@ def main() -> None:
     """Answer frames until the input ends."""
     for module in ("PIL.Image", "PIL.ImageOps", "soundfile", "soxr"):
         optional(module, extra="encoders")
+    _learn_heic()
     confine(int(sys.argv[1]))
     _say(pack({"ready": True}))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         _say(answer(*frame))
+
+
+def _learn_heic() -> None:
+    """Let Pillow know HEIC from the first file on, so that its size is checked like any other."""
+    with suppress(MissingExtra):
+        optional("pi_heif", extra="heic").register_heif_opener()
 
 
 def _say(frame: bytes) -> None:

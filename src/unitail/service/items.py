@@ -19,6 +19,8 @@ from unitail.service.decoders import Decoders
 from unitail.web.refusal import Refusal
 
 Vector = NDArray[Any]
+MAX_DECODED = 3
+"""Decoded files in memory, of all requests: two are decoded while one is encoded."""
 
 
 class Items:
@@ -30,6 +32,7 @@ class Items:
 
     def __init__(self, encode: Executor, decoders: Decoders) -> None:
         self._encode, self._decoders = encode, decoders
+        self._room = asyncio.Semaphore(MAX_DECODED)
 
     def vectors(self, rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
         """Return JSON's numbers as rows; null is a missing value."""
@@ -45,46 +48,55 @@ class Items:
     async def texts(self, version: Version, texts: Sequence[str]) -> Vector:
         """Encode texts."""
         encoder = _encoder(version, Modality.TEXT)
-        return await self._all(encoder, texts)
+        return np.concatenate(
+            [await self._one(encoder, place, text) for place, text in enumerate(texts)]
+        )
 
     async def table(self, version: Version, rows: Sequence[Mapping[str, Any]]) -> Vector:
         """Encode rows of a table, each a mapping from columns to values."""
-        if version.encoder is None or version.takes != Modality.TABLE:
+        encoder = version.encoder
+        if encoder is None or version.takes != Modality.TABLE:
             raise _wrong_kind(version, "rows of a table")
         pandas = optional("pandas", extra="encoders")
         loop = asyncio.get_running_loop()
-        table = pandas.DataFrame(list(rows))
-        [vectors] = await loop.run_in_executor(self._encode, encode, version.encoder, table)
-        return vectors.features
+
+        def vector(row: Mapping[str, Any]) -> Vector:
+            [vectors] = encode(encoder, pandas.DataFrame([row]))
+            return vectors.features
+
+        each = [await loop.run_in_executor(self._encode, vector, row) for row in rows]
+        return np.concatenate(each)
 
     async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
-        """Decode uploaded files in another process, and encode them."""
+        """Decode uploaded files in another process, and encode each before the next."""
         if not isinstance(version.encoder, ItemEncoder):
             raise _wrong_kind(version, "files")
         encoder = version.encoder.encoder
-        items: list[object] = []
-        for place, content in enumerate(contents):
-            try:
-                if encoder.modality is Modality.TEXT:
-                    items.append(content.decode("utf-8-sig"))
-                else:
-                    items.append(await self._decoders.decode(encoder.modality, content))
-            except UnicodeDecodeError as error:
-                reason = f"no text in UTF-8, {error.reason} at byte {error.start}"
-                raise _unreadable(place, reason) from error
-            except Unreadable as error:
-                raise _unreadable(place, f"{error.wrong}: {error.got}", error.allowed) from error
-        return await self._all(encoder, items)
-
-    async def _all(self, encoder: Encoder[Any], items: Sequence[object]) -> Vector:
-        loop = asyncio.get_running_loop()
         rows = []
-        for place, item in enumerate(items):
-            vectors = await loop.run_in_executor(self._encode, encode_items, encoder, [item])
-            if vectors.unreadable:
-                raise _unreadable(place, vectors.unreadable[0].reason)
-            rows.append(vectors.features)
+        for place, content in enumerate(contents):
+            async with self._room:  # a small file may hold a large image
+                rows.append(await self._file(encoder, place, content))
         return np.concatenate(rows)
+
+    async def _file(self, encoder: Encoder[Any], place: int, content: bytes) -> Vector:
+        try:
+            if encoder.modality is Modality.TEXT:
+                item: object = content.decode("utf-8-sig")
+            else:
+                item = await self._decoders.decode(encoder.modality, content)
+        except UnicodeDecodeError as error:
+            reason = f"no text in UTF-8, {error.reason} at byte {error.start}"
+            raise _unreadable(place, reason) from error
+        except Unreadable as error:
+            raise _unreadable(place, f"{error.wrong}: {error.got}", error.allowed) from error
+        return await self._one(encoder, place, item)
+
+    async def _one(self, encoder: Encoder[Any], place: int, item: object) -> Vector:
+        loop = asyncio.get_running_loop()
+        vectors = await loop.run_in_executor(self._encode, encode_items, encoder, [item])
+        if vectors.unreadable:
+            raise _unreadable(place, vectors.unreadable[0].reason)
+        return vectors.features
 
 
 def _encoder(version: Version, modality: Modality) -> Encoder[Any]:

@@ -79,8 +79,9 @@ async def predict(request: Request, name: str) -> dict[str, Any]:
     if not isinstance(tasks, list):
         raise _malformed("tasks", "a list of tasks")
     service.check_count(len(tasks), "tasks")
-    rows = await _rows(service, version, interface, tasks)
-    answers = await service.predict(version, rows, Wanted(probabilities=False, coverage=None))
+    async with service.in_time():
+        rows = await _rows(service, version, interface, tasks)
+        answers = await service.predict(version, rows, Wanted(probabilities=False, coverage=None))
     label = _version_name(version)
     return {
         "results": [_suggestion(interface, answer, label) for answer in answers],
@@ -101,8 +102,9 @@ async def webhook(request: Request, name: str) -> JSONResponse:
     chosen = _chosen(interface, annotation)
     if len(chosen) != 1:  # skipped, or several at once
         return JSONResponse({"learned": 0}, 201)
-    rows = await _rows(service, served.newest, interface, [content.get("task")])
-    version = await service.add(served, rows, chosen)
+    async with service.in_time() as deadline:
+        rows = await _rows(service, served.newest, interface, [content.get("task")])
+        version = await service.add(served, rows, chosen, deadline)
     return JSONResponse({"learned": 1, "model_version": _version_name(version)}, 201)
 
 

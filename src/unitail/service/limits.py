@@ -24,7 +24,7 @@ class ServiceLimits:
     answer_seconds: float = 30.0
     """From the arrival of a request to its answer."""
     concurrency: int = 64
-    """Requests that are at work or wait; more are told to come again."""
+    """Requests that are at work or wait; more are told to try again later."""
     batch_rows: int = 64
     """Rows of several requests that are answered together; 1 answers each request by itself."""
     examples: int = 20_000

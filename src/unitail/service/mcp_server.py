@@ -69,8 +69,9 @@ def _tools(service: Service) -> list[Any]:
         with_sets = Wanted(probabilities=False, coverage=coverage)
         with _told():
             version = service.catalogue.find(name).newest
-            rows = await _rows(service, version, texts, vectors)
-            answers = await service.predict(version, rows, with_sets)
+            async with service.in_time():
+                rows = await _rows(service, version, texts, vectors)
+                answers = await service.predict(version, rows, with_sets)
         return {"version": version.number, "answers": answers}
 
     async def add_examples(
@@ -82,8 +83,9 @@ def _tools(service: Service) -> list[Any]:
         """Add labelled texts or vectors; a label that is new makes a class. Kept in memory."""
         with _told():
             served = service.catalogue.find(name)
-            rows = await _rows(service, served.newest, texts, vectors)
-            return (await service.add(served, rows, labels)).describe()
+            async with service.in_time() as deadline:
+                rows = await _rows(service, served.newest, texts, vectors)
+                return (await service.add(served, rows, labels, deadline)).describe()
 
     async def evaluate(name: str) -> dict[str, Any]:
         """Estimate the accuracy on new items from the examples alone, with a 95 % interval."""

@@ -1,18 +1,17 @@
 """The addresses of the service."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 
 from unitail.service import messages
 from unitail.service.answering import Wanted
-from unitail.service.catalogue import Served, Version
+from unitail.service.catalogue import Version
 from unitail.service.service import Service
 from unitail.web.refusal import Refusal
 
@@ -23,12 +22,17 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         409: "There is no such version.",
         413: "Too much in one request.",
         422: "The request cannot be answered as it is.",
-        503: "Too much to do; come again after `Retry-After` seconds.",
+        503: "Too much to do; try again after `Retry-After` seconds.",
     }.items()
 }
 router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS)
 
 Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
+Coverage = Annotated[
+    Annotated[float, Field(gt=0, lt=1)] | None,
+    BeforeValidator(lambda given: None if given == "" else given),
+    Query(description="How often sets shall hold the true label; empty is no sets."),
+]
 Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
 
 
@@ -59,7 +63,7 @@ async def predict(request: Request, name: Name, question: messages.Question) -> 
     wanted = Wanted(
         probabilities=question.probabilities, coverage=question.coverage, novelty=question.novelty
     )
-    async with _in_time(service):
+    async with service.in_time():
         rows = await _rows(service, version, question)
         return _answers(version, await service.predict(version, rows, wanted))
 
@@ -71,14 +75,14 @@ async def predict_files(
     files: Files,
     version: int | None = None,
     probabilities: bool = True,
-    coverage: Annotated[float, Query(gt=0, lt=1)] = 0.9,
+    coverage: Coverage = 0.9,
     novelty: bool = True,
 ) -> JSONResponse:
     """Answer uploaded images, sounds or texts: one or many."""
     service = _service(request)
     asked = service.catalogue.find(name).version(version)
     wanted = Wanted(probabilities=probabilities, coverage=coverage, novelty=novelty)
-    async with _in_time(service):
+    async with service.in_time():
         rows = await _uploaded(service, asked, files)
         return _answers(asked, await service.predict(asked, rows, wanted))
 
@@ -97,8 +101,10 @@ async def add_examples(
     """Take labelled vectors, texts or rows in; a label that is new makes a class."""
     service = _service(request)
     served = service.catalogue.find(name)
-    rows = await _rows(service, served.newest, examples)
-    return await _added(service, served, rows, examples.labels)
+    async with service.in_time() as deadline:
+        rows = await _rows(service, served.newest, examples)
+        version = await service.add(served, rows, examples.labels, deadline)
+    return JSONResponse(version.describe())
 
 
 @router.post("/{name}/examples/files", summary="Add files", response_model=messages.Classifier)
@@ -111,8 +117,10 @@ async def add_files(
     """Take uploaded examples in; a label that is new makes a class."""
     service = _service(request)
     served = service.catalogue.find(name)
-    rows = await _uploaded(service, served.newest, files)
-    return await _added(service, served, rows, labels)
+    async with service.in_time() as deadline:
+        rows = await _uploaded(service, served.newest, files)
+        version = await service.add(served, rows, labels, deadline)
+    return JSONResponse(version.describe())
 
 
 @router.post("/{name}/examples/remove", summary="Remove examples")
@@ -123,7 +131,8 @@ async def remove_examples(
     service = _service(request)
     places = np.array(forgotten.places, dtype=np.int64)
     served = service.catalogue.find(name)
-    version = await service.remove(served, forgotten.version, lambda _: places)
+    async with service.in_time() as deadline:
+        version = await service.remove(served, forgotten.version, lambda _: places, deadline)
     return messages.Classifier(**version.describe())
 
 
@@ -144,7 +153,8 @@ async def remove_class(request: Request, name: Name, label: str) -> messages.Cla
             )
         return places
 
-    version = await service.remove(served, served.newest.number, choose)
+    async with service.in_time() as deadline:
+        version = await service.remove(served, served.newest.number, choose, deadline)
     return messages.Classifier(**version.describe())
 
 
@@ -176,13 +186,6 @@ async def _uploaded(
     return await service.items.files(version, contents)
 
 
-async def _added(
-    service: Service, served: Served, rows: NDArray[Any], labels: Sequence[Any]
-) -> JSONResponse:
-    version = await service.add(served, rows, labels)
-    return JSONResponse(version.describe())
-
-
 def _answers(version: Version, answers: list[dict[str, Any]]) -> JSONResponse:
     return JSONResponse(
         {
@@ -192,12 +195,3 @@ def _answers(version: Version, answers: list[dict[str, Any]]) -> JSONResponse:
             "answers": answers,
         }
     )
-
-
-@asynccontextmanager
-async def _in_time(service: Service) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(service.limits.answer_seconds):
-            yield
-    except TimeoutError:
-        raise service.late() from None

@@ -1,8 +1,9 @@
 """Classifiers at work: questions are batched, changes made one after the other."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,14 @@ class Service:
         """Do other work on a version in its turn."""
         return await asyncio.get_running_loop().run_in_executor(self._compute, work, version)
 
-    async def add(self, served: Served, rows: NDArray[Any], labels: Sequence[Any]) -> Version:
-        """Take more examples in."""
+    async def add(
+        self,
+        served: Served,
+        rows: NDArray[Any],
+        labels: Sequence[Any],
+        deadline: asyncio.Timeout | None = None,
+    ) -> Version:
+        """Take more examples in; the deadline is until this begins."""
         check_rows(served.newest, rows)
         if len(rows) != len(labels):
             raise Refusal(
@@ -78,7 +85,14 @@ class Service:
                 got=f"{numbered(len(rows), 'item')} and {numbered(len(labels), 'label')}",
                 allowed="a label for each item",
             )
-        count = len(served.newest.labels) + len(rows)
+
+        def take_in(classifier: TailClassifier) -> None:
+            self._check_size(len(served.newest.labels) + len(rows))
+            classifier.add(rows, list(labels))
+
+        return await self._change(served, take_in, deadline)
+
+    def _check_size(self, count: int) -> None:
         if count > self.limits.examples:
             raise Refusal(
                 422,
@@ -86,10 +100,13 @@ class Service:
                 got=f"{count:,}",
                 allowed=f"at most {self.limits.examples:,}",
             )
-        return await self._change(served, lambda classifier: classifier.add(rows, list(labels)))
 
     async def remove(
-        self, served: Served, version: int, choose: Callable[[Version], NDArray[np.int64]]
+        self,
+        served: Served,
+        version: int,
+        choose: Callable[[Version], NDArray[np.int64]],
+        deadline: asyncio.Timeout | None = None,
     ) -> Version:
         """Forget examples, as they are numbered in a version, which must be the newest."""
 
@@ -105,9 +122,14 @@ class Service:
                 )
             classifier.remove(choose(newest))
 
-        return await self._change(served, forget)
+        return await self._change(served, forget, deadline)
 
-    async def _change(self, served: Served, change: Callable[[TailClassifier], object]) -> Version:
+    async def _change(
+        self,
+        served: Served,
+        change: Callable[[TailClassifier], object],
+        deadline: asyncio.Timeout | None,
+    ) -> Version:
         if self.read_only:
             raise Refusal(
                 403,
@@ -116,15 +138,45 @@ class Service:
                 allowed="questions",
                 remedy="Start it without --read-only.",
             )
-        # Whoever asked may go away; a change that has begun is made to its end.
-        return await asyncio.shield(asyncio.create_task(self._make(served, change)))
+        begun = asyncio.Event()
+        task = asyncio.create_task(self._make(served, change, deadline, begun))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Whoever asked may go away; a change that has begun is made to its end.
+            if not begun.is_set():
+                task.cancel()
+            raise
 
-    async def _make(self, served: Served, change: Callable[[TailClassifier], object]) -> Version:
+    async def _make(
+        self,
+        served: Served,
+        change: Callable[[TailClassifier], object],
+        deadline: asyncio.Timeout | None,
+        begun: asyncio.Event,
+    ) -> Version:
         loop = asyncio.get_running_loop()
         async with served.lock:
+            if deadline is not None:
+                if deadline.expired():
+                    raise asyncio.CancelledError
+                # "Too late" must mean "not made": else who tries again would make it twice.
+                deadline.reschedule(None)
+            begun.set()
             version = await loop.run_in_executor(self._compute, served.changed, change)
             served.put(version)
         return version
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[asyncio.Timeout]:
+        """Give up what takes too long; a change stops the clock when it begins."""
+        seconds = self.limits.answer_seconds
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                yield deadline
+        except TimeoutError:
+            late = f"no answer within {seconds:g} s"
+            raise overloaded(late, f"answers within {seconds:g} s") from None
 
     def check_count(self, count: int, what: str) -> None:
         """Refuse requests with nothing in them, or too much."""
@@ -136,8 +188,3 @@ class Service:
                 allowed=f"1 to {self.limits.items:,}",
                 remedy="Send several requests." if count else "Send one at least.",
             )
-
-    def late(self) -> Refusal:
-        """Return the refusal of a question that waited too long."""
-        seconds = self.limits.answer_seconds
-        return overloaded(f"no answer within {seconds:g} s", f"answers within {seconds:g} s")

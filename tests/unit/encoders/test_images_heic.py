@@ -1,24 +1,13 @@
 """Pictures as phones write them."""
 
-import base64
 import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.heic import RED
 from unitail.encoders.images import read_image
 from unitail.errors import Unreadable
-
-RED = base64.b64decode(
-    "AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAX1tZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAA"
-    "AAAAAAAAAAAAACJpbG9jAAAAAERAAAEAAQAAAAABoQABAAAAAAAAABgAAAAjaWluZgAAAAAAAQAAABVpbmZlAgAA"
-    "AAABAABodmMxAAAAAA5waXRtAAAAAAABAAAA/WlwcnAAAADdaXBjbwAAAHZodmNDAQNwAAAAkAAAAAAAHvAA/P34"
-    "+AAADwNgAAEAGEABDAH//wNwAAADAJAAAAMAAAMAHroCQGEAAQAqQgEBA3AAAAMAkAAAAwAAAwAeoCCBBZbq5Ka5"
-    "uAhoMCAAAAMDIAAAAwAhYgABAAZEAcFzwIkAAAATY29scm5jbHgAAQANAAaAAAAAFGlzcGUAAAAAAAAAQAAAAEAA"
-    "AAAoY2xhcAAAAEAAAAABAAAAIAAAAAEAAAAAAAAAAv///+AAAAACAAAAEHBpeGkAAAAAAwgICAAAABhpcG1hAAAA"
-    "AAAAAAEAAQWBAgMFhAAAACBtZGF0AAAAFCgBrwQY+Mpx1//zIR+fgLhh0hHn"
-)
-"""64 x 32 pixels of (200, 30, 30)."""
 
 
 def test_heic_is_read() -> None:

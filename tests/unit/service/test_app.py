@@ -217,7 +217,7 @@ def test_an_answer_that_takes_too_long_is_given_up(live: Live, gate: threading.E
     status, headers, sentence = send(live)
     gate.set()
     assert (status, headers["retry-after"]) == (503, "1")
-    assert "got no answer within 2 s; allowed: answers within 2 s. Come again in 1 s." in sentence
+    assert "got no answer within 2 s; allowed: answers within 2 s. Try again in 1 s." in sentence
 
 
 def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
@@ -230,7 +230,7 @@ def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
     assert (status, headers["retry-after"]) == (503, "1")
     assert "too much to do at the moment: got 4 at work; allowed: at most 4 at a time" in sentence
     assert send(live, "GET", "/health", None, {})[0] == 200
-    patient = Client(live.url, token=TOKEN, retries=3)  # it comes again
+    patient = Client(live.url, token=TOKEN, retries=3)  # it tries again
     late = threading.Thread(
         target=lambda: replies.append(patient.predict("blobs", vectors=ASKED[:1]))
     )
@@ -245,12 +245,10 @@ def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
     assert send(live)[0] == 200
 
 
-def test_errors_that_nobody_foresaw_tell_nothing(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_errors_tell_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(questions: Any) -> Any:  # noqa: ANN401
         raise ArithmeticError("a secret")
 
     monkeypatch.setattr("unitail.service.batching.answer", broken)
     status, _, sentence = send(live)
-    assert (status, sentence) == (500, "an error that nobody foresaw; the log has it")
+    assert (status, sentence) == (500, "an unexpected error; the log has it")

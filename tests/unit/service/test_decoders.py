@@ -2,8 +2,6 @@ import asyncio
 import io
 import os
 import signal
-import struct
-import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +9,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from helpers.services import picture
+from helpers.heic import RED
+from helpers.services import large_png, picture
 from helpers.sounds import write_sounds
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
@@ -42,21 +41,6 @@ def sound(seconds: float, rate: int = 8000, channels: int = 1) -> bytes:
     samples = np.random.default_rng(0).uniform(-0.5, 0.5, (int(seconds * rate), channels))
     soundfile.write(buffer, samples, rate, format="WAV")
     return buffer.getvalue()
-
-
-def large_png(side: int) -> bytes:
-    """Return a small file that holds a large image."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        check = struct.pack("!I", zlib.crc32(kind + data))
-        return struct.pack("!I", len(data)) + kind + data + check
-
-    head = struct.pack("!IIBBBBB", side, side, 8, 0, 0, 0, 0)
-    squeeze = zlib.compressobj(9)
-    row = bytes(1 + side)
-    lines = b"".join([*(squeeze.compress(row) for _ in range(side)), squeeze.flush()])
-    chunks = chunk(b"IHDR", head) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
 
 
 def test_files_are_decoded_as_if_they_were_read_here(tmp_path: Path) -> None:
@@ -112,6 +96,27 @@ def test_an_image_that_explodes_costs_its_own_request() -> None:
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
 
     assert with_decoders(without_limit, pixels=10**9, decode_bytes=350 * 2**20) <= 1
+
+
+def test_the_first_heic_file_is_no_larger_than_any_other() -> None:
+    async def work(decoders: Decoders) -> None:
+        for file in (RED[:-20], RED):  # refused by what it says of itself, whole or not
+            with pytest.raises(Unreadable, match="too large: got 64 x 32 pixels; allowed: at most"):
+                await decoders.decode(Modality.IMAGE, file)
+
+    assert with_decoders(work, pixels=2047) == 0
+
+
+def test_a_decoder_does_not_know_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNITAIL_TOKEN", "a-token-of-24-characters")
+
+    async def work(decoders: Decoders) -> None:
+        await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
+        known = Path(f"/proc/{decoders.processes[0]}/environ").read_bytes()
+        assert b"OMP_NUM_THREADS=1" in known
+        assert b"token" not in known.lower()
+
+    with_decoders(work)
 
 
 def test_a_decoder_that_is_killed_costs_its_own_request() -> None:

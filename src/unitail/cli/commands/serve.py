@@ -17,7 +17,7 @@ def serve(
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Where to listen; anywhere but on this machine needs a token.")
+        str, typer.Option(help="The address to bind; any but this machine's own needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8000,
     token_file: Annotated[
@@ -41,10 +41,10 @@ def serve(
     max_items: Annotated[int, typer.Option(min=1, help="Items of a request.")] = 1000,
     max_pixels: Annotated[int, typer.Option(min=1, help="Of an image.")] = 25_000_000,
     max_seconds: Annotated[
-        float, typer.Option(min=0.1, help="For an answer; then the request is told to come again.")
+        float, typer.Option(min=0.1, help="For an answer; then the request is told to try again.")
     ] = 30.0,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="At a time; more are told to come again.")
+        int, typer.Option(min=1, help="At a time; more are told to try again later.")
     ] = 64,
     device: options.Device = "auto",
 ) -> None:

@@ -49,7 +49,7 @@ def open_studio(
     folder: Source,
     project: Project = None,
     host: Annotated[
-        str, typer.Option(help="Whom to listen to; any but this machine needs a token.")
+        str, typer.Option(help="The address to bind; any but this machine's own needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 is the first free one from 8765.")] = 0,
     token: Annotated[

@@ -24,7 +24,6 @@ ELSEWHERE = {
     "service/answering.py": "unit/service/test_batching.py",
     "service/api_page.py": "unit/service/test_routes.py",
     "service/decoding.py": "unit/service/test_decoders.py",  # runs in their processes
-    "service/items.py": "unit/service/test_routes.py",
     "service/limits.py": "unit/service/test_app.py",
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",

@@ -107,26 +107,7 @@ class Settings:
                 got=f"class_shares with visibility='{visibility}'",
                 allowed="class_shares=None, or visibility='joint'",
             )
-        if parameters.class_shares is not None and parameters.class_prior is not None:
-            raise InvalidConfig(
-                "both say how often the classes occur",
-                got="class_shares and class_prior",
-                allowed="one of them",
-                remedy="Give class_shares alone for rows that are answered together.",
-            )
-        if parameters.class_weight is not None and parameters.class_prior is not None:
-            raise InvalidConfig(
-                "both say how much the classes count",
-                got="class_weight and class_prior",
-                allowed="one of them",
-                remedy="Give class_prior alone if you know how often the classes occur.",
-            )
-        require(
-            parameters.class_weight is None or isinstance(parameters.class_weight, str | Mapping),
-            "class_weight",
-            got=repr(parameters.class_weight),
-            allowed=f"None, '{BALANCED}', or numbers above 0 by label",
-        )
+        _check_classes_count_once(parameters)
         num_draws = _count(parameters.n_draws, "n_draws")
         return cls(
             model=model,
@@ -276,3 +257,27 @@ def _count(value: object, name: str) -> int | None:
         number = 0
     require(number >= 1, name, got=repr(value), allowed="1 or more, or None")
     return number
+
+
+def _check_classes_count_once(parameters: Parameters) -> None:
+    """Refuse two statements about how much the classes count."""
+    if parameters.class_shares is not None and parameters.class_prior is not None:
+        raise InvalidConfig(
+            "both say how often the classes occur",
+            got="class_shares and class_prior",
+            allowed="one of them",
+            remedy="Give class_shares alone for rows that are answered together.",
+        )
+    if parameters.class_weight is not None and parameters.class_prior is not None:
+        raise InvalidConfig(
+            "both say how much the classes count",
+            got="class_weight and class_prior",
+            allowed="one of them",
+            remedy="Give class_prior alone if you know how often the classes occur.",
+        )
+    require(
+        parameters.class_weight is None or isinstance(parameters.class_weight, str | Mapping),
+        "class_weight",
+        got=repr(parameters.class_weight),
+        allowed=f"None, '{BALANCED}', or numbers above 0 by label",
+    )

@@ -294,8 +294,7 @@ def test_a_database_that_cannot_be_is_told(tmp_path: Path) -> None:
 def test_another_layout_is_not_touched(tmp_path: Path) -> None:
     engine = open_database(f"sqlite:///{tmp_path}/a.db")
     with engine.begin() as connection:
-        known = COUNTERS.c.name == "format"
-        connection.execute(sa.update(COUNTERS).where(known).values(value=9))
+        connection.execute(sa.update(COUNTERS).where(COUNTERS.c.name == "format").values(value=9))
     engine.dispose()
     with pytest.raises(InvalidConfig, match="made by another version of unitail: got format 9"):
         Store(f"sqlite:///{tmp_path}/a.db")

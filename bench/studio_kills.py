@@ -48,7 +48,8 @@ def step(store: Store) -> None:
         if kind in ("one", "many"):
             chosen = chance.sample(range(ITEMS), 1 if kind == "one" else 40)
             items = {f"item {each}": versions.get(f"item {each}", 0) for each in chosen}
-            store.label(items, chance.choice([*classes, ASIDE, None]))
+            class_id = chance.choice([*classes, ASIDE, None])
+            store.label_each(dict.fromkeys(items, class_id), items)
         elif kind == "rename":
             store.rename_class(chance.choice(classes), f"name {store.revision()}")
         elif kind == "merge":

@@ -35,7 +35,6 @@ ELSEWHERE = {
     "studio/rows.py": "unit/studio/test_store.py",
     "studio/schema.py": "unit/studio/test_store.py",
     "studio/telling.py": "unit/studio/test_studio.py",
-    "studio/vectors.py": "unit/studio/test_studio.py",
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",

@@ -121,7 +121,7 @@ def write(
         )
     results = studio.results()
     for path in targets.out:
-        kind = Kind.REPORT if path.suffix.lower() in PAGES else Kind.JSON
+        kind = Kind.REPORT if path.suffix.lower() in PAGES else Kind.TABLE
         results.write(kind, path, label_column=label_column)
         say(console, f"All answers are in {path}.")
     if targets.save is not None:

@@ -28,6 +28,8 @@ NONE = -1
 """In place of a class where there is no answer."""
 
 Places = NDArray[np.int64]
+Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Labelled places, their class ids, and the versions of their vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Answered:
     turn: int
     """Counts up whenever the labels that they rest on change."""
     places: Places
+    versions: Places
+    """Of the vectors that were asked."""
     class_ids: NDArray[np.int64]
     """The two most probable classes of each item, (n, 2); `NONE` if there is none."""
     probabilities: NDArray[np.float64]
@@ -50,6 +54,7 @@ class Sheet:
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
         self._turns = np.full(size, NONE, dtype=np.int64)
+        self._versions = np.full(size, NONE, dtype=np.int64)
         self._class_ids = np.full((size, 2), NONE, dtype=np.int64)
         self._probabilities = np.zeros((size, 2))
         self._novelty = np.zeros(size)
@@ -58,19 +63,16 @@ class Sheet:
         """Take answers in."""
         with self._lock:
             self._turns[answered.places] = answered.turn
+            self._versions[answered.places] = answered.versions
             self._class_ids[answered.places] = answered.class_ids
             self._probabilities[answered.places] = answered.probabilities
             self._novelty[answered.places] = answered.novelty
 
-    def forget(self, places: Sequence[int]) -> None:
-        """Take away the answers of items that have changed."""
+    def stale(self, places: Places, versions: Places, turn: int) -> Places:
+        """Return those of the places that have no answer of this turn to this vector."""
         with self._lock:
-            self._turns[list(places)] = NONE
-
-    def stale(self, places: Places, turn: int) -> Places:
-        """Return those of the places that have no answer from this turn."""
-        with self._lock:
-            chosen: Places = places[self._turns[places] != turn]
+            old = (self._turns[places] != turn) | (self._versions[places] != versions)
+            chosen: Places = places[old]
             return chosen
 
     def at(self, places: Places) -> Answered:
@@ -80,6 +82,7 @@ class Sheet:
             return Answered(
                 turn,
                 places,
+                self._versions[places],
                 self._class_ids[places],
                 self._probabilities[places],
                 self._novelty[places],
@@ -103,7 +106,7 @@ class Answerer:
         self._device, self._on_answers, self._on_rest = device, on_answers, on_rest
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
-        self._support: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self._support: Support | None = None
         self._fitted: Fitted | None = None
         self._turn = NONE
 
@@ -129,7 +132,8 @@ class Answerer:
         """Answer all that is out of date, chunk by chunk; a change in between begins anew."""
         while not self._ended:
             self._read_labels()
-            places = self._sheet.stale(self._vectors.known(), self._turn)
+            known = self._vectors.known()
+            places = self._sheet.stale(known, self._vectors.versions(known), self._turn)
             if not len(places):
                 self._on_rest(self._board.named())
                 return
@@ -143,20 +147,24 @@ class Answerer:
         return seen if len(seen) else places[:CHUNK]
 
     def _read_labels(self) -> None:
-        """Fit again if labels have changed, or a labelled item has a vector at last."""
+        """Fit again if labels have changed, or the vector of a labelled item has."""
         named = self._board.named()
         known = set(self._vectors.known().tolist())
         pairs = [pair for pair in zip(*named.support, strict=True) if pair[0] in known]
-        support = (tuple(place for place, _ in pairs), tuple(each for _, each in pairs))
+        places = tuple(place for place, _ in pairs)
+        versions = self._vectors.versions(np.array(places, dtype=np.int64))
+        support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
         if support != self._support:
             self._fitted = Fitted.of(self._vectors, support, self._device)
             self._support, self._turn = support, self._turn + 1
 
     def _answer(self, places: Places) -> Answered:
+        count, versions = len(places), self._vectors.versions(places)  # before they are read
         if self._fitted is None:
-            count = len(places)
             nothing = np.full((count, 2), NONE, dtype=np.int64)
-            return Answered(self._turn, places, nothing, np.zeros((count, 2)), np.zeros(count))
+            return Answered(
+                self._turn, places, versions, nothing, np.zeros((count, 2)), np.zeros(count)
+            )
         classifier = self._fitted.classifier
         rows = self._fitted.span(self._vectors.at(places))
         probabilities = classifier.predict_proba(rows)
@@ -164,6 +172,7 @@ class Answerer:
         return Answered(
             self._turn,
             places,
+            versions,
             np.asarray(classifier.classes_[best], dtype=np.int64),
             np.take_along_axis(probabilities, best, axis=1),
             classifier.novelty(rows),
@@ -207,11 +216,9 @@ class Fitted:
     span: Span
 
     @classmethod
-    def of(
-        cls, vectors: Vectors, support: tuple[tuple[int, ...], tuple[int, ...]], device: str
-    ) -> "Fitted | None":
+    def of(cls, vectors: Vectors, support: Support, device: str) -> "Fitted | None":
         """Fit; None if there are not two classes yet."""
-        places, class_ids = support
+        places, class_ids, _ = support
         if len(set(class_ids)) < 2:
             return None
         labelled = vectors.at(np.array(places))

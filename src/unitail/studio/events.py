@@ -29,12 +29,6 @@ class Hub:
         self._closed = True
         self._put(None)
 
-    @property
-    def count(self) -> int:
-        """How many listen."""
-        with self._lock:
-            return len(self._listeners)
-
     async def listen(self, first: str = "") -> AsyncIterator[str]:
         """Give news as they come, in the format of server-sent events."""
         queue: Queue = asyncio.Queue(MAX_WAITING)

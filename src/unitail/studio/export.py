@@ -38,13 +38,12 @@ SET_ASIDE = "set aside: none of the classes"
 
 
 class Kind(StrEnum):
-    """What is written, and the end of its name."""
+    """What is written."""
 
-    CSV = "csv"
-    JSON = "json"
-    REPORT = "html"
+    TABLE = "table"
+    """Of any format; the end of the file's name decides."""
+    REPORT = "report"
     CLASSIFIER = "classifier"
-    FOLDERS = "folders"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +64,11 @@ class Results:
         """Fit on all labels, and answer all other items that have a vector."""
         names = {row.id: row.name for row in board.classes()}
         named = board.named()
-        known = vectors.known()
+        known = set(vectors.known().tolist())
         support = [
             (place, names[each])
             for place, each in zip(*named.support, strict=True)
-            if place in set(known.tolist())
+            if place in known
         ]
         _require_two_classes([label for _, label in support])
         places = [place for place, _ in support]

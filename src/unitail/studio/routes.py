@@ -13,7 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 import unitail
-from unitail.errors import InvalidInput, UserError
+from unitail.errors import InvalidInput
 from unitail.studio import telling
 from unitail.studio.export import Kind, zipped
 from unitail.studio.rows import ASIDE, Done
@@ -25,6 +25,7 @@ from unitail.workflows.sort_files import SortBy
 MAX_ITEMS = 100_000
 MAX_CONTENTS = 500
 MAX_NEXT = 200
+KINDS = {"html": Kind.REPORT, "classifier": Kind.CLASSIFIER}
 DAY = 24 * 60 * 60
 Place = Annotated[int, InPath(ge=0)]
 Size = Literal["small", "large"]
@@ -124,19 +125,21 @@ def state_routes(studio: Studio) -> APIRouter:
 def item_routes(studio: Studio) -> APIRouter:
     """Show items."""
     router = APIRouter(prefix="/api")
-    kept = {"Cache-Control": f"private, max-age={DAY}"}
-
     existing = studio.catalogue.require
 
+    def headers(v: str) -> dict[str, str]:
+        """Let browsers keep only what names this studio: others may follow at this address."""
+        return {"Cache-Control": f"private, max-age={DAY}"} if v.startswith(studio.boot) else {}
+
     @router.get("/items/{place}/image")
-    def image(place: Place, size: Size = "small") -> Response:
+    def image(place: Place, size: Size = "small", v: str = "") -> Response:
         content = studio.media.image(existing(place), size)
-        return Response(content, media_type="image/jpeg", headers=kept)
+        return Response(content, media_type="image/jpeg", headers=headers(v))
 
     @router.get("/items/{place}/sound")
-    def sound(place: Place) -> FileResponse:
+    def sound(place: Place, v: str = "") -> FileResponse:
         path, kind = studio.media.sound(existing(place))
-        return FileResponse(path, media_type=kind, headers=kept)
+        return FileResponse(path, media_type=kind, headers=headers(v))
 
     @router.get("/items/{place}/content")
     def content(place: Place) -> Any:  # noqa: ANN401
@@ -204,7 +207,7 @@ def export_routes(studio: Studio) -> APIRouter:
 
     @router.get("/{kind}")
     def download(kind: Literal["csv", "json", "html", "classifier"]) -> FileResponse:
-        what, stem = Kind(kind), studio.catalogue.source.resolve().stem
+        what, stem = KINDS.get(kind, Kind.TABLE), studio.catalogue.source.resolve().stem
         name = f"{stem}-classifier" if what is Kind.CLASSIFIER else f"{stem}-answers.{kind}"
         results = studio.results()
         folder = tempfile.mkdtemp(prefix="unitail-")
@@ -213,7 +216,7 @@ def export_routes(studio: Studio) -> APIRouter:
             written = results.write(what, Path(folder) / name)
             if what is Kind.CLASSIFIER:
                 written = zipped(written)
-        except UserError:
+        except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return FileResponse(written, filename=written.name, background=clean)

@@ -1,4 +1,4 @@
-"""The tables of a studio: what was labelled, by what steps, and settings; in SQLite or PostgreSQL.
+"""The tables of a studio: what was labelled, and by what steps; in SQLite or PostgreSQL.
 
 Every action has a number, the revision, and every row has the revision that it was last changed in.
 Rows are never removed: a label that was taken back has no class, a class that was deleted says so.
@@ -57,12 +57,6 @@ ACTIONS = sa.Table(
     sa.Column("author", sa.Text, nullable=False),
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("undone", sa.Integer, nullable=True),
-)
-SETTINGS = sa.Table(
-    "settings",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
 )
 
 

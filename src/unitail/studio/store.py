@@ -23,7 +23,7 @@ from unitail.studio.rows import (
     Snapshot,
     changes_from_text,
 )
-from unitail.studio.schema import ACTIONS, CLASSES, LABELS, SETTINGS, WRITES, open_database
+from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, open_database
 from unitail.wording import CONTROL_CHARACTERS, numbered
 
 MAX_NAME = 100
@@ -35,7 +35,7 @@ Seen = Mapping[str, int]
 
 
 class Store:
-    """The classes, labels, history and settings of a project."""
+    """The classes, labels and history of a project."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
@@ -64,35 +64,7 @@ class Store:
                 tuple(LabelRow(**row) for row in labels.mappings()),
             )
 
-    def settings(self) -> dict[str, str]:
-        """Return all settings."""
-        with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(SETTINGS))
-            return {row.name: row.value for row in rows}
-
-    def set(self, name: str, value: str) -> None:
-        """Keep a setting; these have no history."""
-        with self._writer.begin() as connection:
-            known = SETTINGS.c.name == name
-            if not connection.execute(
-                sa.update(SETTINGS).where(known).values(value=value)
-            ).rowcount:
-                connection.execute(SETTINGS.insert().values(name=name, value=value))
-
     # What can be done.
-
-    def label(
-        self,
-        seen: Seen,
-        class_id: int | None,
-        *,
-        author: str = "",
-        contents: Mapping[str, str] | None = None,
-    ) -> Done:
-        """Say what items are; None takes labels back, `ASIDE` says that no class fits."""
-        return self.label_each(
-            dict.fromkeys(seen, class_id), seen, author=author, contents=contents
-        )
 
     def label_each(
         self,
@@ -102,7 +74,10 @@ class Store:
         author: str = "",
         contents: Mapping[str, str] | None = None,
     ) -> Done:
-        """Say of each item what it is, in one action."""
+        """Say of each item what it is, in one action.
+
+        None takes a label back, `ASIDE` says that no class fits.
+        """
         if not class_ids:
             raise InvalidInput("nothing was chosen", got="no item", allowed="one item or more")
         with self._action(author) as action:

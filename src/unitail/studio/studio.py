@@ -131,9 +131,9 @@ class Studio:
             if snapshot.revision == self.board.revision:
                 return
             self.board.take(snapshot)
+            self.hub.tell("changes", telling.changes(self.catalogue, snapshot))
         self.answerer.wake()
         self._labels_moved.set()
-        self.hub.tell("changes", telling.changes(self.catalogue, snapshot))
 
     # What is told.
 
@@ -206,7 +206,6 @@ class Studio:
         self.vectors.forget(seen.vanished, "the file is gone")
         self.vectors.encode_again(seen.changed)
         self.changed |= set(seen.changed)
-        self.sheet.forget([*seen.changed, *seen.vanished])
         self.answerer.wake()
         self.hub.tell("progress", self.progress())
 

@@ -56,6 +56,7 @@ class Vectors:
         self._lock = threading.Lock()
         self._features: Floats | None = None
         self._known = np.zeros(len(catalogue), dtype=bool)
+        self._versions = np.zeros(len(catalogue), dtype=np.int64)
         self.encoder: InputEncoder | None = None
         self.contents: dict[int, str] = {}
         """The hash of each file's content, by place."""
@@ -86,18 +87,27 @@ class Vectors:
     def encode_again(self, places: Sequence[int]) -> None:
         """Encode items whose files have changed, or are back."""
         if self.encoder is not None and self._catalogue.modality is not Modality.TABLE:
+            with self._lock:
+                self._versions[list(places)] += 1  # what is being read now is out of date
             self._encode(self.encoder, places, again=True)
 
     def forget(self, places: Sequence[int], reason: str) -> None:
         """Take away the vectors of files that are gone."""
         with self._lock:
             self._known[list(places)] = False
+            self._versions[list(places)] += 1
             self.failures.update(dict.fromkeys(places, reason))
 
     def known(self) -> Places:
         """Return the places of all items that have a vector."""
         with self._lock:
             return np.flatnonzero(self._known)
+
+    def versions(self, places: Places) -> Places:
+        """Return numbers that count up whenever the vectors at some places change."""
+        with self._lock:
+            versions: Places = self._versions[places]
+            return versions
 
     def at(self, places: Places) -> Floats:
         """Return the vectors at some places, all of them known: (n, d)."""
@@ -124,21 +134,27 @@ class Vectors:
             chosen = items.items.iloc[list(places)]  # type: ignore[attr-defined]
         else:
             chosen = [items.items[place] for place in places]
+        before = self.versions(np.array(places, dtype=np.int64))
         contents = {place: _content(self._catalogue.file(place)) for place in places}
         [vectors] = encode(by, chosen, on_unreadable="skip", cache=self._cache)
         with self._lock:
             if self._features is None:
                 width = vectors.features.shape[1]
                 self._features = np.zeros((len(self._catalogue), width), np.float32)
-            kept = [places[place] for place in vectors.kept]
-            self._features[kept] = vectors.features
+            current = self._versions[list(places)] == before  # others have changed meanwhile
+            rows = [row for row, place in enumerate(vectors.kept) if current[place]]
+            kept = [places[vectors.kept[row]] for row in rows]
+            self._features[kept] = vectors.features[rows]
             self._known[kept] = True
             for place in kept:
                 self.failures.pop(place, None)
             for failure in vectors.unreadable:
-                self.failures[places[failure.place]] = failure.reason
-                self._known[places[failure.place]] = False
-            self.contents.update({place: text for place, text in contents.items() if text})
+                if current[failure.place]:
+                    self.failures[places[failure.place]] = failure.reason
+                    self._known[places[failure.place]] = False
+            fresh = [place for place, is_so in zip(places, current, strict=True) if is_so]
+            self._versions[fresh] += 1
+            self.contents.update({place: contents[place] for place in fresh if contents[place]})
         if not again:
             self.progress = replace(self.progress, done=self.progress.done + len(places))
 

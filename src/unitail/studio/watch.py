@@ -38,10 +38,6 @@ class Watch:
                 changed.append(place)
         return Seen(tuple(vanished), tuple(changed))
 
-    def gone(self) -> list[int]:
-        """Return the places of files that are not there now."""
-        return [place for place, stamp in self._stamps.items() if stamp is None]
-
     def _look(self) -> dict[int, tuple[int, int] | None]:
         stamps: dict[int, tuple[int, int] | None] = {}
         for place, path in self._files.items():

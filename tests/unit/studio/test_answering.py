@@ -38,11 +38,12 @@ def test_many_labels_need_no_span(rows: np.ndarray) -> None:
 
 
 def test_a_sheet_knows_which_answers_are_out_of_date() -> None:
-    sheet, places = Sheet(4), np.arange(4)
-    told = Answered(7, places[:3], np.ones((3, 2), np.int64), np.ones((3, 2)), np.ones(3))
+    sheet, places, versions = Sheet(4), np.arange(4), np.array([1, 1, 2, 1])
+    told = Answered(
+        7, places[:3], versions[:3], np.ones((3, 2), np.int64), np.ones((3, 2)), np.ones(3)
+    )
     sheet.put(told)
-    assert sheet.stale(places, 7).tolist() == [3]
-    assert sheet.stale(places, 8).tolist() == [0, 1, 2, 3]
-    sheet.forget([1])
-    assert sheet.stale(places, 7).tolist() == [1, 3]
+    assert sheet.stale(places, versions, 7).tolist() == [3]
+    assert sheet.stale(places, versions, 8).tolist() == [0, 1, 2, 3]
+    assert sheet.stale(places, np.array([1, 2, 2, 1]), 7).tolist() == [1, 3]
     assert sheet.at(places).class_ids[:, 0].tolist() == [1, 1, 1, NONE]

@@ -34,7 +34,7 @@ def results(studio: Studio) -> Results:
 
 
 def test_a_table_has_every_item_in_its_order(results: Results, tmp_path: Path) -> None:
-    results.write(Kind.CSV, tmp_path / "a.csv")
+    results.write(Kind.TABLE, tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
     assert [Path(row["file"]).name for row in rows] == [
         *(f"{n:04}.png" for n in range(12)),
@@ -50,7 +50,7 @@ def test_a_table_has_every_item_in_its_order(results: Results, tmp_path: Path) -
 
 
 def test_json_and_report_and_classifier(results: Results, tmp_path: Path) -> None:
-    results.write(Kind.JSON, tmp_path / "a.json")
+    results.write(Kind.TABLE, tmp_path / "a.json")
     told = json.loads((tmp_path / "a.json").read_text())
     assert told["examples"] == {"blue": 2, "green": 2, "red": 2}
     assert len(told["answers"]) == 13

@@ -1,5 +1,6 @@
 import io
 import json
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from helpers.asgi import HOST, ask
+from helpers.sounds import write_sounds
 from helpers.studios import answered, get, open_studio, post, write_pictures
 from unitail.studio.server import STATIC, make_app
 from unitail.studio.studio import Studio
@@ -113,6 +115,18 @@ def test_unreadable_items_are_not_found(app: FastAPI, studio: Studio) -> None:
     assert ask(app, "GET", "/static/../server.py").status == 404
 
 
+def test_browsers_keep_only_what_names_this_studio(tmp_path: Path) -> None:
+    write_sounds(tmp_path, count=1)
+    studio = open_studio(tmp_path)
+    app = make_app(studio, Access.at("127.0.0.1"))
+    kept = {
+        v: ask(app, "GET", f"/api/items/0/sound{v}").headers["cache-control"]
+        for v in ("", "?v=another", f"?v={studio.boot}", f"?v={studio.boot}123")
+    }
+    assert [("max-age" in each) for each in kept.values()] == [False, False, True, True]
+    studio.stop()
+
+
 def test_other_sites_and_names_are_kept_out(app: FastAPI) -> None:
     assert ask(app, "GET", "/", {"host": "evil.example"}).status == 403
     other = {**HOST, "origin": "https://evil.example", "content-type": "application/json"}
@@ -131,6 +145,21 @@ def test_exports_are_downloads(app: FastAPI, studio: Studio) -> None:
     done = post(app, "/api/export/folders", {"by": "copy"})
     assert done == {"folder": str(studio.sorted_folder), "done": 12, "there": 0}
     assert (studio.sorted_folder / "red" / "0000.png").exists()
+
+
+def test_an_export_that_fails_leaves_nothing_behind(
+    app: FastAPI, studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def write(self, *_: object) -> Path:
+            raise MemoryError
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(studio, "results", Broken)
+    with pytest.raises(MemoryError):
+        ask(app, "GET", "/api/export/csv")
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_a_classifier_is_zipped(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio import telling
-from unitail.studio.answering import NONE
+from unitail.studio.answering import NONE, Answered
 from unitail.studio.rows import ASIDE, Done
 from unitail.studio.studio import Studio
 
@@ -181,6 +183,63 @@ def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: 
     studio.look_at_files()
     assert studio.progress()["failures"] == {}
     assert 5 in studio.vectors.known()
+
+
+def test_a_labelled_file_that_changes_is_learned_again(studio: Studio, folder: Path) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0], green=[1])
+    before = answers(answered(studio))
+    for place, other in ((0, 4), (1, 3)):  # red shows a green picture now, green a red one
+        shutil.copy(folder / f"{other:04}.png", folder / f"{place:04}.png")
+    studio.look_at_files()
+    studio.answerer.answer_all()
+    swapped = {"red": "green", "green": "red"}
+    reds_and_greens = [place for place in range(3, 30) if place % 3 < 2]
+    after = answers(studio)
+    assert [after[each] for each in reds_and_greens] == [
+        swapped[before[each]] for each in reds_and_greens
+    ]
+
+
+def test_an_answer_to_an_older_vector_is_given_again(
+    studio: Studio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(studio, "red", "green")
+    label(studio, red=[0], green=[1])
+    studio.vectors.encode_all()
+    put, times = studio.sheet.put, []
+
+    def late(told: Answered) -> None:
+        """Change the file while it is answered."""
+        times.append(told)
+        if len(times) == 1:
+            shutil.copy(folder / "0004.png", folder / "0003.png")
+            studio.look_at_files()
+        put(told)
+
+    monkeypatch.setattr(studio.sheet, "put", late)
+    studio.answerer.answer_all()
+    assert answers(studio)[3] == "green"
+    assert [told.places.tolist() for told in times[1:]] == [[3]]
+
+
+def test_changes_are_told_in_their_order(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    def tell(name: str, content: Any) -> None:  # noqa: ANN401
+        if content["revision"] == 1:  # the second change must wait until the first is told
+            studio.store.add_class("green")
+            other = threading.Thread(target=studio.sync)
+            other.start()
+            other.join(timeout=0.2)
+            threads.append(other)
+        told.append(content["revision"])
+
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(studio.hub, "tell", tell)
+    add(studio, "red")
+    threads[0].join()
+    assert told == [1, 2]
 
 
 def test_what_changed_or_vanished_while_it_was_closed_is_told(folder: Path) -> None:

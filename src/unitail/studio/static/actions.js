@@ -5,7 +5,7 @@ import { get, post } from "./api.js";
 import { announce, counted, toast } from "./dom.js";
 import { askConflict } from "./dialogs.js";
 import { chosen, focusOn, lookedAt } from "./grid.js";
-import { changed, classOf, isAnswered, labelOf, load, state, versionOf } from "./state.js";
+import { changed, classOf, isAnswered, labelOf, load, state, takeLabels, versionOf } from "./state.js";
 import { view } from "./views.js";
 
 export function failed(error) {
@@ -61,7 +61,7 @@ export async function labelEach(wishes) {
 
 /** Show what somebody else did, and let the user decide. */
 async function settle(error, wishes) {
-  for (const [place, id, version] of error.conflicts) state.labels.set(place, [id, version]);
+  takeLabels(error.conflicts);
   for (const [place] of error.conflicts) ours.delete(place);
   changed();
   const decision = await askConflict(error.conflicts, wishes);
@@ -128,9 +128,10 @@ export const useFolders = () => does("/api/folders", {});
 export const sortFiles = (by) =>
   does("/api/export/folders", { by }, (done) => `${counted(done.done, "file")} sorted into ${done.folder}`);
 
-/** Load everything anew. */
-export async function reload() {
-  load(await get("/api/state"));
+/** Load everything anew, unless `isWanted` says no by the time that it is there. */
+export async function reload(isWanted) {
+  const told = await get("/api/state");
+  if (isWanted()) load(told);
 }
 
 export const nameOf = (id) =>

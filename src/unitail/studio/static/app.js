@@ -1,7 +1,7 @@
 // The page: it loads everything once, then follows the news of the server.
 
 import { addClass, failed, redo, reload, undo, useFolders } from "./actions.js";
-import { forget } from "./card.js";
+import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
 import { $, counted, h, percent, toast } from "./dom.js";
@@ -12,6 +12,7 @@ import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, tak
 import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
+const RETRY = 2000; // milliseconds, after everything could not be loaded
 const VAGUE = 25; // an accuracy that is less certain than so many points says nothing
 
 function heading() {
@@ -132,15 +133,30 @@ function listen(onFirst) {
     if (!wasLost && !first) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
     wasLost = true;
   };
+  let hellos = 0;
   news.addEventListener("hello", async (event) => {
     const other = JSON.parse(event.data) !== state.boot;
+    const own = ++hellos;
+    const isLatest = () => own === hellos; // else the connection was lost again, and another loads
     wasLost = false;
     held = [];
-    await reload().catch(failed);
+    while (isLatest()) {
+      try {
+        await reload(isLatest);
+        break;
+      } catch (error) {
+        failed(error);
+        await new Promise((done) => setTimeout(done, RETRY));
+      }
+    }
+    if (!isLatest()) return;
     const late = held;
     held = null;
     for (const work of late) work();
-    if (other) clear();
+    if (other) {
+      clear();
+      forgetAll();
+    }
     if (first) await onFirst();
     else if (other) await show(firstView());
     first = false;

@@ -23,9 +23,15 @@ function want(place) {
 }
 
 export const forget = (place) => contents.delete(place);
+export const forgetAll = () => contents.clear();
+
+/** What an address ends with, so that nothing of another studio or of an older file is shown. */
+const edition = (place) => `v=${state.boot}${state.progress.changed.includes(place) ? Date.now() : ""}`;
 
 export const imageOf = (place, size = "small") =>
-  `/api/items/${place}/image?size=${size}&v=${state.boot}${state.progress.changed.includes(place) ? Date.now() : ""}`;
+  `/api/items/${place}/image?size=${size}&${edition(place)}`;
+
+export const soundOf = (place) => `/api/items/${place}/sound?${edition(place)}`;
 
 function media(place) {
   if (state.modality === "image") {
@@ -35,7 +41,7 @@ function media(place) {
     return h("div", { class: "picture" }, picture);
   }
   if (state.modality === "audio") {
-    const player = h("audio", { controls: true, preload: "none", src: `/api/items/${place}/sound`, tabIndex: -1 });
+    const player = h("audio", { controls: true, preload: "none", src: soundOf(place), tabIndex: -1 });
     return h("div", { class: "player" }, player);
   }
   return h("div", { class: state.modality === "table" ? "cells" : "text" });

@@ -2,7 +2,7 @@
 
 import { confirm, label } from "./actions.js";
 import { get } from "./api.js";
-import { imageOf, showContent, verdict } from "./card.js";
+import { imageOf, showContent, soundOf, verdict } from "./card.js";
 import { $, h, icon, percent } from "./dom.js";
 import { chosen, move } from "./grid.js";
 import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
@@ -31,7 +31,7 @@ export function follow() {
 
 function large(place) {
   if (state.modality === "image") return h("img", { class: "large", src: imageOf(place, "large"), alt: state.names[place] });
-  if (state.modality === "audio") return h("audio", { controls: true, autoplay: true, src: `/api/items/${place}/sound` });
+  if (state.modality === "audio") return h("audio", { controls: true, autoplay: true, src: soundOf(place) });
   const box = h("div", { class: state.modality === "table" ? "cells" : "text" });
   get(`/api/items/${place}/content`).then((content) => showContent(box, content)).catch(() => {});
   return box;

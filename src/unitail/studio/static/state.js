@@ -58,8 +58,8 @@ export function load(told) {
 }
 
 export function takeChanges(told) {
-  for (const row of told.classes) rows.set(row.id, row);
-  for (const [place, classId, version] of told.labels) state.labels.set(place, [classId, version]);
+  for (const row of told.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
+  takeLabels(told.labels);
   const alive = [...rows.values()].filter((row) => !row.deleted).sort((a, b) => a.id - b.id);
   state.classes = alive.map((row, rank) => ({
     id: row.id,
@@ -69,6 +69,11 @@ export function takeChanges(told) {
   }));
   state.byId = new Map(state.classes.map((each) => [each.id, each]));
   changed();
+}
+
+/** Take labels in, but never an older one in place of a newer one. */
+export function takeLabels(told) {
+  for (const [place, classId, version] of told) if (version >= versionOf(place)) state.labels.set(place, [classId, version]);
 }
 
 export function takeAnswers(told) {

@@ -2,11 +2,12 @@
 
 In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. Answering one
 episode is timed for every learner, a training step on one episode for those that are meta-trained,
-with the peak of the device's memory. All use the same attention kernels, without cuDNN's, which
-fail in one of SNAIL's backward passes (torch 2.11). A learner that runs out of memory, or cannot
-have so many classes, is a result and not an error. `tail_uncached` reads the support again for
-every query, as the others do. A thousand episodes are a thousand times one; where two learners
-cost the same is read off between the numbers of classes that were measured.
+with the peak of the device's memory; the default model is asked as it ships, in single precision.
+All use the same attention kernels, without cuDNN's, which fail in one of SNAIL's backward passes
+(torch 2.11). A learner that runs out of memory, or cannot have so many classes, is a result and not
+an error. `tail_uncached` reads the support again for every query, as the others do. A thousand
+episodes are a thousand times one; where two learners cost the same is read off between the numbers
+of classes that were measured.
 
     python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
 """
@@ -27,7 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from unitail.errors import CannotSolve
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.registry import build_model, explicit_learners, model_config
+from unitail.learners.registry import SHIPPED, build_model, explicit_learners, model_config
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -96,7 +97,8 @@ def _clean(device: torch.device) -> None:
 def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, Any]]:
     """Measure every learner at every number of classes."""
     width = SMALL_WIDTH if args.small else WIDTH
-    for name, learner in explicit_learners().items():
+    shipped = {name: SHIPPED[name].build(device) for name in ("unitail", "unitail_joint")}
+    for name, learner in (explicit_learners() | shipped).items():
         for ways in args.ways:
             episode = episode_of(ways, width, device)
 
@@ -218,7 +220,7 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
             own = [row for row in found if (row["learner"], row["what"]) == (name, what)]
             points = [(row["ways"], row[unit]) for row in own if row.get(unit) is not None]
             if points:
-                line = "s--" if name in explicit_learners() else "o-"
+                line = "o-" if name in MODELS else "s--"
                 axis.loglog(*zip(*points, strict=True), line, ms=4, color=f"C{number}", label=name)
             lost = [row["ways"] for row in own if "failed" in row]
             top = axis.get_xaxis_transform()
@@ -270,7 +272,7 @@ def write_page(args: argparse.Namespace, found: list[dict[str, Any]], about: str
         args.out / "README.md",
         "Cost against the number of classes",
         f"1-shot, {QUERIES} queries a class, width {WIDTH}, one episode at a time;"
-        f" {about}, networks under bfloat16 autocast,"
+        f" {about}, meta-trained networks of the paper under bfloat16 autocast,"
         f" attention kernels other than cuDNN's; median of {args.repeats} calls."
         f" Weights in millions: {weights}.",
     )

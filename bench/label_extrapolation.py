@@ -3,7 +3,7 @@
 TAIL as it ships (trained with at most 5 classes), TAIL 50w (at most 50), the default model, simple
 methods, and the runs of recipes/equal_episodes (at most 5 classes, room for 100). All learners
 answer the same episodes; those that read a sequence for each query answer only the first ones of
-many classes. What a learner cannot do is a result.
+many classes. What a learner cannot do is a result; what was measured before is not measured again.
 
     python bench/label_extrapolation.py --banks BANKS --runs RUNS --out results/label_extrapolation
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page
+from measuring import Page, add_rows, read_rows
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.benchmark.learners import load_learners
@@ -46,20 +46,25 @@ MANY = 50
 def measure(args: argparse.Namespace) -> None:
     """Ask all learners, one set of data."""
     device = torch.device(args.device)
-    learners: dict[str, Any] = {
-        each.name: each.learner
-        for each in load_learners(Path("no runs"), args.learners, device=device)
-    }
+    named = load_learners(Path("no runs"), args.learners, device=device) if args.learners else []
+    learners: dict[str, Any] = {each.name: each.learner for each in named}
     for name in RUNS if args.runs is not None else ():
-        model = load_model(args.runs / f"{name}_0" / "model").to(device).eval()
-        learners[f"run {name}"] = InContextLearner(model)
+        folder = args.runs / f"{name}_0" / "model"
+        if folder.exists():
+            learners[f"run {name}"] = InContextLearner(load_model(folder).to(device).eval())
+    keys = ("bank", "learner", "ways", "shots")
+    done = {tuple(row[key] for key in keys) for row in read_rows(args.out)}
     for data_set in args.sets:
         bank = FeatureBank.open(named_banks(args.banks)[data_set])
-        path = args.out / f"rows_{data_set.replace('/', '_')}.jsonl"
-        with path.open("a") as file:
+        with add_rows(args.out / f"rows_{data_set.replace('/', '_')}.jsonl") as file:
             for ways in args.ways:
                 for shots in args.shots:
-                    for row in _rows(learners, bank, ways, shots, args, device):
+                    asked = {
+                        name: learner
+                        for name, learner in learners.items()
+                        if (data_set, name, ways, shots) not in done
+                    }
+                    for row in _rows(asked, bank, ways, shots, args, device):
                         file.write(json.dumps({"bank": data_set} | row) + "\n")
                     file.flush()
                 print(data_set, ways, flush=True)
@@ -84,7 +89,8 @@ def _rows(
             ways=ways, shots=shots, queries=args.queries, episodes=episodes
         )
         asked = {name: learners[name] for name in names}
-        for name, found in score_learners(asked, bank, protocol, device=device).items():
+        scores = score_learners(asked, bank, protocol, device=device) if asked else {}
+        for name, found in scores.items():
             row: dict[str, Any] = {"learner": name, "ways": ways, "shots": shots}
             if found.outcome is Outcome.ANSWERED:
                 mean = found.accuracy
@@ -94,12 +100,6 @@ def _rows(
                 row |= {"failed": str(found.outcome), "reason": found.reason}
             rows.append(row)
     return rows
-
-
-def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """Read what was measured."""
-    paths = sorted(folder.glob("rows_*.jsonl"))
-    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
 def write_page(folder: Path, about: str) -> None:
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--runs", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--learners", nargs="+", default=list(NAMED))
+    parser.add_argument("--learners", nargs="*", default=list(NAMED))
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--ways", type=int, nargs="+", default=list(WAYS))
@@ -183,10 +183,13 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=20)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--page", action="store_true", help="only write the page again")
+    parser.add_argument("--rows-only", action="store_true", help="others are at work: no page")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.page:
         measure(args)
+    if args.rows_only:
+        return
     write_page(
         args.out,
         f"{args.queries} queries a class, {args.episodes} episodes ({args.few} from {MANY} classes"

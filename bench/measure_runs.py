@@ -2,7 +2,10 @@
 
 Runs are called NAME_SEED; those of a name are averaged over their seeds. The page has the steps
 that each run made, its last validation, the testing sets by group, differences from the runs
-called base, and the curves of validation.
+called base with intervals over seeds and over data sets, and the curves of validation. A run is
+asked as it was trained: joint, causal or isolated. What was measured before is not measured again;
+several processes measure side by side with `--shard 0/8`, `--shard 1/8` and so on, and `--page`
+writes the page of all.
 
     python bench/measure_runs.py --banks BANKS --runs RUNS --out results/ablations
 """
@@ -16,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring import Page, add_rows, read_rows
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.benchmark.learners import load_learners
@@ -36,6 +39,7 @@ TESTING = {
 """Data sets that no run was trained on, by modality."""
 GROUP_OF = {name: group for group, names in TESTING.items() for name in names.split()}
 BASE = "base"
+WHOLE = "0/1"
 Rows = list[dict[str, Any]]
 
 
@@ -51,14 +55,17 @@ def measure(args: argparse.Namespace) -> None:
     if args.learners:
         named = load_learners(Path("no runs"), args.learners, device=device)
         learners |= {each.name: each.learner for each in named}
-    with (args.out / f"rows_{number}.jsonl").open("w") as file:
+    done = {(row["learner"], row["bank"], row["shots"]) for row in read_rows(args.out)}
+    with add_rows(args.out / f"rows_{number}.jsonl") as file:
         for bank in sorted(banks)[number::of]:
             table = FeatureBank.open(banks[bank])
             for shots in args.shots:
+                asked = {n: each for n, each in learners.items() if (n, bank, shots) not in done}
                 protocol = EvaluationProtocol(
                     ways=5, shots=shots, queries=args.queries, episodes=args.episodes
                 )
-                for name, found in score_learners(learners, table, protocol, device=device).items():
+                scores = score_learners(asked, table, protocol, device=device) if asked else {}
+                for name, found in scores.items():
                     row = {"learner": name, "bank": bank, "shots": shots}
                     row |= {"group": GROUP_OF[bank.split("/")[1]], "ways": found.protocol.ways}
                     file.write(json.dumps(row | _result(found)) + "\n")
@@ -94,11 +101,7 @@ def interval(values: Sequence[float], digits: int = 1) -> str:
 
 def write_page(args: argparse.Namespace) -> None:
     """Write the tables and the plot."""
-    rows = [
-        json.loads(line)
-        for path in sorted(args.out.glob("rows_*.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
+    rows = read_rows(args.out)
     runs = sorted(path.parent for path in args.logs.glob("*/log.jsonl"))
     about = (
         f"{args.episodes} episodes of each table, up to 5-way, {args.queries} queries a class, one"
@@ -112,7 +115,10 @@ def write_page(args: argparse.Namespace) -> None:
     page.text("## Testing sets, accuracy in %")
     _testing_table(page, rows)
     if any(split_name(row["learner"]) == BASE for row in rows):
-        page.text(f"## Differences from `{BASE}`, points, by seed")
+        page.text(
+            f"## Differences from `{BASE}`, points",
+            "With the half-width of the interval over seeds, then of that over data sets.",
+        )
         _difference_table(page, rows)
 
 
@@ -161,23 +167,44 @@ def _place(row: dict[str, Any]) -> tuple[str, int]:
 
 
 def _difference_table(page: Page, rows: Rows) -> None:
-    means = _means(rows)
-    page.table(["run", *(f"{group}, {shots}-shot" for group, shots in means)])
-    names = dict.fromkeys(
-        split_name(row["learner"]) for row in rows if row["learner"][-1].isdigit()
-    )
-    for name in (each for each in names if each != BASE):
-        cells = [
-            interval(
-                [
-                    value - own[f"{BASE}_{run.rpartition('_')[2]}"]
-                    for run, value in own.items()
-                    if split_name(run) == name
-                ]
-            )
-            for own in means.values()
+    """Tabulate what a run lost or won against the base of its own seed, on the same episodes."""
+    places = list(dict.fromkeys(map(_place, rows)))
+    page.table(["run", *(f"{group}, {shots}-shot" for group, shots in places)])
+    accuracy = {
+        (row["learner"], row["bank"], row["shots"]): 100 * row.get("accuracy", np.nan)
+        for row in rows
+    }
+    seeded = [row["learner"] for row in rows if split_name(row["learner"]) != row["learner"]]
+    for name in dict.fromkeys(map(split_name, seeded)):
+        if name != BASE:
+            page.row(name, *(_difference(name, place, rows, accuracy) for place in places))
+
+
+def _difference(
+    name: str, place: tuple[str, int], rows: Rows, accuracy: dict[tuple[str, str, int], float]
+) -> str:
+    """Write the mean difference at one place, seeds by data sets, with both half-widths."""
+    own = [row for row in rows if split_name(row["learner"]) == name and _place(row) == place]
+    seeds = sorted({row["learner"].rpartition("_")[2] for row in own})
+    banks = sorted({row["bank"] for row in own})
+    shots = place[1]
+    changes = np.array(
+        [
+            [
+                accuracy.get((f"{name}_{seed}", bank, shots), np.nan)
+                - accuracy.get((f"{BASE}_{seed}", bank, shots), np.nan)
+                for bank in banks
+            ]
+            for seed in seeds
         ]
-        page.row(name, *cells)
+    )
+    if np.isnan(changes).any():
+        return "not all measured"
+    widths = [
+        f"{MeanInterval.of(values).half_width:.1f}" if len(values) > 1 else "-"
+        for values in (changes.mean(axis=1), changes.mean(axis=0))
+    ]
+    return f"{changes.mean():.1f} ± {widths[0]} / {widths[1]}"
 
 
 def _plot(runs: Sequence[Path], path: Path) -> None:
@@ -222,7 +249,7 @@ def main() -> None:
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--queries", type=int, default=8)
-    parser.add_argument("--shard", default="0/1", help="which tables: NUMBER/OF")
+    parser.add_argument("--shard", default=WHOLE, help="which tables: NUMBER/OF")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--page", action="store_true", help="only write the page again")
     args = parser.parse_args()
@@ -230,7 +257,8 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.page:
         measure(args)
-    write_page(args)
+    if args.page or args.shard == WHOLE:  # else others are at work, and one command comes last
+        write_page(args)
 
 
 if __name__ == "__main__":

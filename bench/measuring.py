@@ -1,11 +1,13 @@
-"""What the scripts share: a clock, and the page of results that they write."""
+"""What the scripts share: a clock, files of rows, and the page of results that they write."""
 
+import json
 import shlex
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, TextIO
 
 import torch
 
@@ -34,6 +36,23 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name()
     return f"CPU, {torch.get_num_threads()} threads"
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """Read all rows_*.jsonl of a folder; a line that a stop cut short does not count."""
+    texts = [path.read_text() for path in sorted(folder.glob("rows_*.jsonl"))]
+    return [json.loads(line) for text in texts for line in _whole(text).splitlines()]
+
+
+def add_rows(path: Path) -> TextIO:
+    """Open a file of rows to add some, after the last whole line."""
+    if path.exists():
+        path.write_text(_whole(path.read_text()))
+    return path.open("a")
+
+
+def _whole(text: str) -> str:
+    return text[: text.rfind("\n") + 1]
 
 
 def row(*cells: object) -> str:

@@ -1,11 +1,12 @@
 """Train every recipe of a folder, with several seeds, several runs at once.
 
-With `--seconds` each run gets as many steps as it makes in this time beside the others, so that
-recipes have the same time and not the same steps. With `--rates` each recipe is first tried with
-each learning rate for `--search-steps`, and then trained with the one that is best on held-out
-classes. A run that is already there is left alone.
+All make the steps of their recipe, or `--steps`. With `--seconds` each run gets as many steps as it
+makes in this time beside the others, so that recipes have the same time and not the same steps.
+With `--rates` each recipe is first tried with each learning rate for `--search-steps`, and then
+trained with the one that is best on held-out classes. A run that is already there is left alone,
+and one that was interrupted goes on at its last checkpoint.
 
-    python bench/train_recipes.py recipes/ablations --banks BANKS --runs RUNS --seconds 38
+    python bench/train_recipes.py recipes/ablations --banks BANKS --runs RUNS --seeds 0 1 2
 """
 
 import argparse
@@ -59,7 +60,9 @@ def train_one(args: argparse.Namespace) -> None:
     steps = args.steps or training.steps
     if args.seconds is not None:
         steps = affordable(recipe, args.seconds, args)
-    training = replace(training, steps=steps, warmup_steps=steps // 15)
+    training = replace(
+        training, steps=steps, warmup_steps=steps // 15, checkpoint_every=max(1, steps // 5)
+    )
     validation = replace(recipe.validation, every=max(1, steps // 10))
     recipe = replace(recipe, training=training, validation=validation)
     sources = build_sources(recipe, args.banks)
@@ -113,13 +116,19 @@ def train_all(args: argparse.Namespace) -> None:
                 wait.result()
             rates = {path: best_rate(folders) for path, folders in trials.items()}
             print({path.stem: rate for path, rate in rates.items()}, flush=True)
-        for seed in args.seeds:
-            for path in paths:
-                extra: tuple[object, ...] = ("--seed", seed)
-                extra += ("--rate", rates[path]) if path in rates else ()
-                extra += ("--seconds", args.seconds) if args.seconds is not None else ()
-                extra += ("--steps", args.steps) if args.steps else ()
-                pool.submit(start, args, path, args.runs / f"{path.stem}_{seed}", *extra)
+        for path, seed in in_turn(paths, args.seeds, args.slow):
+            extra: tuple[object, ...] = ("--seed", seed)
+            extra += ("--rate", rates[path]) if path in rates else ()
+            extra += ("--seconds", args.seconds) if args.seconds is not None else ()
+            extra += ("--steps", args.steps) if args.steps else ()
+            pool.submit(start, args, path, args.runs / f"{path.stem}_{seed}", *extra)
+
+
+def in_turn(paths: list[Path], seeds: list[int], slow: list[str]) -> list[tuple[Path, int]]:
+    """List the runs: those that take longest first, then seed by seed."""
+    first = [path for name in slow for path in paths if path.stem == name]
+    runs = [(path, seed) for path in first for seed in seeds]
+    return runs + [(path, seed) for seed in seeds for path in paths if path not in first]
 
 
 def main() -> None:
@@ -130,6 +139,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--only", nargs="+", help="recipes by name")
+    parser.add_argument("--slow", nargs="*", default=[], help="recipes by name, to start first")
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--steps", type=int)

@@ -1,12 +1,15 @@
 """The scripts of the paper's experiments run at their smallest size."""
 
 import json
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.known_learners import write_blobs
 from helpers.scripts import ROOT, run_script
+from unitail.banks.importer import import_bank
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import build_model, preset
 
@@ -99,16 +102,71 @@ def test_measure_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "proto_head_paper",
     ]
     run_script("bench/measure_runs.py", *options, monkeypatch=monkeypatch)
-    text, measured = (out / "README.md").read_text(), (out / "rows_0.jsonl").read_text()
+    measured = (out / "rows_0.jsonl").read_text()
+    # A stop in the middle of a line: that one is measured again, and no other.
+    (out / "rows_0.jsonl").write_text(measured[:-20])
+    run_script("bench/measure_runs.py", *options, monkeypatch=monkeypatch)
+    text, again = (out / "README.md").read_text(), (out / "rows_0.jsonl").read_text()
+    assert again == measured
     rows = [json.loads(line) for line in measured.splitlines()]
     assert {row["bank"] for row in rows} == {"efflite0/rsscn7"}
     assert "| base | 5, 5 | 5.0 ± 63.5 | 5.0 ± 63.5 | 1.95 ± 0.64 | 1.95 ± 0.64 |" in text
     means = {row["learner"]: 100 * row["accuracy"] for row in rows if row["shots"] == 1}
     change = (means["other_0"] - means["base_0"] + means["other_1"] - means["base_1"]) / 2
-    assert float(rows_of(out / "README.md")["other"][0].split(" ± ")[0]) == pytest.approx(
-        change, abs=0.06
-    )
+    cell = rows_of(out / "README.md")["other"][0]
+    assert float(cell.split(" ± ")[0]) == pytest.approx(change, abs=0.06)
+    assert cell.endswith(" / -")  # one data set has no interval over data sets
     assert (out / "validation.png").exists()
+
+
+def write_coded(folder: Path, name: str, classes: int, rows: int) -> None:
+    """Write a coded bank whose codes say class and row."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    labels = np.tile(np.arange(classes), rows)
+    codes = np.stack([labels, np.repeat(np.arange(rows), classes)], axis=1).astype(np.uint8)
+    names = [f"class {number}" for number in range(classes)]
+    np.savez(folder / f"{name}.npz", q=codes, scale=1.0, code="sqrt", y=labels, classes=names)
+
+
+def test_sample_banks_keeps_rows_of_every_class_and_their_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coded, out, recipes = tmp_path / "coded", tmp_path / "out", tmp_path / "recipes"
+    for name, classes, rows in (
+        ("a/cub200", 7, 9),
+        ("b/cub200", 7, 9),
+        ("a/trained", 6, 9),
+        ("a/neither", 2, 9),
+    ):
+        write_coded(coded, name, classes, rows)
+    recipes.mkdir()
+    banks = '[sources.banks]\nbanks = ["a/{}"]\nheld_out_from = ["{}"]\n'
+    text = RECIPE.replace(
+        "[sources.gaussian]\nfeature_dims = [4]\n", banks.format(*["trained"] * 2)
+    )
+    (recipes / "one.toml").write_text(text)
+    options = [coded, out, "--testing", "--classes", 5, "--rows", 8, "--set-rows", 20]
+    options += ["--fewest", 3, "--recipes", recipes]
+    run_script("bench/sample_banks.py", *options, monkeypatch=monkeypatch)
+    assert sorted(path.stem for path in out.rglob("*.npz")) == ["cub200", "cub200", "trained"]
+    kept = {name: np.load(out / f"{name}.npz") for name in ("a/cub200", "b/cub200", "a/trained")}
+    assert [np.bincount(kept[name]["y"]).tolist() for name in kept] == [[4] * 5, [4] * 5, [3] * 6]
+    for bank in kept.values():  # the class in the code is the one that the label names
+        old = [int(name.split()[1]) for name in bank["classes"][bank["y"]]]
+        assert bank["q"][:, 0].tolist() == old
+    assert kept["a/cub200"]["q"].tolist() == kept["b/cub200"]["q"].tolist()
+    assert import_bank(out / "a" / "cub200.npz", tmp_path / "bank").num_rows == 20
+
+    (recipes / "two.toml").write_text(text.replace("trained", "cub200"))
+    with pytest.raises(SystemExit, match="may not train on testing sets: a/cub200"):
+        run_script("bench/sample_banks.py", *options, monkeypatch=monkeypatch)
+
+
+def test_slow_recipes_start_first_and_others_seed_by_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    in_turn = runpy.run_path(str(ROOT / "bench" / "train_recipes.py"))["in_turn"]
+    runs = in_turn([Path("a.toml"), Path("b.toml"), Path("slow.toml")], [0, 1], ["slow"])
+    assert "".join(f"{path.stem[0]}{seed}" for path, seed in runs) == "s0s1a0b0a1b1"
 
 
 def test_label_extrapolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +175,9 @@ def test_label_extrapolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     options = ["--banks", tmp_path, "--out", out, "--sets", "efflite0/cub200", "--ways", 2, 6]
     options += ["--learners", "proto_head_paper", "--episodes", 2, "--queries", 1]
     run_script("bench/label_extrapolation.py", *options, "--device", "cpu", monkeypatch=monkeypatch)
+    run_script("bench/label_extrapolation.py", *options, "--device", "cpu", monkeypatch=monkeypatch)
+    rows = (out / "rows_efflite0_cub200.jsonl").read_text().splitlines()
+    assert len(rows) == 4  # once, though asked twice
     assert len(rows_of(out / "README.md")["proto_head_paper"]) == 2
     assert (out / "extrapolation.png").stat().st_size > 10_000
 

@@ -157,3 +157,31 @@ def test_runs_of_equal_time_differ_in_the_learner_alone(path: Path) -> None:
     found = re.search(r"\((\d+) ms a step\)", path.read_text())
     assert found is not None
     assert recipe.training.steps * int(found[1]) / 1000 == pytest.approx(100, rel=0.03)
+
+
+ABLATED = {
+    "dense": {("model", "projection")},
+    "no_projection": {("model", "projection")},
+    "causal": {("model", "visibility")},
+    "isolated": {("model", "visibility")},
+    "no_growth": {("training", "dictionary_growth")},
+    "mixed": {("sources", "banks")},
+    "other_encoder": {("sources", "banks")},
+}
+
+
+@pytest.mark.parametrize("stem", ABLATED)
+def test_an_ablation_differs_from_the_base_in_one_thing(stem: str) -> None:
+    tables = [
+        tomllib.loads((ROOT / "recipes" / "ablations" / f"{name}.toml").read_text())
+        for name in ("base", stem)
+    ]
+    base, own = (
+        {
+            (part, key): value
+            for part, table in each.items()
+            for key, value in (table["banks"] if part == "sources" else table).items()
+        }
+        for each in tables
+    )
+    assert {key for key in {*base, *own} if base.get(key) != own.get(key)} == ABLATED[stem]

@@ -1,7 +1,9 @@
 """Linear probe: a linear classifier trained on the frozen features of each support set.
 
 The baseline of the paper's section 6.1, after Woerner and Baumgartner, *Navigating Data Scarcity
-using Foundation Models*, 2024.
+using Foundation Models*, 2024. The paper states no settings: those of its variant here are the
+fixed ones of its first author's public benchmark (github.com/StefanoWoerner/medimeta-fsl-benchmark,
+deploy_all_ft_test_fixedparams.py): a head that begins at zero, 150 steps of Adam at 1e-4.
 """
 
 import math

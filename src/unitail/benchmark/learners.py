@@ -56,12 +56,24 @@ def load_learners(
     }
     own |= {name: partial(_shipped, name, device) for name in SHIPPED}
     trained: dict[str, Callable[[], BenchLearner]] = {
-        path.parent.name: partial(_trained, path, draws, device)
+        path.parent.name: partial(load_trained, path, draws=draws, device=device)
         for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))
     }
     _check_names(names, own, trained, runs)
     loaders = own | trained
     return [loaders[name]() for name in dict.fromkeys(names or loaders)]
+
+
+def load_trained(
+    folder: Path, *, draws: int = 1, device: torch.device | str = "cpu"
+) -> BenchLearner:
+    """Load the model of a run, RUN/model, under the name of the run."""
+    model = load_model(folder).to(device).eval()
+    where = readable_folder(folder)
+    hashes = " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
+    learner = InContextLearner(model, num_draws=draws)
+    run = folder.parent
+    return BenchLearner(run.name, learner, f"{hashes} draws={draws}", run)
 
 
 def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
@@ -91,15 +103,6 @@ def _shipped(name: str, device: torch.device | str) -> BenchLearner:
     folder = shipped_folder(chosen.model)
     stamp = f"{fingerprint(folder)} {chosen.variant}"
     return BenchLearner(name, chosen.build(device), stamp, folder)
-
-
-def _trained(folder: Path, draws: int, device: torch.device | str) -> BenchLearner:
-    model = load_model(folder).to(device).eval()
-    where = readable_folder(folder)
-    hashes = " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
-    learner = InContextLearner(model, num_draws=draws)
-    run = folder.parent
-    return BenchLearner(run.name, learner, f"{hashes} draws={draws}", run)
 
 
 def _check_names(

@@ -1,6 +1,7 @@
 """Run `unitail validity`."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.benchmark.learners import load_learners
+from unitail.benchmark.learners import BenchLearner, load_learners, load_trained
 from unitail.cli.console import bar, say
 from unitail.devices import choose_device
-from unitail.framework.learner import Inference
-from unitail.learners.checkpoint import is_model, load_model
-from unitail.learners.in_context import InContextLearner
+from unitail.learners.checkpoint import is_model
 from unitail.training.run_folder import MODEL_FOLDER
 from unitail.universality.declared import BUILT_IN, declared_tasks, read_declaration
+from unitail.universality.kept import KeptCurves
 from unitail.universality.report import (
     require_report_packages,
     summary_table,
@@ -34,6 +34,8 @@ USUAL = (
     "proto_head_centred",
 )
 """The learners of a study for which none are named."""
+CURVES = "curves"
+"""The folder of the report that keeps them."""
 
 
 def run(
@@ -42,6 +44,7 @@ def run(
     banks: Path | None,
     runs: Path,
     folder: Path,
+    curves: Path | None,
     names: Sequence[str],
     shots: tuple[int, ...],
     device: str,
@@ -58,10 +61,12 @@ def run(
     say(console, f"{len(learners)} learners, {len(declared.tasks)} tasks, on {where}.", *missing)
     with bar("curves") as on_progress:
         study = study_validity(
-            learners,
+            {each.name: each.learner for each in learners},
             declared.tasks,
             shots=shots or declared.shots,
             device=where,
+            kept=KeptCurves(curves or folder / CURVES),
+            stamps={each.name: each.fingerprint for each in learners},
             on_progress=on_progress,
             **settings,
         )
@@ -73,17 +78,17 @@ def run(
 
 def named_learners(
     names: Sequence[str], runs: Path, device: torch.device | str
-) -> dict[str, Inference]:
+) -> list[BenchLearner]:
     """Build learners by name, or from folders of models."""
-    learners: dict[str, Inference] = {}
+    learners: list[BenchLearner] = []
     for name in dict.fromkeys(names or USUAL):
         folder = Path(name)
         if is_model(folder):
-            model = load_model(folder).to(device).eval()
-            learners[_short(folder, learners)] = InContextLearner(model)
+            loaded = load_trained(folder, device=device)
+            taken = {each.name for each in learners}
+            learners.append(replace(loaded, name=_short(folder, taken)))
         else:
-            (loaded,) = load_learners(runs, [name], device=device)
-            learners[loaded.name] = loaded.learner
+            learners += load_learners(runs, [name], device=device)
     return learners
 
 

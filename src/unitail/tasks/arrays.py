@@ -1,5 +1,7 @@
 """Tasks over real data held in arrays."""
 
+import hashlib
+
 import torch
 from torch import Tensor
 
@@ -52,6 +54,14 @@ class ArrayTask:
     def ways(self) -> int:
         """K."""
         return len(self.class_sizes)
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes when a row or a class does."""
+        digest = hashlib.sha256()
+        for tensor in (self.features[self._order], self.class_sizes):
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator

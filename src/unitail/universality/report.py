@@ -104,11 +104,23 @@ def _details(study: ValidityStudy) -> Iterator[str]:
 
 def _about(study: ValidityStudy) -> str:
     return (
-        f"{len(study.tasks)} tasks, {study.draws} support sets of each size; all learners answer"
-        f" the same ones. Level {study.level:g} for all tasks of a learner together (Holm), epsilon"
+        f"{len(study.tasks)} tasks, {study.draws} support sets of each size; {_same(study)}."
+        f" Level {study.level:g} for all tasks of a learner together (Holm), epsilon"
         f" {study.epsilon:g}, seed {study.seed}; risk is the share of wrong answers, with 95 %"
         " intervals."
     )
+
+
+def _same(study: ValidityStudy) -> str:
+    """Say who answers the same episodes."""
+    kinds = sorted(set().union(*study.devices.values()))
+    if len(kinds) < 2:
+        return "all learners answer the same ones"
+    on = [
+        f"{kind}: {', '.join(name for name, own in study.devices.items() if kind in own)}"
+        for kind in kinds
+    ]
+    return f"learners on the same kind of device answer the same ones ({'; '.join(on)})"
 
 
 def _markdown(study: ValidityStudy, command: str, notes: Sequence[str]) -> str:

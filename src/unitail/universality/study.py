@@ -1,8 +1,9 @@
 """Learning curves of several learners on declared tasks, and what they say about validity."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from unitail.progress import OnProgress
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.universality.declared import DeclaredTask, as_declared
+from unitail.universality.kept import KeptCurves, Outcome, task_stamp
 
 DRAWS = 60
 """The support sets of each size, if no other number is asked for."""
@@ -62,6 +64,8 @@ class ValidityStudy:
     """The probability of even one false rise, in all tasks of a learner together."""
     epsilon: float
     seed: int
+    devices: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The kinds of device that each learner was measured on: each kind draws other episodes."""
 
     def outcomes(self, learner: str) -> dict[str, ValidityReport | Unsolved]:
         """Return a learner's outcomes by task."""
@@ -100,13 +104,16 @@ def study_validity(
     level: float = 0.05,
     epsilon: float = 0.1,
     device: torch.device | str = "cpu",
+    kept: KeptCurves | None = None,
+    stamps: Mapping[str, str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> ValidityStudy:
     """Estimate the learning curve of every learner on every task, and test them.
 
     All learners answer the same episodes. A task of few rows is asked at the shots that it has
     rows for. `queries` of each class measure a risk; None takes 15, and fewer of many classes.
-    Progress is counted in curves.
+    Curves go to `kept` as they are measured, and those that are there are not measured again;
+    `stamps` tells learners of the same name apart. Progress is counted in curves.
     """
     check_test(shots, level, epsilon)
     declared = as_declared(tasks)
@@ -117,18 +124,31 @@ def study_validity(
             got=f"{len(learners)} learners, {len(declared)} tasks",
             allowed="one or more of each",
         )
-    reports = {}
+    settings = {"shots": list(shots), "draws": draws, "queries": queries, "seed": seed}
+    reports, devices = {}, {}
     for turn, (name, learner) in enumerate(learners.items()):
         asked = _as_learner(learner)
-        measured = []
+        measured, kinds = [], set()
         for number, each in enumerate(declared):
+            about = {"learner": name, "stamp": (stamps or {}).get(name, ""), **settings}
+            about["task"] = task_stamp(each.task)
             generator = stream(seed, "validity study", each.task.name, device=device)
-            measured.append(_measure(asked, each.task, shots, draws, queries, generator))
+            measure = partial(_measure, asked, each.task, shots, draws, queries, generator)
+            outcome, kind = _kept_or_measured(kept, about, measure, generator.device.type)
+            measured.append(outcome)
+            kinds.add(kind)
             if on_progress is not None:
                 on_progress(turn * len(declared) + number + 1, len(learners) * len(declared))
         reports[name] = judge_together(measured, level, epsilon)
+        devices[name] = frozenset(kinds)
     return ValidityStudy(
-        reports=reports, tasks=declared, draws=draws, level=level, epsilon=epsilon, seed=seed
+        reports=reports,
+        tasks=declared,
+        draws=draws,
+        level=level,
+        epsilon=epsilon,
+        seed=seed,
+        devices=devices,
     )
 
 
@@ -142,6 +162,18 @@ def verdict(outcome: ValidityReport | Unsolved) -> Verdict:
     if all(interval.high >= chance for interval in outcome.curve.risk()):
         return Verdict.GUESSES
     return Verdict.VALID if outcome.reaches_epsilon else Verdict.NO_RISE
+
+
+def _kept_or_measured(
+    kept: KeptCurves | None, about: Mapping[str, Any], measure: Callable[[], Outcome], kind: str
+) -> tuple[Outcome, str]:
+    """Return a curve, and the kind of device that it was measured on."""
+    found = kept.read(about) if kept is not None else None
+    if found is None:
+        found = measure(), kind
+        if kept is not None:
+            kept.write(about, *found)
+    return found
 
 
 def _measure(

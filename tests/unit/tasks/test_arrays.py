@@ -124,3 +124,14 @@ def test_the_bayes_risk_is_known_only_if_it_is_given() -> None:
     data = {"features": [[0.0], [1.0]], "class_indices": [0, 1], "name": "two"}
     assert ArrayTask(**data).bayes_risk is None
     assert ArrayTask(**data, bayes_risk=0.1).bayes_risk == 0.1
+
+
+def test_the_fingerprint_knows_rows_and_classes() -> None:
+    features, indices = np.arange(8.0).reshape(4, 2), np.array([0, 0, 1, 1])
+
+    def stamp(rows: np.ndarray, classes: np.ndarray) -> str:
+        return ArrayTask(features=rows, class_indices=classes, name="any").fingerprint
+
+    assert stamp(features, indices) == stamp(features, indices)
+    others = [(features + 1, indices), (features, 1 - indices), (features, np.array([0, 1, 1, 1]))]
+    assert stamp(features, indices) not in {stamp(*other) for other in others}

@@ -18,6 +18,12 @@ def validity(
     banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
     runs: Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("validity"),
+    curves: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder where curves are kept as they are measured, and looked up; OUT/curves."
+        ),
+    ] = None,
     learner: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,6 +54,7 @@ def validity(
         banks=banks,
         runs=runs,
         folder=out,
+        curves=curves,
         names=learner or (),
         shots=tuple(shots or ()),
         draws=draws,

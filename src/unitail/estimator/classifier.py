@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from unitail.estimator.answering import AnsweringEstimator
 from unitail.estimator.cost import Plan, Sizes, make_plan
+from unitail.estimator.explaining import ExplainingEstimator
 from unitail.estimator.learning import LearningEstimator
 from unitail.estimator.saving import SavableEstimator
 from unitail.estimator.settings import Settings
@@ -25,7 +25,7 @@ from unitail.nn.episode_model import AnyModel
 class TailClassifier(
     ClassifierMixin,  # type: ignore[misc]
     LearningEstimator,
-    AnsweringEstimator,
+    ExplainingEstimator,
     SavableEstimator,
 ):
     """Learn from a few labelled examples in one forward pass of a meta-trained model.

@@ -25,6 +25,8 @@ MAX_NUMBERS = 2**25
 """Numbers in memory at once: 256 MB in double precision."""
 MAX_ROWS = 4096
 """Queries that are answered at once, however small the model: they take memory themselves."""
+SLOPES = 4
+"""How many times the memory of an answer its slopes take."""
 MAX_STATES = 2**21
 """Support rows times classes that are read at all: 2 to 6 GB with the shipped model."""
 
@@ -76,6 +78,23 @@ class InContextHypothesis:
         """Average the class probabilities over the draws: (B, m, d_T) -> log (B, m, K)."""
         chunks = torch.split(query_features, self._chunk_size(query_features), dim=1)
         return torch.cat([self._answer(chunk) for chunk in chunks], dim=1)
+
+    @torch.no_grad()
+    def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
+        """Say what each labelled row adds to the scores of classes (B, m): (B, m, n).
+
+        Over several draws it is the mean.
+        """
+        size = max(1, self._chunk_size(query_features) // SLOPES)
+        pair = (query_features, classes)
+        chunks = zip(*(torch.split(each, size, dim=1) for each in pair), strict=True)
+        return torch.cat([self._contributions(*chunk) for chunk in chunks], dim=1)
+
+    def _contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
+        features = self.enter(query_features, "query")
+        classes = classes.to(features.device)
+        each = [self.model.contributions(read, features, classes).values for read in self.reads]
+        return torch.stack(each).mean(dim=0)
 
     def _answer(self, query_features: Tensor) -> Tensor:
         features = self.enter(query_features, "query")

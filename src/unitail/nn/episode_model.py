@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -56,6 +57,16 @@ class ReadEpisodes(Protocol):
 
 Drawn = TypeVar("Drawn", bound=EpisodeDraw)
 Read = TypeVar("Read", bound=ReadEpisodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What labelled rows add to the score of one class for each query."""
+
+    values: Tensor
+    """Of each labelled row, (B, m, n)."""
+    score: Tensor
+    """Of the class, above the mean of all classes, (B, m)."""
 
 
 class ShardUnit(nn.Module):
@@ -194,6 +205,19 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Score the classes for queries (B, m, d_T): (B, m, K)."""
         check_query_fits(read.support, query_features)
         return self._answer(read, query_features)
+
+    def contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
+        """Say what each labelled row adds to the scores of classes (B, m) for isolated queries."""
+        check_query_fits(read.support, queries)
+        return self._contributions(read, queries, classes)
+
+    def _contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
+        raise CannotSolve(
+            "what each labelled row adds to an answer is not known of this model",
+            got=type(self).__name__,
+            allowed="a relational model, as the default is",
+            remedy="Choose the default model, or leave rows out one by one.",
+        )
 
     def _check_pool(self, support: Support, visibility: Visibility, pool: Tensor) -> None:
         """Refuse a pool that the model cannot read, or that does not fit."""

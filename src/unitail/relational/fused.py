@@ -64,6 +64,9 @@ class FusedBlock(RelationalBlock):
         """Update z (B, rows, K, width) by what is kept of the seen."""
         a, operators = self.attend(kept.weights, relations), relations.operators
         a = a.to(kept.values.dtype)
+        if relations.heard is not None:
+            heard = relations.heard.unsqueeze(1)
+            a, operators = a * heard, operators * heard[..., : operators.shape[3]]
         if kept.groups is not None:  # what goes to the tokens of a group goes to the one for them
             a, operators = a @ kept.groups, operators @ kept.groups
         values = kept.values.flatten(3)  # (B, heads + operators, t, value_dim * K)

@@ -83,9 +83,17 @@ class Geometry:
             mean_cosine=mean_cosine,
             cosine_deviation=_mean_off_diagonal((cosines - mean_cosine) ** 2).sqrt(),
         )
+        return geometry, geometry._own(cosines, distances)
+
+    def among(self) -> "Comparison":
+        """Compare the seen vectors with each other."""
+        seen = self.lengths, self.directions
+        return self._own(*_cosines_and_distances(*seen, *seen))
+
+    def _own(self, cosines: Tensor, distances: Tensor) -> "Comparison":
+        vectors = self.vectors
         same = torch.eye(vectors.shape[1], device=vectors.device, dtype=vectors.dtype)
-        distances = _ratio(distances, geometry.mean_distance)
-        return geometry, Comparison(geometry, cosines, distances, same)
+        return Comparison(self, cosines, _ratio(distances, self.mean_distance), same)
 
     def compare(self, features: Tensor) -> "Comparison":
         """Compare other vectors (B, rows, d_T) with the seen ones."""

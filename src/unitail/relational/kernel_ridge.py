@@ -68,10 +68,15 @@ def stack_kernels(compared: Comparison, num_labelled: int) -> Tensor:
 
 def solve(gram: Tensor) -> Tensor:
     """Return P for each regression from its G: (B, ridges, n, n)."""
+    return invert(regularised(gram))
+
+
+def regularised(gram: Tensor) -> Tensor:
+    """Return G + lambda I for each regression."""
     regular = gram.clone()
     penalties = constants([ridge.penalty for ridge in OPERATORS + FURTHER], gram)
     regular.diagonal(dim1=2, dim2=3).add_(penalties.unsqueeze(-1))
-    return invert(regular)
+    return regular
 
 
 def constants(numbers: Sequence[float], like: Tensor) -> Tensor:

@@ -77,9 +77,13 @@ def regress(gram: Tensor, labels: Tensor) -> Regressions:
 
 def _leave_out(gram: Tensor, coefficients: Tensor, scores: Tensor, penalties: Tensor) -> Tensor:
     """Score each row without its label, nearly: (B, regressions, n, K)."""
-    ways = scores.shape[3]
-    bend = (1 - scores.softmax(dim=-1).pow(2).sum(dim=-1)) / (ways - 1)  # (B, regressions, n)
-    own = (penalties.squeeze(-1) / bend.clamp_min(MIN_BEND)).double()  # lambda / w
+    own = own_penalties(scores, penalties).double()
     regular = gram.double().unsqueeze(1) + torch.diag_embed(own)
     gain = own - 1 / invert(regular).diagonal(dim1=2, dim2=3)
     return scores + gain.to(scores.dtype).unsqueeze(-1) * coefficients
+
+
+def own_penalties(scores: Tensor, penalties: Tensor) -> Tensor:
+    """Return lambda / w of each row, by scores of all rows: (B, regressions, n)."""
+    bend = (1 - scores.softmax(dim=-1).pow(2).sum(dim=-1)) / (scores.shape[3] - 1)
+    return penalties.squeeze(-1) / bend.clamp_min(MIN_BEND)

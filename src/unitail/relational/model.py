@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import EpisodeModel, ShardUnit
+from unitail.nn.episode_model import Contributions, EpisodeModel, ShardUnit
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
@@ -20,6 +20,7 @@ from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused import FusedBlock, Kept
+from unitail.relational.influence import contributions
 from unitail.relational.kernel_ridge import NUM_OPERATORS, constants
 from unitail.relational.relations import NUM_CANDIDATES, Frame, Relations, relate
 from unitail.relational.weighing import Weighing, Weights
@@ -208,6 +209,21 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         states, _ = self._run(states, stack, relations, seen)
         candidates = relations.candidates[:, :, num_seen:]
         return self._scores(states[:, num_seen:], candidates, seen.weights)
+
+    def _contributions(
+        self, read: ReadRelations, queries: Tensor, classes: Tensor
+    ) -> Contributions:
+        seen = read.seen
+        assert seen is not None, "it is asked for isolated queries"
+        relations = seen.frame.relate(queries).to(self.unknown.dtype)
+        z = self._first_states(seen.labels[:, :0], seen.frame.geometry.scale(queries), read.draw)
+        stack, nothing = self._stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
+
+        def correct(heard: Tensor) -> Tensor:
+            states, _ = self._run(z, stack, replace(relations, heard=heard.to(z)), seen)
+            return self._scores(states, nothing, seen.weights)
+
+        return contributions(seen.frame, seen.weights, queries, classes, correct)
 
     def _look(self, support: Support, features: Tensor) -> tuple[Seen, Relations]:
         """Relate all that is seen, (B, t, d_T) with the support first, to each other.

@@ -95,6 +95,8 @@ class Relations:
     """(B, operators, rows, n): the n labelled vectors."""
     candidates: Tensor
     """Scores of classes, of root mean square 1 among the labelled: (B, candidates, rows, K)."""
+    heard: Tensor | None = None
+    """The share that each row hears of all that is said, (B, rows, seen); None: all of it."""
 
     def to(self, dtype: torch.dtype) -> "Relations":
         """Enter the precision of a network."""
@@ -171,5 +173,10 @@ def relate(features: Tensor, labels: Tensor, *, origin: bool) -> tuple[Frame, Re
 
 def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
     """Join candidates, and take their scores in units of their own."""
-    most = MAX_SCORE * math.sqrt(votes.shape[3])
+    most = largest_score(votes.shape[3])
     return (torch.cat([logistic, votes], dim=1) / units).clamp(-most, most)
+
+
+def largest_score(ways: int) -> float:
+    """Return what scores of so many classes are ended at."""
+    return MAX_SCORE * math.sqrt(ways)

@@ -18,6 +18,8 @@ METHODS = (
     "predict_set",
     "novelty",
     "flag_labels",
+    "influence",
+    "column_influence",
     "save",
     "load",
 )

@@ -1,0 +1,218 @@
+"""Does `TailClassifier.influence` name the rows that answers rest on; `column_influence`, columns.
+
+    python bench/influence.py --banks BANKS --only 'minilm/banking77' --out results/influence.md
+    python bench/influence.py --columns --out results/column_influence.md
+
+Rows: the truth is leaving out. Every labelled row is removed, the rest is fitted again, and the
+change of the score (log p(answer) less the mean over classes) is compared with what `influence`
+says, by Spearman's rank correlation over the rows of a support, one for each query. Beside it
+stands what a reader would guess: cosines, above zero for rows of the answered class, below it for
+others. Columns: small tables that come with scikit-learn, beside the KernelExplainer of the package
+shap with the same labelled rows as background.
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import Page
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+
+QUERIES = 5
+WAYS = 5
+BACKGROUND = 16
+TABLES = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
+Floats = NDArray[np.float64]
+
+
+def draw(bank: FeatureBank, shots: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    """Draw labelled rows, their labels, and queries of the same classes."""
+    large = np.flatnonzero(bank.class_sizes >= shots + 1)
+    rows, asked = [], []
+    for each in rng.permutation(large)[:WAYS]:
+        order = rng.permutation(np.flatnonzero(bank.class_indices == each))
+        rows.append(order[:shots])
+        asked.append(order[shots])
+    features = np.asarray(bank.features[np.concatenate(rows)], dtype=np.float32)
+    queries = np.asarray(bank.features[np.array(asked)], dtype=np.float32)
+    return features, np.repeat(np.arange(len(rows)), shots), queries[:QUERIES]
+
+
+def scores(log_proba: Floats, labels: NDArray[np.int64]) -> Floats:
+    """Return log-probabilities of the labels, less the mean of all."""
+    return np.asarray(log_proba[np.arange(len(labels)), labels] - log_proba.mean(axis=1))
+
+
+def measure(
+    features: NDArray[Any], labels: NDArray[np.int64], queries: NDArray[Any]
+) -> dict[str, float]:
+    """Compare what is said of each row with what leaving it out changes."""
+    classifier = TailClassifier(device="cpu", random_state=0).fit(features, labels)
+    start = time.perf_counter()
+    said = classifier.influence(queries)
+    seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    truth = np.empty_like(said.values)
+    for place in range(len(labels)):
+        rest = np.delete(np.arange(len(labels)), place)
+        other = TailClassifier(device="cpu", random_state=0, scale=str(scale(classifier)))
+        other.fit(features[rest], labels[rest])
+        truth[:, place] = said.score - scores(other.predict_log_proba(queries), said.labels)
+    leaving = time.perf_counter() - start
+    centred = features - features.mean(axis=0)
+    asked = queries - features.mean(axis=0)
+    cosines = (asked @ centred.T) / np.outer(
+        np.linalg.norm(asked, axis=1), np.linalg.norm(centred, axis=1)
+    )
+    signed = cosines * np.where(labels[None] == said.labels[:, None], 1, -1)
+    first = truth.argmax(axis=1)
+    return {
+        "influence": correlation(said.values, truth),
+        "signed cosines": correlation(signed, truth),
+        "first in top 3": float(np.mean([f in t for f, t in zip(first, said.top(3), strict=True)])),
+        "first in top 3, cosines": float(
+            np.mean([f in t for f, t in zip(first, np.argsort(-signed)[:, :3], strict=True)])
+        ),
+        "ms a query": 1e3 * seconds / len(queries),
+        "ms a query, leaving out": 1e3 * leaving / len(queries),
+    }
+
+
+def scale(classifier: TailClassifier) -> str:
+    """Return the scale that a classifier chose, so that others choose it too."""
+    return str(classifier._fitted.settings.scale)
+
+
+def correlation(said: Floats, truth: Floats) -> float:
+    """Return the mean rank correlation over queries."""
+    return float(np.mean([spearmanr(*pair).statistic for pair in zip(said, truth, strict=True)]))
+
+
+def rows_page(args: argparse.Namespace) -> None:
+    """Measure rows on banks."""
+    banks = {
+        name: FeatureBank.open(path)
+        for name, path in named_banks(args.banks).items()
+        if any(bank_matches(name, pattern) for pattern in args.only)
+    }
+    page = Page(
+        args.out,
+        "Which labelled rows an answer rests on",
+        f"{WAYS} classes, {QUERIES} queries a draw, {args.draws} draws; mean with the half width of"
+        " its 95 % interval over draws. Rank correlation over the labelled rows with what leaving"
+        " each of them out changes; how often the row that matters most is among the first three"
+        " that are named, in %.",
+        BANKS=args.banks,
+    )
+    header = ["bank", "labels a class", "influence", "signed cosines", "first in top 3", "cosines"]
+    page.table([*header, "ms a query", "leaving out, ms"])
+    for name, bank in banks.items():
+        for shots in args.shots:
+            rngs = [np.random.default_rng([seed, shots]) for seed in range(args.draws)]
+            each = [measure(*draw(bank, shots, rng)) for rng in rngs]
+            page.row(name, shots, *row(each))
+
+
+def row(each: Sequence[dict[str, float]]) -> list[str]:
+    """Write means and intervals."""
+    columns = {key: np.array([one[key] for one in each]) for key in each[0]}
+    shares = [100 * columns[key] for key in ("first in top 3", "first in top 3, cosines")]
+    return [
+        f"{MeanInterval.of(columns['influence']):.2f}",
+        f"{MeanInterval.of(columns['signed cosines']):.2f}",
+        *(f"{MeanInterval.of(share):.0f}" for share in shares),
+        f"{np.median(columns['ms a query']):.0f}",
+        f"{np.median(columns['ms a query, leaving out']):.0f}",
+    ]
+
+
+def columns_page(args: argparse.Namespace) -> None:
+    """Measure columns on tables."""
+    import shap
+
+    page = Page(
+        args.out,
+        "Which columns an answer rests on",
+        f"20 labels a class, {QUERIES} queries a draw, {args.draws} draws; `column_influence`"
+        f" beside shap {shap.__version__}'s KernelExplainer of the same score, which has"
+        f" {BACKGROUND} labelled rows as background; both as they are without settings. Rank"
+        " correlation over columns, and the share of queries of which both name the same column"
+        " first; mean with the half width of the 95 % interval over draws.",
+    )
+    page.table(["table", "columns", "rank correlation", "same first, %", "ms a query", "shap, ms"])
+    for name, load in TABLES.items():
+        features, labels = load(return_X_y=True)
+        each = [compare(features, labels, np.random.default_rng(s)) for s in range(args.draws)]
+        same = 100 * np.array([one["same"] for one in each])
+        page.row(
+            name,
+            features.shape[1],
+            f"{MeanInterval.of([one['correlation'] for one in each]):.2f}",
+            f"{MeanInterval.of(same):.0f}",
+            f"{np.median([one['ms'] for one in each]):.0f}",
+            f"{np.median([one['shap ms'] for one in each]):.0f}",
+        )
+
+
+def compare(
+    features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
+) -> dict[str, float]:
+    """Ask both about the same queries."""
+    import shap
+
+    order = rng.permutation(len(labels))
+    known = np.concatenate([order[labels[order] == k][:20] for k in np.unique(labels)])
+    asked = np.setdiff1d(order, known)[:QUERIES]
+    classifier = TailClassifier(device="cpu", random_state=0).fit(features[known], labels[known])
+    start = time.perf_counter()
+    said = classifier.column_influence(features[asked])
+    own = time.perf_counter() - start
+    background = features[rng.permutation(known)[:BACKGROUND]]
+    found = np.empty_like(said.values)
+    start = time.perf_counter()
+    for place, (row_, label) in enumerate(zip(features[asked], said.labels, strict=True)):
+        which = np.flatnonzero(classifier.classes_ == label)
+
+        def score(rows: NDArray[Any], which: NDArray[np.int64] = which) -> Floats:
+            return scores(classifier.predict_log_proba(rows), np.repeat(which, len(rows)))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            explainer = shap.KernelExplainer(score, background)
+            found[place] = explainer.shap_values(row_, silent=True)
+    return {
+        "correlation": correlation(said.values, found),
+        "same": float(np.mean(said.values.argmax(axis=1) == found.argmax(axis=1))),
+        "ms": 1e3 * own / len(asked),
+        "shap ms": 1e3 * (time.perf_counter() - start) / len(asked),
+    }
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path)
+    parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--shots", type=int, nargs="+", default=[5])
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--columns", action="store_true", help="columns of tables, beside shap")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    if args.columns:
+        columns_page(args)
+    else:
+        rows_page(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+import numpy as np
+import pandas
+import pytest
+
+from helpers.builders import small_model
+from helpers.letters import Letters
+from unitail.errors import CannotSolve, InvalidConfig, InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.tail.model import Tail
+
+Y = np.arange(24) % 3
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 5)) + 2 * np.eye(5)[Y]
+ASKED = RNG.normal(size=(4, 5)) + 2 * np.eye(5)[[0, 1, 2, 0]]
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def fitted(**parameters: object) -> TailClassifier:
+    return TailClassifier(random_state=0, **parameters).fit(X, NAMES[Y])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"class_prior": [0.5, 0.3, 0.2]}])
+def test_scores_are_those_of_the_probabilities(parameters: dict[str, object]) -> None:
+    classifier = fitted(**parameters)
+    log_proba = classifier.predict_log_proba(ASKED)
+    influence = classifier.influence(ASKED)
+    assert influence.values.shape == (4, 24)
+    assert influence.labels.tolist() == classifier.predict(ASKED).tolist()
+    expected = log_proba.max(axis=1) - log_proba.mean(axis=1)
+    np.testing.assert_allclose(influence.score, expected, atol=1e-12)
+    np.testing.assert_allclose(influence.values.sum(axis=1) + influence.base, expected)
+
+
+def test_rows_of_the_class_speak_for_it_and_a_copy_most_of_all() -> None:
+    rows = RNG.normal(size=(24, 60)) + 2 * np.eye(60)[Y]
+    classifier = TailClassifier(random_state=0).fit(rows, NAMES[Y])
+    influence = classifier.influence(rows[[5]] + 1e-6)
+    assert influence.labels.tolist() == [NAMES[Y[5]]]
+    assert influence.top(1).tolist() == [[5]]
+    own = Y[5] == Y
+    assert influence.values[0, own].mean() > 4 * abs(influence.values[0, ~own].mean())
+
+
+def test_a_label_may_be_named() -> None:
+    classifier = fitted()
+    each = [classifier.influence(ASKED, label=name) for name in NAMES]
+    log_proba = classifier.predict_log_proba(ASKED)
+    for place, influence in enumerate(each):
+        assert set(influence.labels) == {NAMES[place]}
+        np.testing.assert_allclose(
+            influence.score, log_proba[:, place] - log_proba.mean(axis=1), atol=1e-12
+        )
+    # Above the mean of all classes: over classes, what a row adds sums to nothing.
+    np.testing.assert_allclose(sum(one.values for one in each), 0, atol=1e-10)
+    with pytest.raises(InvalidInput, match=r"none of the classes.*got 'dog'"):
+        classifier.influence(ASKED, label="dog")
+
+
+def test_a_row_of_weight_two_has_the_influence_of_both() -> None:
+    twice = TailClassifier(random_state=0).fit(np.r_[X, X[:1]], NAMES[np.r_[Y, Y[:1]]])
+    weight = np.ones(24)
+    weight[0] = 2
+    weighted = TailClassifier(random_state=0).fit(X, NAMES[Y], sample_weight=weight)
+    single, double = twice.influence(ASKED).values, weighted.influence(ASKED).values
+    np.testing.assert_allclose(double[:, 0], single[:, 0] + single[:, 24], atol=1e-10)
+    np.testing.assert_allclose(double[:, 1:], single[:, 1:24], atol=1e-10)
+
+
+def test_joint_classifiers_speak_of_isolated_answers() -> None:
+    joint, isolated = fitted(visibility="joint"), fitted()
+    np.testing.assert_allclose(joint.influence(ASKED).values, isolated.influence(ASKED).values)
+
+
+def test_queries_do_not_matter_to_each_other() -> None:
+    classifier = fitted(chunk_size=3)
+    all_of_them = classifier.influence(ASKED).values
+    alone = np.concatenate([classifier.influence(row[None]).values for row in ASKED])
+    np.testing.assert_allclose(all_of_them, alone, atol=1e-12)
+
+
+def test_models_that_cannot_say_and_rows_that_were_averaged_are_named() -> None:
+    model: Tail = small_model()
+    classifier = TailClassifier(model, n_draws=1).fit(X, Y)
+    with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
+        classifier.influence(ASKED)
+    with pytest.raises(CannotSolve, match=r"rows that were averaged.*24 rows"):
+        fitted(max_support=9).influence(ASKED)
+
+
+def test_the_column_that_tells_classes_apart_is_named() -> None:
+    frame = pandas.DataFrame({"noise": RNG.normal(size=40), "kind": ["u", "v"] * 20})
+    labels = ["no", "yes"] * 20
+    classifier = TailClassifier(encoder="auto", random_state=0).fit(frame, labels)
+    influence = classifier.column_influence(frame[:6])
+    assert influence.names == ("noise", "kind")
+    assert (influence.values[:, 1] > 5 * np.abs(influence.values[:, 0])).all()
+    again = classifier.column_influence(frame[:6])
+    np.testing.assert_array_equal(again.values, influence.values)
+
+
+def test_columns_sum_and_bad_input_is_told() -> None:
+    classifier = fitted()
+    influence = classifier.column_influence(ASKED, label="bee", n_walks=8)
+    assert influence.values.shape == (4, 5)
+    np.testing.assert_allclose(influence.base, influence.base[0])  # the mean of the rows drawn
+    with pytest.raises(InvalidConfig, match=r"n_walks.*got 0"):
+        classifier.column_influence(ASKED, n_walks=0)
+    texts = TailClassifier(encoder=Letters()).fit(["a cat", "dog", "my cat", "a dog"], [0, 1, 0, 1])
+    with pytest.raises(CannotSolve, match="have no columns"):
+        texts.column_influence(["the cat"])

@@ -1,0 +1,63 @@
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from unitail.estimator.influence import Influence, column_influence, column_spans
+
+Y = np.arange(24) % 3
+X = np.random.default_rng(0).normal(size=(24, 5)) + 3 * np.eye(5)[Y]
+SPANS: Mapping[str, slice] = {"a": slice(0, 1), "b": slice(1, 3), "c": slice(3, 4)}
+KNOWN = np.random.default_rng(1).normal(size=(6, 4))
+ASKED = np.random.default_rng(2).normal(size=(3, 4))
+PLACES = np.zeros(3, np.int64)
+
+
+def linear(rows: NDArray[np.float64], _: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(rows @ np.array([1.0, 2.0, -1.0, 0.0]) + 5)
+
+
+def crossed(rows: NDArray[np.float64], _: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(rows[:, 0] * rows[:, 1] * (1 + rows[:, 3]))
+
+
+def test_walks_of_an_additive_score_are_exact() -> None:
+    values = column_influence(linear, ASKED, PLACES, KNOWN, SPANS, walks=12, seed=0)
+    differences = ASKED - KNOWN.mean(axis=0)  # six starts, each forwards and backwards
+    expected = [differences[:, 0], 2 * differences[:, 1] - differences[:, 2], 0 * differences[:, 3]]
+    np.testing.assert_allclose(values, np.stack(expected, axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("walks", [1, 3, 12])
+def test_walks_sum_to_the_difference_from_their_starts(walks: int) -> None:
+    asked = np.concatenate([ASKED, KNOWN[:1]])
+    places = np.zeros(4, np.int64)
+    values = column_influence(crossed, asked, places, KNOWN, SPANS, walks=walks, seed=0)
+    started = crossed(asked, places) - values.sum(axis=1)
+    np.testing.assert_allclose(started, started[0])  # all from the same rows
+    if walks == 12:
+        np.testing.assert_allclose(started[0], crossed(KNOWN, places).mean())
+
+
+def test_many_queries_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, walks=4, seed=0)
+    monkeypatch.setattr("unitail.estimator.influence.MAX_WALKED", 1)
+    chunks = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, walks=4, seed=0)
+    np.testing.assert_allclose(chunks, whole)
+
+
+def test_vectors_have_a_column_for_each_number() -> None:
+    assert column_spans(None, None, 2) == {"0": slice(0, 1), "1": slice(1, 2)}
+    assert list(column_spans(None, np.array(["x", "y"]), 2)) == ["x", "y"]
+
+
+def test_shares_are_of_what_speaks_for_the_label() -> None:
+    influence = Influence(
+        labels=np.array(["a", "b"]),
+        score=np.array([3.0, -2.0]),
+        values=np.array([[3.0, -1.0, 1.0], [-1.0, -2.0, -3.0]]),
+    )
+    np.testing.assert_allclose(influence.shares, [[0.75, 0, 0.25], [0, 0, 0]])
+    assert influence.top(2).tolist() == [[0, 2], [0, 1]]
+    np.testing.assert_allclose(influence.base, [0, 4])

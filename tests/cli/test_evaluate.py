@@ -4,12 +4,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
+from helpers.wavy_table import wavy_table
 from unitail.cli.commands.evaluate import evaluate
+from unitail.cli.evaluate import measured
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.rows import as_support
+from unitail.inputs.read import read_labelled
+from unitail.workflows.learning_curve.data import encode_own
+from unitail.workflows.learning_curve.report import OURS
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(evaluate)
@@ -32,6 +40,17 @@ def table(tmp_path: Path) -> Path:
     rows["kind"] = kinds
     rows.to_csv(tmp_path / "flowers.csv", index=False)
     return tmp_path / "flowers.csv"
+
+
+def test_of_a_table_is_measured_what_a_classifier_with_an_encoder_answers(tmp_path: Path) -> None:
+    known = wavy_table()
+    known.to_csv(tmp_path / "known.csv", index=False)
+    rows = known.drop(columns="label")
+    own = TailClassifier(encoder="auto", random_state=0, device="cpu").fit(rows, known["label"])
+    data = encode_own(read_labelled(tmp_path / "known.csv"), device="cpu")
+    ours = measured(data.made_by, joint=False, device="cpu")[OURS]
+    answers = ours.infer(as_support(data.rows), torch.from_numpy(data.rows.features)[None])
+    np.testing.assert_allclose(answers[0], own.predict_log_proba(rows), atol=1e-9)
 
 
 def test_a_table_gets_its_curve(table: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.framework.learner import Inference
+from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.read import read_labelled
 from unitail.learners.registry import LEARNERS
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
@@ -83,16 +84,16 @@ def run(
 def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str) -> OwnCurve:
     """Estimate under a bar."""
     where = choose_device(device)
-    learners = _learners(joint, str(where))
+    learners = measured(data.made_by, joint=joint, device=str(where))
     with bar("splits") as on_progress:
         return own_curve(
             data.rows, learners, splits=splits, seed=seed, device=where, on_progress=on_progress
         )
 
 
-def _learners(joint: bool, device: str) -> dict[str, Inference]:
+def measured(made_by: InputEncoder, *, joint: bool, device: str) -> dict[str, Inference]:
     """Return what `unitail predict` answers with, and simple methods."""
-    ours = ClassifierLearner.of(make_classifier(joint=joint, device=device))
+    ours = ClassifierLearner.of(make_classifier(encoder=made_by, joint=joint, device=device))
     others = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
     return {OURS: ours, **{each.label: each.build(device) for each in others}}
 

@@ -138,13 +138,19 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def with_encoder(self, encoder: InputEncoder | None) -> Self:
-        """Return the same classifier for what this encoder makes vectors of; None is vectors."""
+        """Return the same classifier for what this encoder makes vectors of; None is vectors.
+
+        Its `scale` is then the one that a fit with the encoder, or on the vectors, comes to again.
+        """
         check_is_fitted(self)
         other = copy.copy(self)
         other._inputs = encoder
         named = isinstance(encoder, ItemEncoder)
         other.encoder = None if encoder is None else encoder.name if named else AUTO
-        other._learned_with = {**self._learned_with, "encoder": other.encoder}
+        scale = self._fitted.settings.scale
+        other.scale = str(Scale.AUTO if scale is Scale.AUTO.after(encoder) else scale)
+        changed = {"encoder": other.encoder, "scale": other.scale}
+        other._learned_with = {**self._learned_with, **changed}
         return other
 
     def kept_examples(self) -> KeptExamples:

@@ -8,7 +8,8 @@ long to wait for after each label. They are in single precision, which moves pro
 
 An answer depends only on lengths and on inner products with labelled vectors. n of these span n
 dimensions, so every vector is written in a basis of theirs, with the length of what is left as one
-coordinate more: the same answers from n + 1 coordinates in place of a thousand.
+coordinate more: the same answers from n + 1 coordinates in place of a thousand. Tables keep their
+columns: these have steps and weights of their own.
 """
 
 import threading
@@ -19,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.scaling import Scale
 from unitail.studio.board import Board, Named
 from unitail.studio.vectors import Vectors
+from unitail.workflows.predict import make_classifier
 
 CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
@@ -222,6 +225,7 @@ class Fitted:
         if len(set(class_ids)) < 2:
             return None
         labelled = vectors.at(np.array(places))
-        span = Span.of(labelled)
-        own = TailClassifier(device=device, random_state=0, scale="none", precision="single")
+        own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
+        views = Scale(own.scale).views
+        span = Span(None) if views else Span.of(labelled)
         return cls(own.fit(span(labelled, labelled=True), np.array(class_ids)), span)

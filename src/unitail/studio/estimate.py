@@ -70,7 +70,7 @@ def estimate(
             raise Superseded
 
     kept = thinned(rows, seed=0)
-    learner = ClassifierLearner.of(make_classifier(joint=False, device=device))
+    learner = ClassifierLearner.of(make_classifier(encoder=vectors.chosen, device=device))
     try:
         curve = own_curve(rows.take(kept), {OURS: learner}, splits=SPLITS, on_progress=check)
     except InvalidInput:

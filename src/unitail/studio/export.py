@@ -72,7 +72,7 @@ class Results:
         ]
         _require_two_classes([label for _, label in support])
         places = [place for place, _ in support]
-        classifier = make_classifier(joint=False, device=device)
+        classifier = make_classifier(encoder=vectors.chosen, device=device)
         classifier.fit(vectors.at(np.array(places)), [label for _, label in support])
         examples = _chosen(catalogue.items, places).with_labels(label for _, label in support)
         labels = {
@@ -80,9 +80,8 @@ class Results:
             **dict.fromkeys(named.aside, ""),
         }
         queries = _queries(catalogue.items, labels, vectors)
-        assert vectors.encoder is not None
         return cls(
-            classifier.with_encoder(vectors.encoder),
+            classifier.with_encoder(vectors.chosen),
             queries.items,
             examples,
             _answers(classifier, queries, examples, vectors),
@@ -178,8 +177,7 @@ def _answers(
 ) -> Answers:
     rows = vectors.at(np.array(queries.places, dtype=np.int64)) if queries.places else None
     told = [] if rows is None else answer_rows(classifier, rows, COVERAGE, TOP)
-    encoder = vectors.encoder
-    assert encoder is not None
+    encoder = vectors.chosen
     return Answers(
         answers=tuple(
             Answer(place=number, name=queries.items.names[number], **answer)

@@ -64,6 +64,12 @@ class Vectors:
         """Why an item has no vector, by place."""
         self.progress = Progress(0, len(catalogue))
 
+    @property
+    def chosen(self) -> InputEncoder:
+        """What made the vectors that are there."""
+        assert self.encoder is not None
+        return self.encoder
+
     def encode_all(
         self,
         first: Iterable[int] = (),

@@ -66,7 +66,7 @@ def fit_files(
     )
     labels = [support.labels[place] for place in known.kept]
     check_classes(support, labels)
-    classifier = make_classifier(model, joint=False, device=device)
+    classifier = make_classifier(model, encoder=by, device=device)
     return FittedFiles(
         classifier=fit_with_pool(classifier, known, labels, others).with_encoder(by),
         encoder=by,

@@ -14,6 +14,7 @@ from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import MAX_TOGETHER
+from unitail.estimator.scaling import Scale
 from unitail.inputs.encode import (
     Unread,
     encode,
@@ -82,7 +83,9 @@ def predict_files(
     else:
         labels = [support.labels[place] for place in known.kept]
         check_classes(support, labels)
-        classifier = make_classifier(model, joint=joint, balanced=balanced, device=device)
+        classifier = make_classifier(
+            model, encoder=by, joint=joint, balanced=balanced, device=device
+        )
         fit_with_pool(classifier, known, labels, others)
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
@@ -122,16 +125,24 @@ def choose_for(support: LabelledItems, encoder: str | None, device: str) -> Inpu
 
 
 def make_classifier(
-    model: str = DEFAULT, *, joint: bool, balanced: bool = False, device: str
+    model: str = DEFAULT,
+    *,
+    encoder: InputEncoder,
+    joint: bool = False,
+    balanced: bool = False,
+    device: str,
 ) -> TailClassifier:
-    """Return the classifier that answers, and that `unitail evaluate` measures."""
+    """Return the classifier of what this encoder makes, which `unitail evaluate` measures.
+
+    It answers as one that has the encoder itself: tables are seen with steps and weights.
+    """
     return TailClassifier(
         model,
         visibility="joint" if joint else "auto",
         class_shares="balanced" if balanced else None,
         device=device,
         random_state=0,
-        scale="none",  # what encoders make has its scale
+        scale=str(Scale.AUTO.after(encoder)),
     )
 
 

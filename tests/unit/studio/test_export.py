@@ -3,9 +3,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 
 from helpers.studios import answered, open_studio, write_pictures
+from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.export import Kind, Results
@@ -64,11 +67,26 @@ def test_a_saved_classifier_answers_new_rows(tmp_path: Path) -> None:
     studio = answered(open_studio(table))
     studio.results().write(Kind.CLASSIFIER, tmp_path / "saved")
     loaded = TailClassifier.load(tmp_path / "saved", device="cpu")
-    import pandas
-
     assert loaded.predict(pandas.DataFrame({"x": [0.5, 8.5], "y": [1, 9]})).tolist() == ["a", "b"]
     with pytest.raises(InvalidInput, match="only files can be sorted"):
         studio.results().sort_into(tmp_path / "sorted", SortBy.COPY)
+    studio.stop()
+
+
+def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path: Path) -> None:
+    """The studio's encoder learns from all rows: each is here twice, labelled and not."""
+    known = wavy_table()
+    pandas.concat([known, known.assign(label="")]).to_csv(tmp_path / "t.csv", index=False)
+    rows = known.drop(columns="label")
+    own = TailClassifier(encoder="auto", random_state=0, device="cpu").fit(rows, known["label"])
+    expected = own.predict_proba(rows).max(axis=1)
+    studio = answered(open_studio(tmp_path / "t.csv"))
+    page = studio.sheet.at(np.arange(30, 60))
+    np.testing.assert_allclose(page.probabilities[:, 0], expected, atol=1e-3)
+    results = studio.results()
+    told = [each.probability for each in results.answers.answers]
+    np.testing.assert_allclose(told, expected, atol=1e-6)
+    np.testing.assert_allclose(results.classifier.predict_proba(rows).max(axis=1), expected)
     studio.stop()
 
 

@@ -5,13 +5,16 @@ import pandas as pd
 import pytest
 
 from helpers.letters import Letters
+from helpers.wavy_table import wavy_table
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import encode as encoding
 from unitail.inputs.items import LabelledItems
+from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.learners.pretrained import SHIPPED_DRAWS
 from unitail.workflows.fit import fit_files, load_saved, remembered_examples
+from unitail.workflows.predict import predict_files
 
 TEXTS = LabelledItems(
     items=("aaa", "aab", "bbb", "bba", "???"),
@@ -68,3 +71,32 @@ def test_names_of_shipped_models_are_no_saved_classifiers(tmp_path: Path) -> Non
     loaded = load_saved(str(folder), **options)
     assert loaded is not None
     assert loaded.device == "cpu"
+
+
+def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path: Path) -> None:
+    """By `unitail predict`, by `unitail fit` and what it saved: all with steps and weights."""
+    known, asked = wavy_table(), wavy_table(seed=1).drop(columns="label")
+    known.to_csv(tmp_path / "known.csv", index=False)
+    asked.to_csv(tmp_path / "asked.csv", index=False)
+    own = TailClassifier(encoder="auto", random_state=0, device="cpu")
+    own.fit(known.drop(columns="label"), known["label"])
+    expected = own.predict_proba(asked)
+    plain = TailClassifier(encoder="auto", random_state=0, device="cpu", scale="none")
+    plain.fit(known.drop(columns="label"), known["label"])
+    assert np.abs(plain.predict_proba(asked) - expected).max() > 0.05
+
+    examples = read_labelled(tmp_path / "known.csv")
+    queries = read_unlabelled([tmp_path / "asked.csv"], like=examples)
+    found = predict_files(examples, queries, device="cpu").answers
+    assert [each.label for each in found] == own.predict(asked).tolist()
+    np.testing.assert_allclose([each.probability for each in found], expected.max(axis=1))
+    fitted = fit_files(examples, device="cpu").classifier
+    assert (fitted.encoder, fitted.scale) == ("auto", "auto")
+    np.testing.assert_array_equal(fitted.predict_proba(asked), expected)
+    loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.predict_proba(asked), expected)
+    saved = predict_files(remembered_examples(loaded), queries, saved=loaded).answers
+    np.testing.assert_allclose([each.probability for each in saved], expected.max(axis=1))
+    for again in (fitted, loaded):  # what a fit on the same rows comes to once more
+        again.fit(known.drop(columns="label"), known["label"])
+        np.testing.assert_array_equal(again._fitted.scaled.features, own._fitted.scaled.features)

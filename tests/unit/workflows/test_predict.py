@@ -9,6 +9,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 from unitail.inputs import encode as vectors
+from unitail.inputs.input_encoder import ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import predict
@@ -19,6 +20,7 @@ from unitail.workflows.predict import (
     predict_files,
 )
 
+COLOUR = ItemEncoder(encoder=MeanColour(), named=False)
 COLOURS = {"red": (220, 20, 20), "green": (20, 220, 20), "blue": (20, 20, 220)}
 
 
@@ -202,11 +204,13 @@ def test_calls_that_are_wrong(support: Path, queries: Path) -> None:
 
 
 def test_too_many_files_together_are_told_in_words_of_the_command() -> None:
-    classifier = make_classifier(joint=True, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
+    classifier = make_classifier(encoder=COLOUR, joint=True, device="cpu").fit(
+        np.eye(4), [0, 0, 1, 1]
+    )
     check_together(classifier, 4000)
     with pytest.raises(InvalidInput, match=r"got 4,001 files with --joint; .*Leave out --joint"):
         check_together(classifier, 4001)
-    alone = make_classifier(joint=False, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
+    alone = make_classifier(encoder=COLOUR, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
     check_together(alone, 10**6)
 
 

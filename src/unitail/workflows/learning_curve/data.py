@@ -10,6 +10,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.estimator.rows import Rows
 from unitail.inputs.encode import Unread, encode, long_texts, unread_items
+from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
@@ -30,12 +31,18 @@ class OwnData:
     classes: tuple[str, ...]
     """The names of the classes 0..K-1; one without a readable example is not among them."""
     modality: Modality
-    encoder: str
+    made_by: InputEncoder
+    """What made the vectors."""
     names: tuple[str, ...] = ()
     """What to call each row before the user."""
     unreadable: tuple[Unread, ...] = ()
     notes: tuple[str, ...] = ()
     """What else the user should know, a phrase each."""
+
+    @property
+    def encoder(self) -> str:
+        """The name of what made the vectors."""
+        return self.made_by.name
 
 
 def encode_own(
@@ -70,7 +77,7 @@ def encode_own(
         names[chosen],
         seed,
         modality=examples.modality,
-        encoder=by.name,
+        made_by=by,
         unreadable=unread_items("examples", examples, vectors),
         notes=notes,
     )

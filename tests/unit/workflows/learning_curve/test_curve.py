@@ -5,12 +5,14 @@ from torch import Tensor
 
 from helpers.blobs import blobs
 from helpers.known_learners import SolvesNothing, SureOfFirst
+from helpers.letters import Letters
 from unitail.baselines.proto_head import ProtoHead
 from unitail.errors import TooManyClasses
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
+from unitail.inputs.input_encoder import ItemEncoder
 from unitail.learners import in_context
 from unitail.workflows.learning_curve.curve import own_curve
 from unitail.workflows.predict import make_classifier
@@ -119,7 +121,8 @@ def test_progress_reaches_the_end(rows: Rows) -> None:
 @pytest.mark.parametrize("joint", [False, True])
 def test_our_learner_is_the_classifier_that_predicts(rows: Rows, *, joint: bool) -> None:
     """`unitail evaluate` measures what `unitail predict` answers with."""
-    classifier = make_classifier(joint=joint, device="cpu")
+    by = ItemEncoder(encoder=Letters(), named=False)
+    classifier = make_classifier(encoder=by, joint=joint, device="cpu")
     curve = own_curve(rows, {"ours": ClassifierLearner.of(classifier)}, splits=4)
     for level in curve.levels:
         expected = [

@@ -7,11 +7,13 @@ import pytest
 
 from helpers.blobs import blobs
 from helpers.known_learners import SolvesNothing, SureOfFirst
+from helpers.letters import Letters
 from unitail.baselines.proto_head import ProtoHead
 from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.estimator.rows import Rows
 from unitail.inputs.encode import Unread
+from unitail.inputs.input_encoder import ItemEncoder
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData
 from unitail.workflows.learning_curve.interval import Estimate
@@ -23,6 +25,7 @@ from unitail.workflows.learning_curve.report import (
     write_curve,
 )
 
+TOY = ItemEncoder(encoder=Letters(), named=False)
 LEARNERS = {"unitail": ProtoHead(), "first": SureOfFirst(), "cannot": SolvesNothing()}
 
 
@@ -33,7 +36,7 @@ def data() -> OwnData:
         rows=Rows(features, indices, 3),
         classes=("ant", "bee", "cat"),
         modality=Modality.IMAGE,
-        encoder="toy",
+        made_by=TOY,
         unreadable=(Unread("support", "bee/x.png", "no image"),),
     )
 
@@ -93,7 +96,7 @@ def test_two_examples_of_each_class_are_enough() -> None:
         rows=Rows(features, indices, 3),
         classes=("ant", "bee", "cat"),
         modality=Modality.TEXT,
-        encoder="toy",
+        made_by=TOY,
     )
     told = sentences(own_curve(data.rows, {"unitail": ProtoHead()}, splits=5), data)
     assert told[0].startswith("With 1 example a class")
@@ -110,7 +113,7 @@ def test_an_accuracy_is_written_with_its_interval(low: float, high: float, told:
 def test_a_small_class_is_told_where_it_gives_less_than_the_others() -> None:
     features, indices, _, _ = blobs(ways=3, shots=4)
     few = Rows(features, indices, 3).take(np.argsort(indices, kind="stable")[3:])
-    data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, encoder="toy")
+    data = OwnData(rows=few, classes=("a", "b", "c"), modality=Modality.TEXT, made_by=TOY)
     told = sentences(own_curve(few, {"unitail": ProtoHead()}, splits=5), data)
     assert told[0].startswith("With up to 3 examples (2.33 on average) a class")
 

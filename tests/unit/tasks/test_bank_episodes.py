@@ -295,4 +295,4 @@ def test_prototypes_on_real_birds_are_as_accurate_as_known() -> None:
     answers = ProtoHead().infer(episode.support, episode.query.features).argmax(dim=-1)
 
     accuracy = float((answers == episode.query.class_indices).float().mean())
-    assert accuracy == pytest.approx(0.689, abs=0.03)  # shared/data/README.md
+    assert accuracy == pytest.approx(0.689, abs=0.03)

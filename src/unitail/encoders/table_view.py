@@ -3,8 +3,9 @@ r"""What a model that reads angles and distances is shown of a table, beside its
 Standardised columns alone show it little more than lines. Two things are added, both learned from
 the labelled rows:
 
-**Steps.** Beside a column x of numbers stand STEPS indicators x > t, at the column's quantiles t,
-so scaled that together they vary as much as the column: E |s - s'|² = 2 for two rows drawn at
+**Steps.** Beside a column x of numbers stand STEPS indicators x > t. Each t is midway between a
+quantile of the column and the next larger value, so that rounding turns no indicator over. They
+are so scaled that together they vary as much as the column: E |s - s'|² = 2 for two rows drawn at
 random. Their squared distance is the share of rows between two values: it sees ranks, and sums of
 any functions of single columns become lines.
 
@@ -18,7 +19,9 @@ most half of their weight beside an average one, and those that say much gain. W
 rows a class nothing is known, and all weights are one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -27,6 +30,10 @@ STEPS = 8
 """Thresholds of a column."""
 MAX_WIDTH = 2048
 """Columns get fewer thresholds, or none, where all their steps together would be more."""
+MIN_GAP = 1e-6
+"""Standardised values that are nearer to each other are equal but for rounding."""
+CHUNK = 1 << 22
+"""Numbers that are held in memory at once, beside the table itself, while it is learned."""
 
 
 def steps_of(columns: int) -> int:
@@ -52,21 +59,35 @@ class TableView:
     @classmethod
     def of(cls, support: Tensor, class_indices: Tensor, ways: int, stepped: Tensor) -> "TableView":
         """Learn from labelled rows (B, n, d) of the classes (B, n)."""
-        chosen = support[:, :, stepped]
+        chosen, (episodes, rows, width) = support[:, :, stepped], support.shape
         count = steps_of(len(stepped))
-        thresholds = _quantiles(chosen, count).unsqueeze(1)
-        over = (chosen.unsqueeze(2) > thresholds).to(support.dtype)  # (B, n, steps, c)
-        means = over.mean(dim=1, keepdim=True)
+        thresholds = _thresholds(chosen, count).unsqueeze(1)
+
+        def over(some: Tensor) -> Tensor:
+            return (some.unsqueeze(2) > thresholds).to(some.dtype).flatten(2)
+
+        by_class = partial(_class_sums, class_indices, ways)
+        # Of indicators these are whole numbers, which add up alike in any order.
+        counts = by_class(chosen, over, count * len(stepped)).unflatten(2, (count, len(stepped)))
+        means = counts.sum(dim=1, keepdim=True) / rows
         spread = (means * (1 - means)).sum(dim=2, keepdim=True)
         factors = torch.where(spread > 0, spread.clamp_min(1e-12).rsqrt(), 0)
-        told = _explained(support, class_indices, ways)
-        steps = _explained(((over - means) * factors).flatten(2), class_indices, ways)
-        between, total = (
-            plain.index_add(1, stepped, more.view(len(support), count, len(stepped)).sum(dim=1))
-            for plain, more in zip(told, steps, strict=True)
+        shots = support.new_zeros(episodes, ways).scatter_add_(
+            1, class_indices, support.new_ones(episodes, rows)
         )
-        weights = _weights(between, total, support.shape[1], ways)
+        centred = support - support.mean(dim=1, keepdim=True)
+        between = _between(by_class(centred, lambda some: some, width), shots)
+        of_steps = _between((counts - shots[:, :, None, None] * means) * factors, shots)
+        between.index_add_(1, stepped, of_steps.sum(dim=1))
+        total = centred.square().sum(dim=1)
+        total.index_add_(1, stepped, rows * (spread * factors.square()).flatten(1))
+        weights = _weights(between, total, rows, ways)
         return cls(stepped, thresholds, means, factors, weights.unsqueeze(1))
+
+    @property
+    def width(self) -> int:
+        """The coordinates of what is shown."""
+        return self.weights.shape[2] + self.thresholds.shape[2] * len(self.stepped)
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Show rows (B, m, d): (B, m, d + steps * c)."""
@@ -77,29 +98,43 @@ class TableView:
 
 def varied(support: Tensor) -> Tensor:
     """Return the coordinates of (n, d) with more than two different values: those of numbers."""
-    lowest, highest = support.amin(dim=0), support.amax(dim=0)
+    lowest, highest = support.amin(dim=0) + MIN_GAP, support.amax(dim=0) - MIN_GAP
     return ((support > lowest) & (support < highest)).any(dim=0).nonzero().squeeze(1)
 
 
-def _quantiles(values: Tensor, count: int) -> Tensor:
-    """Return `count` quantiles of each column (B, n, c) that cut it evenly: (B, count, c)."""
-    ordered = values.sort(dim=1).values
-    places = torch.arange(1, count + 1, device=values.device, dtype=values.dtype) / (count + 1)
-    places = places * (values.shape[1] - 1)
-    below = places.floor().long()
-    above = (below + 1).clamp_max(values.shape[1] - 1)
-    share = (places - below)[:, None]
-    # In this form equal neighbours give their value to the last bit, so ties stay ties.
-    return ordered[:, below] + share * (ordered[:, above] - ordered[:, below])
+def _thresholds(values: Tensor, count: int) -> Tensor:
+    """Return `count` thresholds that cut each column (B, n, c) evenly: (B, count, c).
+
+    Each is midway between two neighbours that differ, the lower of which is (equal to) the value at
+    a quantile. Above the largest value there is none (infinity).
+    """
+    ordered = values.mT.sort(dim=2).values  # (B, c, n)
+    rows = ordered.shape[2]
+    places = torch.arange(1, count + 1, device=values.device) * (rows - 1) // (count + 1)
+    at_quantiles = ordered[:, :, places].contiguous()
+    above = torch.searchsorted(ordered.contiguous(), at_quantiles + MIN_GAP, right=True)
+    lower, higher = (ordered.gather(2, place.clamp_max(rows - 1)) for place in (above - 1, above))
+    return torch.where(above < rows, lower + (higher - lower) / 2, torch.inf).mT
 
 
-def _explained(values: Tensor, class_indices: Tensor, ways: int) -> tuple[Tensor, Tensor]:
-    """Return what classes explain of the squares of each column (B, n, d), and all: (B, d)."""
-    centred = values - values.mean(dim=1, keepdim=True)
-    members = torch.nn.functional.one_hot(class_indices, ways).to(values.dtype)  # (B, n, K)
-    sums = members.mT @ centred
-    counts = members.sum(dim=1).clamp_min(1).unsqueeze(2)
-    return (sums.square() / counts).sum(dim=1), centred.square().sum(dim=1)
+def _class_sums(
+    class_indices: Tensor, ways: int, rows: Tensor, see: Callable[[Tensor], Tensor], width: int
+) -> Tensor:
+    """Sum what is seen of the rows (B, n, d) of each class: (B, K, width).
+
+    That may be many times the table, so it is made of some rows at a time.
+    """
+    size = max(1, CHUNK // (len(rows) * max(1, width, ways)))
+    sums = rows.new_zeros(len(rows), ways, width)
+    for some, classes in zip(rows.split(size, 1), class_indices.split(size, 1), strict=True):
+        members = torch.nn.functional.one_hot(classes, ways).to(rows.dtype)  # (B, chunk, K)
+        sums += members.mT @ see(some)
+    return sums
+
+
+def _between(sums: Tensor, shots: Tensor) -> Tensor:
+    """Return Σ_k n_k |m_k|² given the sums of centred values (B, K, ...) of n_k rows (B, K)."""
+    return (sums.square() / shots.clamp_min(1).view(*shots.shape, *[1] * (sums.ndim - 2))).sum(1)
 
 
 def _weights(between: Tensor, total: Tensor, rows: int, ways: int) -> Tensor:

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.encoders.table_view import TableView, varied
+from unitail.encoders.table_view import CHUNK, TableView, varied
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
 from unitail.estimator.rows import Rows
 
@@ -104,7 +104,11 @@ class Scaling:
         scaled = self.unlabelled(rows)
         if not self.choice.views:
             return scaled
-        shown: NDArray[Any] = self._view(torch.from_numpy(scaled).double()[None])[0].numpy()
+        shown = np.empty((len(scaled), self._view.width))
+        size = max(1, CHUNK // self._view.width)
+        for start in range(0, len(scaled), size):
+            some = torch.from_numpy(scaled[start : start + size]).double()
+            shown[start : start + size] = self._view(some[None])[0].numpy()
         return shown
 
     def unlabelled(self, rows: NDArray[Any]) -> NDArray[Any]:

@@ -1,8 +1,13 @@
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
+from unitail.encoders import table_view
 from unitail.encoders.table_view import MAX_WIDTH, STEPS, TableView, steps_of, varied
 from unitail.randomness import stream
 
@@ -27,11 +32,63 @@ def test_the_squared_distance_of_steps_counts_the_thresholds_between() -> None:
     steps = shown[:, :, WIDTH:].unflatten(2, (STEPS, WIDTH))
     column = SUPPORT[1, :, 3].numpy()
     cuts = np.quantile(column, np.arange(1, STEPS + 1) / (STEPS + 1))
-    np.testing.assert_allclose(view.thresholds[1, 0, :, 3], cuts)
+    np.testing.assert_array_equal(
+        np.digitize(column, view.thresholds[1, 0, :, 3]), np.digitize(column, cuts)
+    )
     between = np.abs(np.digitize(column[0], cuts) - np.digitize(column[1:], cuts))
     squares = (steps[1, :1, :, 3] - steps[1, 1:, :, 3]).square().sum(dim=1).numpy()
     np.testing.assert_allclose(squares, between * squares.max() / between.max(), atol=1e-9)
     torch.testing.assert_close(steps.square().sum(dim=2).mean(dim=1), torch.ones(3, WIDTH).double())
+
+
+def test_thresholds_are_midway_between_different_values() -> None:
+    """What differs by rounding alone is one value; above the last one there is no threshold."""
+    values = [0.1, 0.1 + 1e-9, 0.1, 0.2, 0.2, 0.4, 0.4, 0.4 - 1e-9, 0.4]
+    column = torch.tensor(values).double()
+    view = _view(column[None, :, None], torch.arange(9)[None] % 2)
+    # n - 1 = 8 places of 9ths: 0.9, 1.8, 2.7, 3.6, 4.4, 5.3, 6.2 and 7.1, rounded down
+    cuts = [0.15, 0.15, 0.15, 0.3, 0.3] + [torch.inf] * 3
+    torch.testing.assert_close(view.thresholds[0, 0, :, 0], torch.tensor(cuts).double())
+    shown = view(column[None, :, None])
+    for noise in (-1e-8, 1e-8):
+        noisy = view(column[None, :, None] + noise)
+        torch.testing.assert_close(noisy, shown, rtol=0, atol=1e-6)
+
+
+def test_two_values_are_no_numbers_even_if_rounding_makes_them_three() -> None:
+    column = torch.tensor([0.3, 0.1 + 0.2, 1.0, 0.7 + 0.1 + 0.2]).double()
+    rounded = torch.stack([column, column.roll(1) + torch.arange(4) / 10], dim=1)
+    assert varied(rounded).tolist() == [1]
+
+
+def test_what_is_learned_in_chunks_is_the_same_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = _view()
+    monkeypatch.setattr(table_view, "CHUNK", 3 * WIDTH * STEPS * 7)  # seven rows at a time
+    with Largest() as largest:
+        chunks = _view()
+    assert largest.size <= SUPPORT.numel()  # of 60 rows the indicators are eight times as many
+    torch.testing.assert_close(chunks.means, whole.means, rtol=0, atol=0)
+    torch.testing.assert_close(chunks.weights, whole.weights)
+
+
+class Largest(TorchFunctionMode):
+    """Remembers the size of the largest tensor that was made."""
+
+    size = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the function returns
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.size = max(self.size, result.numel())
+        return result
 
 
 def test_steps_see_ranks_alone() -> None:

@@ -13,7 +13,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import is_image
 from unitail.encoders.registry import encoder_names
 from unitail.encoders.sounds import is_sound
-from unitail.encoders.tables import learn
+from unitail.encoders.tables import MIN_NAMES, learn
 from unitail.errors import InvalidInput
 from unitail.inputs.cells import has_decimal_commas, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn
@@ -191,14 +191,20 @@ def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
 
 
 def _is_row_name(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
-    """Say whether a column only tells rows apart: each has its own name, or number that rises."""
-    kind = kind_of(cells)
-    values = keys_of(cells)
-    if len(values) < 2 or len(set(values)) < len(values) or kind is not Kind.NUMBER:
-        return kind is Kind.CATEGORY and len(set(values)) == len(values) > 1
+    """Say whether a column only tells rows apart: each has its own name, or number that rises.
+
+    In few rows that happens by chance: then the column must be called so.
+    """
+    kind, values = kind_of(cells), keys_of(cells)
+    differ = len(set(values)) == len(values) > 1
+    if not differ or kind not in (Kind.CATEGORY, Kind.NUMBER):
+        return False
+    called_so, many = bool(ROW_NAME.search(name)), len(values) > MIN_NAMES
+    if kind is Kind.CATEGORY:
+        return called_so or many
     numbers = numbers_of(cells, kind)
-    whole = bool((numbers == np.rint(numbers)).all())
-    return whole and (bool((np.diff(numbers) > 0).all()) or bool(ROW_NAME.search(name)))
+    rises = many and bool((np.diff(numbers) > 0).all())
+    return (called_so or rises) and bool((numbers == np.rint(numbers)).all())
 
 
 def _only(names: list[str], what: str) -> str:

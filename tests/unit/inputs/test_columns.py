@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from unitail.encoders.encoder import Modality
+from unitail.encoders.tables import MIN_NAMES
 from unitail.errors import InvalidInput
 from unitail.inputs.columns import lay_out
 from unitail.inputs.input_encoder import ItemColumn
@@ -43,19 +44,35 @@ def test_images_and_sounds_in_memory_are_items() -> None:
 
 def test_beside_items_what_only_tells_rows_apart_is_left_out() -> None:
     frame = pd.DataFrame(TABLE).assign(
-        number=[3, 4, 9], page_id=[7, 1, 4], code=["x", "y", "z"], split="train", age=[31, 8, 64]
+        number=[3, 4, 9], page_id=[7, 1, 4], code_no=["x", "y", "z"], split="train", age=[3, 8, 64]
     )
     layout = lay_out(frame, {})
     apart = "it only tells rows apart"
     assert layout.unused == {
         "number": apart,
         "page_id": apart,
-        "code": apart,
+        "code_no": apart,
         "split": "only one value",
     }
     assert layout.features == ("size", "shape", "age")
     said = lay_out(frame, {"number": "table"})
     assert "number" in said.features
+
+
+@pytest.mark.parametrize(("rows", "apart"), [(2, False), (MIN_NAMES, False), (9, True)])
+def test_few_rows_may_differ_and_rise_by_chance(rows: int, *, apart: bool) -> None:
+    """Unless a column is called so, that says nothing about it."""
+    frame = pd.DataFrame(
+        {
+            "notes": [f"{TEXTS[place % 3]} for the {place}th time" for place in range(rows)],
+            "age": [20 + place**2 for place in range(rows)],
+            "town": [f"t{place}" for place in range(rows)],
+            "falls": [100 - place for place in range(rows)],
+        }
+    )
+    layout = lay_out(frame, {})
+    assert list(layout.contents) == ["notes"]
+    assert layout.features == (("falls",) if apart else ("age", "town", "falls"))
 
 
 def test_without_items_all_columns_are_features() -> None:
@@ -70,7 +87,7 @@ def test_names_of_people_are_no_texts() -> None:
     frame = pd.DataFrame({"name": people, "age": [22.5, 38.0, 26.0]})
     assert lay_out(frame, {}).contents == {}
     assert list(lay_out(frame, {"name": "text"}).contents) == ["name"]
-    alone = lay_out(frame.assign(age=[1, 2, 3]).rename(columns={"age": "row"}), {})
+    alone = lay_out(frame.assign(age=[1, 2, 3]).rename(columns={"age": "row_id"}), {})
     assert list(alone.contents) == ["name"]  # there is nothing else to go by
 
 

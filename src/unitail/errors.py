@@ -16,6 +16,10 @@ class TableSizeWarning(UserWarning):
     """A table has so many labelled rows that another method is the better choice."""
 
 
+class WeightWarning(UserWarning):
+    """Weights of rows differ by so much that they are not kept as they are."""
+
+
 class UserError(UnitailError, ValueError):
     """The caller can fix this; the command line exits with 2.
 

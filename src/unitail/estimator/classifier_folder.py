@@ -32,7 +32,7 @@ from unitail.nn.episode_model import AnyModel
 CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
 CARD_FILE = "README.md"
-SCORES, COUNTS, POOL = "held_out_scores", "counts", "pool"
+SCORES, COUNTS, WEIGHTS, POOL = "held_out_scores", "counts", "weights", "pool"
 FORMAT = 4
 READABLE = (2, 3, FORMAT)
 """The formats that are read; 2 has neither card nor scores, 3 no pool, weights and counts."""
@@ -156,6 +156,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
         further = {
             COUNTS: saved.rows.counts,
+            WEIGHTS: saved.rows.weights,
             POOL: saved.pool,
             SCORES: None if saved.saved_scores is None else saved.saved_scores.scores,
         }
@@ -186,6 +187,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
                 arrays["class_indices"],
                 len(classes),
                 arrays.get(COUNTS),
+                arrays.get(WEIGHTS),
             ),
             classes=classes,
             seed=int(table["seed"]),

@@ -24,7 +24,6 @@ from unitail.estimator.rows import (
     checked_places,
     drawn_pool,
     encode_labels,
-    repeats,
     weighted_rows,
 )
 from unitail.estimator.scaling import Scale
@@ -62,7 +61,9 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             Labels of two or more classes: strings, numbers or booleans.
         sample_weight : array-like of shape (n,), default=None
             How often each row counts. Whole numbers are exactly as many equal rows, zero is none.
-            Others are divided by the smallest above zero and rounded.
+            Of others the smallest becomes as many equal rows, ten at most, as keep all ratios to
+            5 %: (1, 1.5) is (2, 3). More than 10,000 rows, or twice as many as X has, are not made
+            of them: ratios are then rounded, with a `WeightWarning`.
         pool : array-like of shape (u, n_features), or u items for the encoder, default=None
             Rows without labels, like those that will be asked; for isolated answers of models
             that take a pool, as the default model does. It is read once with the labelled rows, and
@@ -125,12 +126,11 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known, settings = self._fitted.rows, self._fitted.settings
-        old = np.ones(len(known)) if known.counts is None else known.counts
         new = _check_sample_weight(sample_weight, features, dtype=np.float64)
         rows, classes = weighted_rows(
             np.concatenate([known.features, features]),
             np.concatenate([self.classes_[known.class_indices], labels]),
-            np.concatenate([old, repeats(new)]),
+            np.concatenate([known.given_weights, new]),
         )
         pool = self._fitted.pool
         return self._learn(rows, classes, settings.seed, self._inputs, settings.scale, pool)
@@ -158,6 +158,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         rest = rows.take(np.delete(np.arange(len(rows)), checked_places(places, len(rows))))
         classes, indices = encode_labels(self.classes_[rest.class_indices])
         rest = replace(rest, class_indices=indices, ways=len(classes))
+        rest = rest.weighing(rest.given_weights)
         pool = self._fitted.pool
         return self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
 

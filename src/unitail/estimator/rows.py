@@ -18,15 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from unitail.errors import InvalidEpisode, TooManyClasses
+from unitail.errors import InvalidEpisode, TooManyClasses, WeightWarning
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_STATES
 from unitail.wording import numbered
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
-MAX_REPEATED = 1_000_000
-"""The rows that weighted ones may stand for."""
+MAX_COPIES = 10_000
+"""The rows that weighted ones may stand for, or twice their number if that is more."""
+MAX_UNITS, MAX_ERROR = 10, 0.05
+"""Into how many copies the least weight is cut at most, and by what share others may be off."""
 MAX_POOL = 1000
 """The unlabelled rows that are kept and read."""
 MAX_ROUNDS = 10
@@ -45,14 +47,18 @@ class Rows:
     """K."""
     counts: NDArray[np.int64] | None = None
     """How many equal rows each stands for, (n,); None: each for itself alone."""
+    weights: NDArray[np.float64] | None = None
+    """What each weighs, as it was given, (n,); None: what it counts."""
 
     def __len__(self) -> int:
         return len(self.class_indices)
 
     def take(self, places: NDArray[Any]) -> "Rows":
         """Keep some rows, by place or by mask."""
-        counts = None if self.counts is None else self.counts[places]
-        return Rows(self.features[places], self.class_indices[places], self.ways, counts)
+        counts, weights = (
+            None if each is None else each[places] for each in (self.counts, self.weights)
+        )
+        return Rows(self.features[places], self.class_indices[places], self.ways, counts, weights)
 
     def with_features(self, features: NDArray[Any]) -> "Rows":
         """Put other vectors in place of these."""
@@ -64,7 +70,21 @@ class Rows:
         """Put as many equal rows in place of each as it stands for."""
         if self.counts is None:
             return self
-        return replace(self.take(np.repeat(np.arange(len(self)), self.counts)), counts=None)
+        copies = self.take(np.repeat(np.arange(len(self)), self.counts))
+        return replace(copies, counts=None, weights=None)
+
+    def weighing(self, weights: NDArray[np.float64]) -> "Rows":
+        """Let each row stand for as many equal ones as these weights, all above zero, say."""
+        if (weights == 1).all():
+            return replace(self, counts=None, weights=None)
+        counts = repeats(weights)
+        return replace(self, counts=None if (counts == 1).all() else counts, weights=weights)
+
+    @property
+    def given_weights(self) -> NDArray[np.float64]:
+        """What each row weighs, (n,)."""
+        known = self.counts if self.weights is None else self.weights
+        return np.ones(len(self)) if known is None else known.astype(np.float64)
 
     @property
     def total(self) -> int:
@@ -92,38 +112,57 @@ def as_support(*rows: Rows) -> Support:
 
 
 def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many equal rows each row stands for, given weights that are not negative.
+    """Return how many equal rows each row stands for, given weights above zero.
 
-    Whole numbers are taken as they are. Others are divided by the smallest above zero and rounded,
-    so that ratios of whole numbers are kept, and all others nearly.
+    Whole numbers are taken as they are. Of others the smallest becomes as few copies, `MAX_UNITS`
+    at most, as keep all ratios to `MAX_ERROR`. Too many copies are made fewer, with a warning: each
+    row keeps one, and ratios are kept as nearly as that allows.
     """
-    positive = weights[weights > 0]
-    whole = bool((weights == np.round(weights)).all())
-    counts = np.round(weights if whole or not len(positive) else weights / positive.min())
-    if not 0 < counts.sum() <= MAX_REPEATED:
-        raise InvalidEpisode(
-            "sample_weight stands for too many rows" if counts.any() else "all weights are zero",
-            got=f"{counts.sum():,.0f} rows",
-            allowed=f"1 to {MAX_REPEATED:,} rows: whole numbers count equal rows, others are"
-            " divided by the smallest above zero",
-            remedy="Give smaller weights, or weights of more similar size.",
+    copies = weights
+    if not (weights == np.round(weights)).all():
+        with np.errstate(over="ignore"):
+            ratios = np.minimum(weights / weights.min(), 1 / np.finfo(np.float64).eps)
+        tries = (units * ratios for units in range(1, MAX_UNITS + 1))
+        copies = next(each for each in tries if _rounds_well(each))
+    limit = max(MAX_COPIES, 2 * len(weights))
+    total = float(np.round(copies).sum())
+    if total > limit:
+        # Rounded, or raised to one, each is at most one more: all together stay within the limit.
+        shares = weights / weights.max()
+        copies = shares * ((limit - len(shares)) / shares.sum())
+        warnings.warn(
+            f"sample_weight stands for {total:,.0f} rows: {limit:,} at most are made of them, so"
+            " weights are rounded; give weights of more similar size to have them kept.",
+            WeightWarning,
+            stacklevel=2,
         )
-    return np.asarray(counts, dtype=np.int64)
+    return np.maximum(np.round(copies), 1).astype(np.int64)
+
+
+def _rounds_well(copies: NDArray[np.float64]) -> bool:
+    """Tell whether rounding keeps numbers to `MAX_ERROR`; of ten or more it always does."""
+    off = np.abs(np.round(copies) - copies)
+    return bool((off <= MAX_ERROR * copies + 1e-9).all())
 
 
 def weighted_rows(
     features: NDArray[Any], labels: NDArray[Any], weight: ArrayLike | None
 ) -> tuple[Rows, NDArray[Any]]:
     """Return the rows that count, and the different labels, sorted."""
-    counts = None
-    if weight is not None:
-        given = _check_sample_weight(weight, features, dtype=np.float64, ensure_non_negative=True)
-        counts = repeats(given)
-        present = counts > 0
-        features, labels, counts = features[present], labels[present], counts[present]
-        counts = None if (counts == 1).all() else counts
-    classes, indices = encode_labels(labels)
-    return Rows(features, indices, len(classes), counts), classes
+    if weight is None:
+        classes, indices = encode_labels(labels)
+        return Rows(features, indices, len(classes)), classes
+    weights = _check_sample_weight(weight, features, dtype=np.float64, ensure_non_negative=True)
+    present = weights > 0
+    if not present.any():
+        raise InvalidEpisode(
+            "all weights are zero",
+            got=numbered(len(weights), "row") + " of weight 0",
+            allowed="weights of which some are above zero",
+            remedy="Leave sample_weight out to let all rows count alike.",
+        )
+    rows, classes = weighted_rows(features[present], labels[present], None)
+    return rows.weighing(weights[present]), classes
 
 
 def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from helpers.blobs import blobs
 from helpers.builders import small_model
-from unitail.errors import CannotSolve, InvalidCheckpoint, InvalidConfig, InvalidEpisode
+from unitail.errors import (
+    CannotSolve,
+    InvalidCheckpoint,
+    InvalidConfig,
+    InvalidEpisode,
+    WeightWarning,
+)
 from unitail.estimator import rows as rows_module
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.conformal import SavedScores
@@ -65,11 +71,44 @@ def test_a_class_without_weight_is_no_class() -> None:
     assert TailClassifier().fit(X, Y, sample_weight=Y != 1).classes_.tolist() == [0, 2]
 
 
-def test_fractions_keep_their_ratios() -> None:
-    assert repeats(np.array([0.5, 1.0, 0.0, 1.5])).tolist() == [1, 2, 0, 3]
-    assert repeats(np.array([0.1, 0.1])).tolist() == [1, 1]
-    assert repeats(np.array([1.0, 1.6])).tolist() == [1, 2]
-    assert repeats(np.array([2.0, 4.0])).tolist() == [2, 4]
+def test_fractions_keep_their_ratios_to_a_twentieth() -> None:
+    for given, copies in (
+        ([0.5, 1.0, 1.5], [1, 2, 3]),
+        ([0.1, 0.1], [1, 1]),
+        ([1.0, 1.5], [2, 3]),
+        ([1.0, 1.6], [3, 5]),  # 4.8 is the first within 5 % of a whole number
+        ([2.0, 4.0], [2, 4]),
+        ([0.7, 1e4 / 3], [1, 4762]),
+    ):
+        assert repeats(np.array(given)).tolist() == copies
+    drawn = np.random.default_rng(0).uniform(0.5, 5, size=(200, 6))
+    for weights in drawn:
+        ratios = repeats(weights) / weights
+        assert ratios.max() / ratios.min() < 1.05 / 0.95
+
+
+def test_weights_of_one_ratio_are_the_same_rows() -> None:
+    halves = np.where(Y == 1, 1.5, 1.0)
+    places = np.repeat(np.arange(len(X)), np.where(Y == 1, 3, 2))
+    expected = answers(TailClassifier().fit(X[places], Y[places]))
+    for weights in (halves, 2 * halves, halves / 7):
+        fitted = TailClassifier().fit(X, Y, weights)
+        np.testing.assert_allclose(answers(fitted), expected, atol=1e-12)
+
+
+def test_too_many_copies_are_made_fewer_and_it_is_said(tmp_path: Path) -> None:
+    uneven = np.where(np.arange(len(X)) == 0, 1e6, 1.0)
+    with pytest.warns(WeightWarning, match=r"stands for 1,000,011 rows: 10,000 at most are made"):
+        counts = repeats(uneven)
+    assert counts.tolist() == [9988, *[1] * 11]
+    with pytest.warns(WeightWarning, match="12,000,000 rows"):
+        assert repeats(np.full(12, 1e6)).tolist() == [832] * 12
+    with pytest.warns(WeightWarning):
+        assert repeats(np.array([1e-300, 0.5, 1e300])).tolist() == [1, 1, 9997]
+    many = np.ones(6000)
+    many[:6] = 2.5
+    with pytest.warns(WeightWarning, match="12,006 rows: 12,000 at most"):
+        assert repeats(many * 1.001).sum() <= 12000
 
 
 def test_a_row_that_counts_twice_does_not_answer_for_itself() -> None:
@@ -84,23 +123,31 @@ def test_a_row_that_counts_twice_does_not_answer_for_itself() -> None:
     assert all(np.isclose(held_out, score, atol=1e-9).any() for score in expected)
 
 
-def test_rows_with_weights_are_added() -> None:
-    whole = TailClassifier(random_state=0).fit(X, Y, WEIGHTS)
-    added = TailClassifier(random_state=0).fit(X[:8], Y[:8], WEIGHTS[:8])
-    added.add(X[8:], Y[8:], WEIGHTS[8:])
-    np.testing.assert_array_equal(answers(added), answers(whole))
+@pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS / 2 + 0.5, np.arange(12) % 2 + 0.7])
+def test_rows_with_weights_are_added_and_removed(weights: Floats, tmp_path: Path) -> None:
+    """What was given is kept, not what it was rounded to: also by a saved folder."""
+    whole = TailClassifier(random_state=0).fit(X, Y, weights)
+    added = TailClassifier(random_state=0).fit(X[:8], Y[:8], weights[:8])
+    loaded = TailClassifier.load(added.save(tmp_path / "saved", calibrate=False))
+    for first in (added, loaded):
+        first.add(X[8:], Y[8:], weights[8:])
+        np.testing.assert_array_equal(answers(first), answers(whole))
+    few = TailClassifier(random_state=0).fit(X[3:], Y[3:], weights[3:])
+    removed = added.remove(np.arange(int((weights[:3] > 0).sum())))
+    np.testing.assert_array_equal(answers(removed), answers(few))
 
 
-def test_weights_that_cannot_be_are_refused() -> None:
-    message = "sample_weight stands for too many rows: got 12,000,000 rows; allowed: 1 to 1,000,000"
-    with pytest.raises(InvalidEpisode, match=message):
-        TailClassifier().fit(X, Y, np.full(12, 1e6))
+def test_weights_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="zero"):  # scikit-learn says so from 1.8 on
         TailClassifier().fit(X, Y, np.zeros(12))
-    with pytest.raises(InvalidEpisode, match="all weights are zero: got 0 rows"):
-        repeats(np.zeros(3))
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         TailClassifier().fit(X, Y, -WEIGHTS)
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        TailClassifier().fit(X, Y).add(X, Y, -WEIGHTS)
+    monkeypatch.setattr(rows_module, "_check_sample_weight", lambda weight, *_, **__: weight)
+    message = "all weights are zero: got 12 rows of weight 0; allowed: weights of which some are"
+    with pytest.raises(InvalidEpisode, match=message):  # before 1.8 we do
+        TailClassifier().fit(X, Y, np.zeros(12))
 
 
 # Weights of classes

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring import Page, chosen_banks
 from numpy.typing import NDArray
 
-from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.banks.bank import FeatureBank
 from unitail.benchmark.markdown import table
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
@@ -93,13 +93,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
-    banks = {
-        name: FeatureBank.open(path)
-        for name, path in named_banks(args.banks).items()
-        if any(bank_matches(name, pattern) for pattern in args.only)
-    }
-    if not banks:
-        parser.error(f"no bank matches {' '.join(args.only)}")
+    banks = chosen_banks(parser, args.banks, args.only)
     page = Page(
         args.out,
         "Labels that look wrong",

@@ -1,5 +1,6 @@
-"""What the scripts share: a clock, files of rows, and the page of results that they write."""
+"""What the scripts share: a clock, files of rows, banks by pattern, and the page of results."""
 
+import argparse
 import json
 import shlex
 import statistics
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+
+from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 
 
 def wait(device: torch.device) -> None:
@@ -53,6 +56,17 @@ def add_rows(path: Path) -> TextIO:
 
 def _whole(text: str) -> str:
     return text[: text.rfind("\n") + 1]
+
+
+def chosen_banks(
+    parser: argparse.ArgumentParser, folder: Path, patterns: Sequence[str]
+) -> dict[str, FeatureBank]:
+    """Open the banks of a folder whose names match a pattern; without any, end with a message."""
+    paths = named_banks(folder)
+    chosen = [name for name in paths if any(bank_matches(name, each) for each in patterns)]
+    if not chosen:
+        parser.error(f"no bank matches {' '.join(patterns)}")
+    return {name: FeatureBank.open(paths[name]) for name in chosen}
 
 
 def row(*cells: object) -> str:

@@ -2,7 +2,9 @@
 
 import dataclasses
 import enum
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -18,6 +20,20 @@ def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Confi
     _check_keys(cls, table, where)
     values = {key: _convert(value, hints[key], f"{where}.{key}") for key, value in table.items()}
     return cls(**values)
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Read the tables of a TOML file; `what` it is stands in error messages."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidConfig(
+            f"the {what} cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidConfig(
+            f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
+        ) from error
 
 
 def to_table(config: object) -> dict[str, Any]:

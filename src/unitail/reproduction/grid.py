@@ -1,5 +1,6 @@
 """Tables of a report: our numbers, the paper's below them, and whether the two differ."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,43 +63,20 @@ def paper_grid(table: PaperTable, rows: Sequence[DataSetMeans]) -> Grid:
     own = [row for row in rows if row.protocol in _protocols()]
     extra = list(dict.fromkeys(row.learner for row in own))
     learners = [*table.learners, *(name for name in extra if name not in table.learners)]
-    numbers = {
-        (shots, learner, place): _measured(table, own, shots, learner, place)
-        for shots in SHOTS
-        for learner in learners
-        for place in range(len(table.names))
-    }
-    best = {
-        (shots, place): max(
-            (
-                number.mean
-                for (n, _, p), number in numbers.items()
-                if (n, p) == (shots, place) and isinstance(number, Number)
-            ),
-            default=math.nan,
-        )
-        for shots in SHOTS
-        for place in range(len(table.names))
-    }
-
-    def cell(shots: int, learner: str, place: int) -> Cell:
-        number = numbers[shots, learner, place]
-        highest = isinstance(number, Number) and number.mean == best[shots, place]
-        return compared(number, table.number(shots, learner, place), best=highest)
-
+    cells = _compared_cells(table, own, learners)
     places = range(len(table.names))
     names = [f"{name}{_true_ways(table, own, place)}" for place, name in enumerate(table.names)]
     labels = {name: table.labels.get(name, name) for name in learners}
     if table.wide:
         columns = [f"{name}, {shots}-shot" for name in names for shots in SHOTS]
         lines = [
-            Row("", labels[each], tuple(cell(n, each, place) for place in places for n in SHOTS))
+            Row("", labels[each], tuple(cells[n, each, place] for place in places for n in SHOTS))
             for each in learners
         ]
     else:
         columns = names
         lines = [
-            Row(f"{shots}-shot", labels[each], tuple(cell(shots, each, place) for place in places))
+            Row(f"{shots}-shot", labels[each], tuple(cells[shots, each, place] for place in places))
             for shots in SHOTS
             for each in learners
         ]
@@ -109,6 +87,21 @@ def paper_grid(table: PaperTable, rows: Sequence[DataSetMeans]) -> Grid:
         rows=tuple(lines),
         compared=True,
     )
+
+
+def _compared_cells(
+    table: PaperTable, rows: Sequence[DataSetMeans], learners: Sequence[str]
+) -> dict[tuple[int, str, int], Cell]:
+    """Put what was measured beside the paper's number; the best of each column is marked."""
+    cells = {}
+    for shots, place in itertools.product(SHOTS, range(len(table.names))):
+        column = {name: _measured(table, rows, shots, name, place) for name in learners}
+        means = [number.mean for number in column.values() if isinstance(number, Number)]
+        for name, number in column.items():
+            best = isinstance(number, Number) and number.mean == max(means)
+            paper = table.number(shots, name, place)
+            cells[shots, name, place] = compared(number, paper, best=best)
+    return cells
 
 
 def plain_grids(title: str, rows: Sequence[DataSetMeans]) -> list[Grid]:

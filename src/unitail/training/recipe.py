@@ -1,13 +1,12 @@
 """A recipe: one TOML file that says all about a training run."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from unitail.banks.bank import bank_matches
-from unitail.configuration import from_table, require
+from unitail.configuration import from_table, read_toml, require
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import model_config, model_kind
 from unitail.nn.episode_model import ModelConfig
@@ -119,17 +118,7 @@ class Recipe:
 def read_recipe(path: Path | str) -> Recipe:
     """Read a recipe; every key must be known."""
     path = Path(path)
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise InvalidConfig(
-            "the recipe cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidConfig(
-            f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
-        ) from error
-    return recipe_from_table(table, str(path))
+    return recipe_from_table(read_toml(path, "recipe"), str(path))
 
 
 def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:

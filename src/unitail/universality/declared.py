@@ -1,6 +1,5 @@
 """Declared sets of tasks: what a claim of universal validity is about (paper, section 3.3)."""
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.banks.table import FeatureTable
-from unitail.configuration import from_table, require
+from unitail.configuration import from_table, read_toml, require
 from unitail.errors import InvalidConfig, UserError
 from unitail.framework.curves import SHOTS
 from unitail.framework.task import Task
@@ -125,16 +124,7 @@ BUILT_IN = Declaration(
 
 def read_declaration(path: Path) -> Declaration:
     """Read a TOML file: `shots`, `tables`, and any number of [[synthetic]] and [[banks]]."""
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise InvalidConfig(
-            "the tasks cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidConfig(
-            f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
-        ) from error
+    table = read_toml(path, "tasks")
     chosen = {
         name: tuple(
             from_table(kind, each, f"{path}: {name}") for each in _tables(table, name, path)

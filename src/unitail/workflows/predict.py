@@ -76,10 +76,7 @@ def predict_files(
         on_progress=on_progress,
     )
     if saved is not None:
-        classifier = saved.with_encoder(None)
-        for more in others:
-            if len(more.kept):
-                classifier.add_pool(more.features)
+        classifier = _with_pool(saved.with_encoder(None), others)
     else:
         labels = [support.labels[place] for place in known.kept]
         check_classes(support, labels)
@@ -89,13 +86,8 @@ def predict_files(
         fit_with_pool(classifier, known, labels, others)
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
-    answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
-    repeated = _repeated(kept.vectors, asked)
     result = Answers(
-        answers=tuple(
-            Answer(place=place, name=queries.names[place], repeated=again, **answer)
-            for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
-        ),
+        answers=_answers(classifier, queries, asked, coverage, top),
         unreadable=(
             *unread_items("examples", support, known),
             *unread_items("files", queries, asked),
@@ -152,6 +144,14 @@ def fit_with_pool(
     """Fit on examples, and on a pool if there is one of which something can be read."""
     rows = [each.features for each in pool if len(each.kept)]
     return classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
+
+
+def _with_pool(classifier: TailClassifier, pool: Sequence[Vectors]) -> TailClassifier:
+    """Let a fitted classifier read more unlabelled rows, if there are any."""
+    for each in pool:
+        if len(each.kept):
+            classifier.add_pool(each.features)
+    return classifier
 
 
 def unread_pool(pool: Items | None, vectors: Sequence[Vectors]) -> tuple[Unread, ...]:
@@ -235,6 +235,18 @@ def answer_rows(
         }
         for row, best, members, strange in zip(probabilities, order, sets, novelty, strict=True)
     ]
+
+
+def _answers(
+    classifier: TailClassifier, queries: Items, asked: Vectors, coverage: float, top: int
+) -> tuple[Answer, ...]:
+    """Answer the queries that could be read."""
+    answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
+    repeated = _repeated(classifier.kept_examples().vectors, asked)
+    return tuple(
+        Answer(place=place, name=queries.names[place], repeated=again, **answer)
+        for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
+    )
 
 
 def _with_nearest(

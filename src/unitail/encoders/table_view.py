@@ -3,9 +3,10 @@ r"""What a model that reads angles and distances is shown of a table, beside its
 Standardised columns alone show it little more than lines. Two things are added, both learned from
 the labelled rows:
 
-**Steps.** Beside a column x of numbers stand STEPS indicators x > t. Each t is midway between a
-quantile of the column and the next larger value, so that rounding turns no indicator over. They
-are so scaled that together they vary as much as the column: E |s - s'|² = 2 for two rows drawn at
+**Steps.** Beside a column x of numbers stand STEPS indicators x > t. Each t lies between a quantile
+of the column and the next larger value, at the golden section: of all places, fractions of whole
+numbers come least near to it. So neither the values of the column nor others of as many decimals
+lie there, and rounding turns no indicator over. They are so scaled that together they vary as much as the column: E |s - s'|² = 2 for two rows drawn at
 random. Their squared distance is the share of rows between two values: it sees ranks, and sums of
 any functions of single columns become lines.
 
@@ -19,6 +20,7 @@ most half of their weight beside an average one, and those that say much gain. W
 rows a class nothing is known, and all weights are one.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +32,8 @@ STEPS = 8
 """Thresholds of a column."""
 MAX_WIDTH = 2048
 """Columns get fewer thresholds, or none, where all their steps together would be more."""
+GOLDEN = (3 - math.sqrt(5)) / 2
+"""Where a threshold lies between two values; midway, 0.2 would lie on the one of 0.1 and 0.3."""
 MIN_GAP = 1e-6
 """Standardised values that are nearer to each other are equal but for rounding."""
 CHUNK = 1 << 22
@@ -105,8 +109,8 @@ def varied(support: Tensor) -> Tensor:
 def _thresholds(values: Tensor, count: int) -> Tensor:
     """Return `count` thresholds that cut each column (B, n, c) evenly: (B, count, c).
 
-    Each is midway between two neighbours that differ, the lower of which is (equal to) the value at
-    a quantile. Above the largest value there is none (infinity).
+    Each lies between two neighbours that differ, the lower of which is (equal to) the value at a
+    quantile. Above the largest value there is none (infinity).
     """
     ordered = values.mT.sort(dim=2).values  # (B, c, n)
     rows = ordered.shape[2]
@@ -114,7 +118,7 @@ def _thresholds(values: Tensor, count: int) -> Tensor:
     at_quantiles = ordered[:, :, places].contiguous()
     above = torch.searchsorted(ordered.contiguous(), at_quantiles + MIN_GAP, right=True)
     lower, higher = (ordered.gather(2, place.clamp_max(rows - 1)) for place in (above - 1, above))
-    return torch.where(above < rows, lower + (higher - lower) / 2, torch.inf).mT
+    return torch.where(above < rows, lower + GOLDEN * (higher - lower), torch.inf).mT
 
 
 def _class_sums(

@@ -41,18 +41,28 @@ def test_the_squared_distance_of_steps_counts_the_thresholds_between() -> None:
     torch.testing.assert_close(steps.square().sum(dim=2).mean(dim=1), torch.ones(3, WIDTH).double())
 
 
-def test_thresholds_are_midway_between_different_values() -> None:
+def test_thresholds_are_between_different_values() -> None:
     """What differs by rounding alone is one value; above the last one there is no threshold."""
     values = [0.1, 0.1 + 1e-9, 0.1, 0.2, 0.2, 0.4, 0.4, 0.4 - 1e-9, 0.4]
     column = torch.tensor(values).double()
     view = _view(column[None, :, None], torch.arange(9)[None] % 2)
     # n - 1 = 8 places of 9ths: 0.9, 1.8, 2.7, 3.6, 4.4, 5.3, 6.2 and 7.1, rounded down
-    cuts = [0.15, 0.15, 0.15, 0.3, 0.3] + [torch.inf] * 3
+    section = (3 - 5**0.5) / 2
+    cuts = [0.1 + 0.1 * section] * 3 + [0.2 + 0.2 * section] * 2 + [torch.inf] * 3
     torch.testing.assert_close(view.thresholds[0, 0, :, 0], torch.tensor(cuts).double())
     shown = view(column[None, :, None])
     for noise in (-1e-8, 1e-8):
         noisy = view(column[None, :, None] + noise)
         torch.testing.assert_close(noisy, shown, rtol=0, atol=1e-6)
+
+
+def test_decimals_that_are_asked_lie_on_no_threshold() -> None:
+    """Of two values on a grid any third one may be asked, the one midway, too."""
+    grid = torch.arange(100, dtype=torch.float64)
+    pairs = torch.stack([grid[:1].expand(100), grid], dim=0)[None]  # 0 and each of the others
+    thresholds = _view(pairs, torch.tensor([[0, 1]])).thresholds[0, 0, 0, 1:]
+    distances = (thresholds[:, None] - grid).abs().amin(dim=1) / grid[1:]
+    assert distances.min() > 1e-5  # relative to the column's spread
 
 
 def test_two_values_are_no_numbers_even_if_rounding_makes_them_three() -> None:

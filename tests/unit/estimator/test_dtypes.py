@@ -7,6 +7,7 @@ import numpy as np
 import pandas
 import pytest
 from numpy.typing import NDArray
+from sklearn.datasets import load_iris
 
 from unitail.estimator.classifier import TailClassifier
 
@@ -65,6 +66,18 @@ def test_every_pair_of_dtypes_gets_the_same_answers(
             )
     double = TailClassifier(visibility=visibility, precision="double").fit(support, labels)
     np.testing.assert_allclose(expected, double.predict_proba(queries), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("known", [np.float64, np.float32])
+def test_decimals_of_a_table_are_rounded_to_no_other_side_of_a_step(known: type) -> None:
+    """Flowers in tenths, which single precision does not hold, and many of which are equal."""
+    features, labels = load_iris(return_X_y=True)
+    classifier = TailClassifier().fit(features[::2].astype(known), labels[::2])
+    assert classifier._fitted.settings.scale.views
+    double, single = (
+        classifier.predict_proba(features.astype(asked)) for asked in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(double, single, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("known", TYPES)

@@ -34,7 +34,9 @@ def model() -> Relational:
 def test_a_table_classifier_answers_in_onnx_as_in_python(tmp_path: Path) -> None:
     """Scaling, missing values and a prior are a part of the graph."""
     units = np.array([1, 1e3, 1, 1, 1e-3, 1])
-    rows, asked = X * units, ASKED * units
+    # Tenths, many of which are equal: single precision does not hold them.
+    rows, asked = X.round() / 10 * units, ASKED.round() / 10 * units
+    asked[5:] = rows[2:]
     rows[0, 1] = asked[0, 1] = asked[1, 2] = np.nan
     classifier = TailClassifier(model(), device="cpu", class_prior=[0.2, 0.3, 0.5])
     classifier.fit(rows, NAMES[Y])

@@ -6,9 +6,9 @@ the labelled rows:
 **Steps.** Beside a column x of numbers stand STEPS indicators x > t. Each t lies between a quantile
 of the column and the next larger value, at the golden section: of all places, fractions of whole
 numbers come least near to it. So neither the values of the column nor others of as many decimals
-lie there, and rounding turns no indicator over. They are so scaled that together they vary as much as the column: E |s - s'|² = 2 for two rows drawn at
-random. Their squared distance is the share of rows between two values: it sees ranks, and sums of
-any functions of single columns become lines.
+lie there, and rounding turns no indicator over. They are so scaled that together they vary as much
+as the column: E |s - s'|² = 2 for two rows drawn at random. Their squared distance is the share of
+rows between two values: it sees ranks, and sums of any functions of single columns become lines.
 
 **Weights.** Of a column's variance (steps included) classes explain the share
 

@@ -72,7 +72,8 @@ class TableView:
 
         by_class = partial(_class_sums, class_indices, ways)
         # Of indicators these are whole numbers, which add up alike in any order.
-        counts = by_class(chosen, over, count * len(stepped)).unflatten(2, (count, len(stepped)))
+        counts = by_class(chosen, over, count * len(stepped))
+        counts = counts.view(episodes, ways, count, len(stepped))
         means = counts.sum(dim=1, keepdim=True) / rows
         spread = (means * (1 - means)).sum(dim=2, keepdim=True)
         factors = torch.where(spread > 0, spread.clamp_min(1e-12).rsqrt(), 0)
@@ -130,9 +131,10 @@ def _class_sums(
     """
     size = max(1, CHUNK // (len(rows) * max(1, width, ways)))
     sums = rows.new_zeros(len(rows), ways, width)
-    for some, classes in zip(rows.split(size, 1), class_indices.split(size, 1), strict=True):
-        members = torch.nn.functional.one_hot(classes, ways).to(rows.dtype)  # (B, chunk, K)
-        sums += members.mT @ see(some)
+    for start in range(0, rows.shape[1], size):
+        some = slice(start, start + size)
+        members = torch.nn.functional.one_hot(class_indices[:, some], ways)  # (B, chunk, K)
+        sums += members.to(rows.dtype).mT @ see(rows[:, some])
     return sums
 
 

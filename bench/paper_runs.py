@@ -65,10 +65,11 @@ def train(args: argparse.Namespace) -> None:
     ablations = ["--seeds", *args.seeds, "--slow", *SLOW, "--at-once", args.at_once]
     ablations += ["--only", *args.only] if args.only else []
     runs = args.work / "ablations"
-    stage.start("ablations", script, RECIPES / "ablations", "--runs", runs, *options, *ablations)
+    recipes = args.recipes
+    stage.start("ablations", script, recipes / "ablations", "--runs", runs, *options, *ablations)
     if args.baselines:
         runs = args.work / "equal_episodes"
-        stage.start("baselines", script, RECIPES / "equal_episodes", "--runs", runs, *options)
+        stage.start("baselines", script, recipes / "equal_episodes", "--runs", runs, *options)
     stage.wait()
     for log in args.work.glob("*/*/log.jsonl"):
         kept = args.out / log.parent.relative_to(args.work)
@@ -132,6 +133,7 @@ def main() -> None:
     parser.add_argument("sample", type=Path, help="coded banks, ENCODER/DATASET.npz")
     parser.add_argument("--work", type=Path, required=True, help="banks and runs go there")
     parser.add_argument("--out", type=Path, required=True, help="what is kept")
+    parser.add_argument("--recipes", type=Path, default=RECIPES, help="with folders of both kinds")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, help="else those of the recipes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -143,7 +145,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--few-classes-episodes", type=int, default=40)
     parser.add_argument("--few", type=int, default=8)
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=40)
     args = parser.parse_args()
     for path in sorted(args.sample.glob("*/*.npz")):
         import_bank(path, args.work / "banks" / path.parent.name / path.stem)

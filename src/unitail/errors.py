@@ -12,6 +12,10 @@ class ColumnWarning(UserWarning):
     """A column of a table is not used, or not as its owner may expect."""
 
 
+class BlankWarning(UserWarning):
+    """Something that was asked says nothing: an empty text, or nothing at all."""
+
+
 class TableSizeWarning(UserWarning):
     """A table has so many labelled rows that another method is the better choice."""
 

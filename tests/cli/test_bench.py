@@ -135,12 +135,22 @@ def test_mistakes_are_told(folders: Path, options: list[str], message: str) -> N
 
 
 def test_a_users_own_banks_and_suite(tmp_path: Path) -> None:
-    """Any bank is tested; a file says more, and queries may come from another bank."""
+    """Any bank is tested; a file says more, and queries may come from another bank.
+
+    A learner of the user's own need not say more than its answers.
+    """
     for name, seed in (("mine", 0), ("other", 1)):
         write_blobs(tmp_path / "banks", name, encoder="net", seed=seed)
-    learner = "--learner=proto_head_centred"
-    found = _run(*_options(tmp_path, learner, "--shots=1", suite="all"))
+    (tmp_path / "own.py").write_text(
+        "class Even:\n"
+        "    def infer(self, support, queries):\n"
+        "        return queries.new_zeros(*queries.shape[:2], support.ways).log_softmax(-1)\n"
+    )
+    learners = "--learner=proto_head_centred", f"--learner={tmp_path}/own.py:Even"
+    found = _run(*_options(tmp_path, *learners, "--shots=1", suite="all"))
     assert found.exit_code == 0, found.output
+    assert "explicit: proto_head_centred, Even." in found.stdout
+    assert "--learner own.py:Even\n" in _readme(tmp_path)
     assert "| learner | net/mine, 5-way | net/other, 5-way |" in _readme(tmp_path)
     own = tmp_path / "own.toml"
     own.write_text(

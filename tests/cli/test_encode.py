@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from unitail.banks.bank import FeatureBank
 from unitail.cli.commands.encode import encode
-from unitail.errors import InvalidConfig, InvalidInput
+from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(encode)
@@ -48,3 +48,33 @@ def test_tables_and_odd_types_are_refused(tmp_path: Path) -> None:
         CliRunner().invoke(app, command, catch_exceptions=False)
     with pytest.raises(InvalidConfig, match="int4"):
         CliRunner().invoke(app, [*command, "--dtype", "int4"], catch_exceptions=False)
+
+
+OWN = """
+import numpy as np
+from unitail import Encoder, Modality
+
+class Sizes(Encoder):
+    modality = Modality.AUDIO
+
+    def __init__(self):
+        super().__init__(name="sizes", width=1, fingerprint="sizes 1", batch_size=8)
+
+    def read(self, item):
+        return item.stat().st_size
+
+    def embed(self, batch):
+        return np.array(batch, dtype=np.float32)[:, None]
+"""
+
+
+def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
+    folder, file = write_sounds(tmp_path / "sounds"), tmp_path / "mine.py"
+    file.write_text(OWN)
+    command = [str(folder), "-o", str(tmp_path / "bank"), "--encoder", f"{file}:Sizes"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    assert FeatureBank.open(tmp_path / "bank").encoder == "sizes"
+    file.write_text(OWN.replace("AUDIO", "TEXT"))
+    with pytest.raises(UnknownEncoder, match=r"no encoder for audio items: got Sizes for text"):
+        CliRunner().invoke(app, command, catch_exceptions=False)

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from helpers.markdown import examples, printed
+from unitail import EvaluationProtocol, GaussianTasks, score_learner
+from unitail.benchmark.learners import load_learners
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if any(examples(page)))
@@ -23,3 +25,12 @@ def test_the_guides_have_examples() -> None:
     names = {page.relative_to(DOCS).as_posix() for page in PAGES}
     guides = {f"guide/{name}.md" for name in ("images", "text", "audio", "tables")}
     assert names >= {"index.md", "reproduce.md", "training.md", *guides}
+
+
+def test_the_file_with_a_learner_of_ones_own_is_one(tmp_path: Path) -> None:
+    page = (DOCS / "reproduce.md").read_text()
+    file = tmp_path / "mine.py"
+    file.write_text(page.split("```py\n")[1].split("```")[0])
+    (own,) = load_learners(tmp_path, [f"{file}:NearestExample"])
+    tasks, protocol = GaussianTasks(feature_dims=(16,)), EvaluationProtocol(ways=3, episodes=20)
+    assert score_learner(own.learner, tasks, protocol).accuracy.mean > 0.5

@@ -11,12 +11,13 @@ import torch
 
 from unitail.errors import UserError
 from unitail.files import readable_folder, sha256_of
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Inference, Paradigm
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import fingerprint, shipped_folder
 from unitail.learners.registry import LEARNERS, SHIPPED, explicit_learners
+from unitail.own_code import is_own, own_object
 from unitail.training.run_folder import MODEL_FOLDER, RunRecord
 
 
@@ -36,6 +37,11 @@ class BenchLearner:
         return None if self.run is None else RunRecord.read(self.run)
 
     @property
+    def paradigm(self) -> Paradigm:
+        """What the learner says of itself; one of the user's own that says nothing is explicit."""
+        return getattr(self.learner, "paradigm", Paradigm.EXPLICIT)
+
+    @property
     def transductive(self) -> bool:
         """Whether an answer depends on what else is asked."""
         learner = self.learner
@@ -49,7 +55,8 @@ def load_learners(
 ) -> list[BenchLearner]:
     """Load the learners of these names, or all: those with a name, and RUNS/*/model by folders.
 
-    Trained ones answer with the mean of `draws` draws.
+    Trained ones answer with the mean of `draws` draws. FILE.py:NAME is a learner of the user's own,
+    called NAME.
     """
     own: dict[str, Callable[[], BenchLearner]] = {
         name: partial(_explicit, name, learner) for name, learner in explicit_learners().items()
@@ -60,7 +67,8 @@ def load_learners(
         for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))
     }
     _check_names(names, own, trained, runs)
-    loaders = own | trained
+    written = {name: partial(_own, name) for name in names if is_own(name)}
+    loaders = own | trained | written
     return [loaders[name]() for name in dict.fromkeys(names or loaders)]
 
 
@@ -98,6 +106,14 @@ def _explicit(name: str, learner: Inference) -> BenchLearner:
     return BenchLearner(name, learner, explicit_fingerprint(learner))
 
 
+def _own(name: str) -> BenchLearner:
+    """Load a learner of the user's own; its answers may change whenever its file does."""
+    learner = own_object(name, "infer")
+    path, _, inside = name.rpartition(":")
+    arguments = ", ".join(f"{key}={value!r}" for key, value in sorted(vars(learner).items()))
+    return BenchLearner(inside, learner, f"{inside}({arguments}) {sha256_of(Path(path))}")
+
+
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:
     chosen = SHIPPED[name]
     folder = shipped_folder(chosen.model)
@@ -118,10 +134,19 @@ def _check_names(
             remedy="Rename the run folder.",
         )
     known = [*own, *trained]
-    unknown = [name for name in names if name not in known]
+    written = [name.rpartition(":")[2] for name in names if is_own(name)]
+    twice = sorted({name for name in written if name in known or written.count(name) > 1})
+    if twice:
+        raise UserError(
+            "a learner of your own has the name of another",
+            got=", ".join(twice),
+            allowed="names that no other learner has",
+            remedy="Rename it in its file.",
+        )
+    unknown = [name for name in names if name not in known and not is_own(name)]
     if unknown:
         raise UserError(
             "unknown learner",
             got=", ".join(unknown),
-            allowed=", ".join(known) + f" (trained ones are in {runs})",
+            allowed=", ".join(known) + f" (trained ones are in {runs}), or FILE.py:NAME",
         )

@@ -100,7 +100,7 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
     """Say what a reader of the results should know of the learners."""
     unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
     transductive = [each.name for each in run.learners if each.transductive]
-    paradigms = grouped(run.learners, lambda each: each.learner.paradigm)
+    paradigms = grouped(run.learners, lambda each: each.paradigm)
     notes = [
         "Learning algorithms, "
         + "; ".join(
@@ -152,7 +152,7 @@ def _command(
     if file.concentration != SuiteFile.concentration:
         words.append(f"--concentration {file.concentration}")
     words += [f"--draws {draws} --seed {file.seed}"]
-    return " ".join([*words, *(f"--learner {name}" for name in learners)])
+    return " ".join([*words, *(f"--learner {Path(name).name}" for name in learners)])
 
 
 def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:

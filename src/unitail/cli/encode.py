@@ -1,6 +1,7 @@
 """Run `unitail encode`."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -8,9 +9,12 @@ from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
 from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
+from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.registry import default_encoder, make_encoder
+from unitail.errors import UnknownEncoder
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
+from unitail.own_code import is_own, own_object
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import MadeBank, check_items, encode_bank
 
@@ -39,7 +43,7 @@ def run(
         _tell_examples(examples)
     check_items(examples)
     kind = examples.modality
-    maker = make_encoder(encoder or default_encoder(kind), kind, device=device)
+    maker = _maker(encoder or default_encoder(kind), kind, device)
     with bar(
         f"encoding with {maker.name}", len(examples), quiet=not processes.is_main
     ) as on_progress:
@@ -58,6 +62,20 @@ def run(
         say_trouble(cache)
     if made is not None:
         _tell_bank(made, examples)
+
+
+def _maker(name: str, kind: Modality, device: str) -> Encoder[Any]:
+    """Return the encoder of that name, or the user's own."""
+    if not is_own(name):
+        return make_encoder(name, kind, device=device)
+    maker = own_object(name, "read", "embed")
+    if not isinstance(maker, Encoder) or maker.modality is not kind:
+        raise UnknownEncoder(
+            f"{name} is no encoder for {kind} items",
+            got=f"{type(maker).__name__} for {getattr(maker, 'modality', 'nothing')}",
+            allowed=f"an unitail.Encoder whose modality is Modality.{kind.name}",
+        )
+    return maker
 
 
 def _tell_examples(examples: LabelledItems) -> None:

@@ -15,7 +15,7 @@ from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.estimator.settings import check_isolated
-from unitail.inputs.encode import Examples, vectors_of
+from unitail.inputs.encode import Examples, vectors_of_asked
 from unitail.inputs.input_encoder import InputEncoder
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,10 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Examples) -> Floats:
         """Return the logarithms of what `predict_proba` returns."""
         check_is_fitted(self)
-        return self._fitted.log_probabilities(self._validated(X))
+        rows = self._validated(X)
+        answers = self._fitted.log_probabilities(rows)
+        answers[self._unknown(rows)] = _shares_of(self._fitted)
+        return answers
 
     def predict_set(
         self, X: Examples | None = None, coverage: float = 0.9, *, log_proba: Floats | None = None
@@ -109,11 +112,15 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
             got="neither X nor log_proba" if X is None else "both X and log_proba",
             allowed="one of them",
         )
-        if log_proba is None:
-            log_proba = self._fitted.isolated.log_probabilities(self._validated(X))
-        else:
+        scores = self._fitted.held_out_scores
+        if log_proba is not None:
             check_isolated(self._fitted.settings.visibility)
-        return prediction_sets(np.exp(log_proba), self._fitted.held_out_scores, coverage)
+            return prediction_sets(np.exp(log_proba), scores, coverage)
+        rows = self._validated(X)
+        answers = self._fitted.isolated.log_probabilities(rows)
+        sets = prediction_sets(np.exp(answers), scores, coverage)
+        sets[self._unknown(rows)] = True  # nothing can be ruled out
+        return sets
 
     def set_labels(self, sets: NDArray[np.bool_]) -> list[NDArray[Any]]:
         """Turn prediction sets (m, n_classes) into a list of the labels in each."""
@@ -139,8 +146,9 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        fitted = self._fitted
-        novelty: Floats = fitted.novelty(fitted.scaling(self._validated(X)))
+        fitted, rows = self._fitted, self._validated(X)
+        novelty: Floats = fitted.novelty(fitted.scaling(rows))
+        novelty[self._unknown(rows)] = 1.0  # what says nothing looks like no class
         return novelty
 
     def flag_labels(self, max_probability: float = MAX_PROBABILITY) -> list[SuspiciousLabel]:
@@ -169,5 +177,19 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
         return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
-        vectors = checked(self, vectors_of(self._inputs, X, self.cache), dtype=FLOATS, reset=False)
+        vectors = vectors_of_asked(self._inputs, X, self.cache)
+        vectors = checked(self, vectors, dtype=FLOATS, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns
+
+    def _unknown(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which rows are of items that say nothing; see `vectors_of_asked`."""
+        if self._inputs is None:  # what is missing from vectors of the user's own is filled in
+            return np.zeros(len(rows), dtype=bool)
+        return np.isnan(rows).all(axis=1)
+
+
+def _shares_of(fitted: Fitted) -> Floats:
+    """Answer what nothing is known of: the logarithms of the classes' shares, (K,)."""
+    shares = np.log(fitted.kept.shots / len(fitted.kept))
+    shares = shares if fitted.offsets is None else shares + fitted.offsets[0].cpu().numpy()
+    return np.asarray(shares - np.logaddexp.reduce(shares))

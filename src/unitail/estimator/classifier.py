@@ -78,7 +78,8 @@ class TailClassifier(
         by the rows of `fit` (columns of texts or paths by the encoders of these), other arrays are
         vectors. Else an encoder's name ("minilm"), a model's hub id or folder, an `Encoder`, or for
         some columns of a table {column: name, "text", "image", "audio", "table" or "skip"}.
-        Unreadable items raise `Unreadable`.
+        Unreadable items raise `Unreadable`. What is asked and says nothing (an empty text, None) is
+        answered by the classes' shares in the support, with a `BlankWarning`.
     scale : {"auto", "none", "standard", "table"}, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a

@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from unitail.encoders.cache import FeatureCache, choose_cache
 from unitail.encoders.encoder import Encoder, Modality
@@ -19,6 +20,7 @@ from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import (
+    BlankWarning,
     ColumnWarning,
     InvalidConfig,
     UnknownEncoder,
@@ -28,7 +30,15 @@ from unitail.inputs.columns import Layout, lay_out
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items
 from unitail.inputs.mixed import encode_mixed, fit_mixed
-from unitail.inputs.recognise import are_files, converted, is_frame, listed, recognise
+from unitail.inputs.recognise import (
+    are_files,
+    converted,
+    is_frame,
+    listed,
+    listed_with_gaps,
+    recognise,
+    says_nothing,
+)
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 
@@ -181,6 +191,44 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
     if used is not None and used.trouble is not None:
         warnings.warn(used.trouble, stacklevel=3)
     return vectors.features
+
+
+def vectors_of_asked(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
+    """Return X as `vectors_of` does, with a row of NaN for each item that says nothing.
+
+    One empty text among those that are asked must not keep the others from an answer.
+    """
+    inputs = converted(inputs)
+    if isinstance(encoder, ItemEncoder):
+        inputs = listed_with_gaps(inputs)
+    blank = _blank(encoder, inputs)
+    if not blank.any():
+        return vectors_of(encoder, inputs, cache)
+    first = int(np.flatnonzero(blank)[0])
+    say = "says" if blank.sum() == 1 else "say"
+    warnings.warn(
+        f"{blank.sum():,} of {numbered(len(blank), 'item')} {say} nothing (place {first}, the first"
+        " is 0): answered by how frequent the classes are among the examples.",
+        BlankWarning,
+        stacklevel=4,
+    )
+    chosen = np.flatnonzero(~blank)
+    rest = inputs.iloc[chosen] if is_frame(inputs) else [inputs[place] for place in chosen]
+    told = vectors_of(encoder, rest, cache)
+    vectors = np.full((len(blank), told.shape[1]), np.nan, dtype=told.dtype)
+    vectors[chosen] = told
+    return vectors
+
+
+def _blank(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    """Tell which items say nothing; rows of numbers and categories always say something."""
+    if isinstance(encoder, ItemEncoder):
+        return np.array([says_nothing(item) for item in inputs], dtype=bool)
+    if isinstance(encoder, MixedEncoder) and is_frame(inputs) and encoder.cells is None:
+        columns = [inputs[name] for name in encoder.contents if name in inputs]
+        cells = [[says_nothing(cell) for cell in column] for column in columns]
+        return np.all(np.array(cells, dtype=bool).reshape(len(cells), len(inputs)), axis=0)
+    return np.zeros(0, dtype=bool)
 
 
 def is_single(inputs: object) -> bool:

@@ -13,7 +13,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, Part
-from unitail.inputs.recognise import is_frame, is_gap
+from unitail.inputs.recognise import is_frame, says_nothing
 from unitail.progress import OnProgress
 
 EMPTY = "nothing in any of its columns"
@@ -124,11 +124,7 @@ def _items_of(part: Part, frames: Sequence[Any]) -> dict[int, Any]:
             remedy="Add the columns; cells may be empty.",
         )
     cells = (cell for frame in frames for cell in frame[part.column])
-    return {row: cell for row, cell in enumerate(cells) if not _is_empty(cell)}
-
-
-def _is_empty(cell: object) -> bool:
-    return is_gap(cell) or (isinstance(cell, str) and not cell.strip())
+    return {row: cell for row, cell in enumerate(cells) if not says_nothing(cell)}
 
 
 class _Progress:

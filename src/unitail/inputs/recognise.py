@@ -90,11 +90,16 @@ def is_frame(rows: object) -> bool:
 
 
 def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
+    """Return the items of X, none of which may be missing."""
+    items = listed_with_gaps(rows)
+    _check_none_missing(items)
+    return items
+
+
+def listed_with_gaps(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
     """Return the items of X."""
     if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
-        items = list(rows)
-        _check_none_missing(items)
-        return items
+        return list(rows)
     raise InvalidInput(
         "X is not a list of items",
         got=type(rows).__name__,
@@ -121,6 +126,11 @@ def is_gap(item: object) -> bool:
     """Tell whether an item is missing."""
     is_nan = isinstance(item, float) and math.isnan(item)
     return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
+
+
+def says_nothing(item: object) -> bool:
+    """Tell whether an item is missing, or a text without characters."""
+    return is_gap(item) or (isinstance(item, str) and not item.strip())
 
 
 def look_like_files(texts: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.known_learners import SureOfFirst
-from unitail.benchmark.learners import explicit_fingerprint, load_learners
+from unitail.benchmark.learners import explicit_fingerprint, load_learners, missing_learners
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
@@ -111,3 +111,40 @@ def test_a_class_without_a_file_has_a_fingerprint() -> None:
     space: dict[str, type] = {}
     exec("class Homeless:\n    __module__ = '__nowhere__'", space)
     assert explicit_fingerprint(space["Homeless"]()) == "__nowhere__.Homeless() no file"
+
+
+OWN = """
+import torch
+
+class Nearest:
+    def __init__(self, power=2):
+        self.power = power
+
+    def infer(self, support, query_features):
+        distances = torch.cdist(query_features, support.features, p=self.power)
+        near = torch.nn.functional.one_hot(support.class_indices, support.ways).double()
+        return ((-distances).softmax(dim=-1).double() @ near).log()
+
+class tail(Nearest):
+    pass
+"""
+
+
+def test_a_learner_of_ones_own_takes_part(runs: Path) -> None:
+    file = runs / "mine.py"
+    file.write_text(OWN)
+    named, own = load_learners(runs, ["first", f"{file}:Nearest"])
+    assert (named.name, own.name, own.paradigm) == ("first", "Nearest", "explicit")
+    assert own.record() is None
+    before = own.fingerprint
+    file.write_text(OWN.replace("power=2", "power=1"))
+    (changed,) = load_learners(runs, [f"{file}:Nearest"])
+    assert changed.fingerprint != before, "so that its old results are void"
+    for names in (["tail"], ["Nearest", "Nearest"]):
+        with pytest.raises(UserError, match=r"of your own has the name of another: got .*Rename"):
+            load_learners(runs, [f"{file}:{name}" for name in names])
+
+
+def test_a_file_that_a_suite_names_is_not_run(runs: Path) -> None:
+    (runs / "evil.py").write_text("raise SystemExit")
+    assert missing_learners([f"{runs}/evil.py:x", "tail"], runs) == [f"{runs}/evil.py:x"]

@@ -1,8 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from unitail.errors import InvalidConfig
+from helpers.letters import Letters
+from unitail.errors import BlankWarning, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 
 GENERATOR = np.random.default_rng(0)
@@ -34,3 +36,45 @@ def test_nothing_is_said_before_a_fit() -> None:
     for ask in (TailClassifier().predict_set, TailClassifier().novelty):
         with pytest.raises(NotFittedError):
             ask(X)
+
+
+TEXTS, KINDS = ["aaa", "aab", "aba", "bbb", "bba"], ["A", "A", "A", "B", "B"]
+
+
+@pytest.mark.parametrize("blank", ["", " \n", None, float("nan")])
+@pytest.mark.parametrize("visibility", ["isolated", "joint"])
+def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility: str) -> None:
+    """It is answered by the classes' shares, no class is ruled out, and that is said."""
+    classifier = TailClassifier(encoder=Letters(), visibility=visibility).fit(TEXTS, KINDS)
+    asked = pd.Series(["abbb", blank, "baaa"], index=[7, 8, 9])
+    with pytest.warns(BlankWarning, match=r"^1 of 3 items says nothing \(place 1, the first is 0"):
+        probabilities = classifier.predict_proba(asked)
+    alone = classifier.predict_proba(["abbb", "baaa"])
+    if visibility == "isolated":
+        np.testing.assert_allclose(probabilities[[0, 2]], alone, rtol=1e-12)
+    assert (probabilities[[0, 2]].argmax(axis=1) == alone.argmax(axis=1)).all()
+    np.testing.assert_allclose(probabilities[1], [0.6, 0.4])
+    with pytest.warns(BlankWarning):
+        sets = classifier.predict_set(list(asked), coverage=0.5)
+    assert sets[1].all()
+    assert not sets[[0, 2]].all()
+    with pytest.warns(BlankWarning):
+        assert classifier.novelty(asked.to_numpy())[1] == 1
+
+
+def test_nothing_but_empty_texts_has_the_prior_that_was_asked_for() -> None:
+    classifier = TailClassifier(encoder=Letters(), class_prior=[0.1, 0.9]).fit(TEXTS, KINDS)
+    with pytest.warns(BlankWarning, match=r"^2 of 2 items say nothing"):
+        np.testing.assert_allclose(classifier.predict_proba(["", ""]), [[0.1, 0.9]] * 2)
+
+
+def test_examples_say_something() -> None:
+    with pytest.raises(InvalidInput, match=r"1 item of X missing: got None at place 1"):
+        TailClassifier(encoder=Letters()).fit(["a", None], KINDS[2:4])
+
+
+def test_vectors_without_a_number_are_filled_in() -> None:
+    """What is missing may itself tell of a class."""
+    rows = np.array([[1.0], [2.0], [1.5], [np.nan], [np.nan], [np.nan]])
+    classifier = TailClassifier().fit(rows, [0, 0, 0, 1, 1, 1])
+    assert classifier.predict_proba([[np.nan]])[0, 1] > 0.6

@@ -48,7 +48,11 @@ def bench(
         float | None, typer.Option(help="Of the Dirichlet distribution.")
     ] = None,
     learner: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only these learners, as often as needed; FILE.py:NAME is one of your own.",
+        ),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",

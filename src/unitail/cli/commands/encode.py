@@ -16,7 +16,13 @@ def encode(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the new bank.")],
-    encoder: options.Encoder = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="As for `unitail predict`; or FILE.py:NAME, an unitail.Encoder of your own.",
+        ),
+    ] = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,

@@ -28,8 +28,9 @@ def validity(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A learner, as often as needed: a name as in `unitail bench`, a run in RUNS, or "
-            "the folder of a model; else unitail, tail, tail_50w and simple methods.",
+            help="A learner, as often as needed: a name as in `unitail bench`, a run in RUNS, the "
+            "folder of a model, or FILE.py:NAME, your own; else unitail, tail, tail_50w and simple "
+            "methods.",
         ),
     ] = None,
     shots: Annotated[

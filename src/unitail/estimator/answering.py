@@ -185,7 +185,7 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
         """Tell which rows are of items that say nothing; see `vectors_of_asked`."""
         if self._inputs is None:  # what is missing from vectors of the user's own is filled in
             return np.zeros(len(rows), dtype=bool)
-        return np.isnan(rows).all(axis=1)
+        return np.asarray(np.isnan(rows).all(axis=1))
 
 
 def _shares_of(fitted: Fitted) -> Floats:

@@ -227,7 +227,8 @@ def _blank(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # n
     if isinstance(encoder, MixedEncoder) and is_frame(inputs) and encoder.cells is None:
         columns = [inputs[name] for name in encoder.contents if name in inputs]
         cells = [[says_nothing(cell) for cell in column] for column in columns]
-        return np.all(np.array(cells, dtype=bool).reshape(len(cells), len(inputs)), axis=0)
+        every = np.array(cells, dtype=bool).reshape(len(cells), len(inputs)).all(axis=0)
+        return np.asarray(every, dtype=bool)
     return np.zeros(0, dtype=bool)
 
 

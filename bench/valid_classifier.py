@@ -22,7 +22,7 @@ from unitail.framework.validity import ValidityReport
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.synthetic.gaussian import GaussianTask
-from unitail.universality.study import study_validity, verdict
+from unitail.validity_study.study import study_validity, verdict
 
 SHAPES = ("checkerboard", "circles", "moons", "spirals", "xor")
 TABLES = ("breast cancer", "cells", "digits", "pima", "segment", "spam", "vowel")

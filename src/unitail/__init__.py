@@ -64,8 +64,8 @@ if TYPE_CHECKING:  # for type checkers and editors; a test holds it to the table
     from unitail.tasks.synthetic.gaussian import GaussianTasks as GaussianTasks
     from unitail.training.recipe import read_recipe as read_recipe
     from unitail.training.trainer import Trainer as Trainer
-    from unitail.universality.declared import declared_tasks as declared_tasks
-    from unitail.universality.study import study_validity as study_validity
+    from unitail.validity_study.declared import declared_tasks as declared_tasks
+    from unitail.validity_study.study import study_validity as study_validity
 
 _HOMES = {
     "banks.bank": "FeatureBank",
@@ -101,8 +101,8 @@ _HOMES = {
     "tasks.synthetic.gaussian": "GaussianTask GaussianTasks",
     "training.recipe": "read_recipe",
     "training.trainer": "Trainer",
-    "universality.declared": "declared_tasks",
-    "universality.study": "study_validity",
+    "validity_study.declared": "declared_tasks",
+    "validity_study.study": "study_validity",
 }
 """The modules under `unitail` that public names come from."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

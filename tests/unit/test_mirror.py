@@ -17,8 +17,7 @@ ELSEWHERE = {
     "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/cells.py": "unit/inputs/test_read_tables.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
-    "inputs/rows.py": "unit/inputs/test_read_tables.py",
-    "inputs/tables.py": "unit/inputs/test_read_tables.py",
+    "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
     "service/admission.py": "unit/service/test_app.py",
     "service/answering.py": "unit/service/test_batching.py",

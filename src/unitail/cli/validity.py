@@ -15,14 +15,14 @@ from unitail.cli.console import bar, say
 from unitail.devices import choose_device
 from unitail.learners.checkpoint import is_model
 from unitail.training.run_folder import MODEL_FOLDER
-from unitail.universality.declared import BUILT_IN, declared_tasks, read_declaration
-from unitail.universality.kept import KeptCurves
-from unitail.universality.report import (
+from unitail.validity_study.declared import BUILT_IN, declared_tasks, read_declaration
+from unitail.validity_study.kept import KeptCurves
+from unitail.validity_study.report import (
     require_report_packages,
     summary_table,
     write_validity_report,
 )
-from unitail.universality.study import ValidityStudy, study_validity
+from unitail.validity_study.study import ValidityStudy, study_validity
 
 USUAL = (
     "unitail",

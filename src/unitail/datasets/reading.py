@@ -9,8 +9,8 @@ from typing import Protocol
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.inputs.delimited import DelimitedRows
 from unitail.inputs.recognise import SUFFIXES
+from unitail.inputs.tables import DelimitedRows
 from unitail.wording import numbered, some
 
 CLASS_LISTS = Path(__file__).parent / "class_lists"

@@ -22,7 +22,7 @@ from unitail.inputs.folders import (
 )
 from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
 from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of
-from unitail.inputs.rows import NOTHING, read_labelled_rows, read_rows
+from unitail.inputs.table_rows import NOTHING, read_labelled_rows, read_rows
 from unitail.inputs.tables import decode
 from unitail.wording import excerpt, numbered, shown, some
 

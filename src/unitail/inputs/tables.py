@@ -5,8 +5,9 @@ import csv
 import io
 import json
 import re
+import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -14,11 +15,13 @@ from zipfile import BadZipFile
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.answer_columns import without_answers
-from unitail.inputs.delimited import DelimitedRows
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
+MAX_CELL = 2**31 - 1
+"""Characters of a cell; what Python's reader takes on every platform."""
+_LIMIT = threading.Lock()
 MAX_NAMED_COLUMNS = 20
 WINDOWS = "cp1252"
 """What spreadsheets write in much of the world, if they do not write UTF-8."""
@@ -113,6 +116,29 @@ def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
         ) from error
     columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in header]
     return _frame(header, columns, guesses)
+
+
+class DelimitedRows(Iterator[list[str]]):
+    """The cells of each row, as `csv.reader` has them, but for its limit on their length.
+
+    That limit is one for all of Python, so it is lifted only while a row is read.
+    """
+
+    def __init__(self, lines: Iterable[str], *, delimiter: str = ",", strict: bool = False) -> None:
+        self._rows = csv.reader(lines, delimiter=delimiter, strict=strict)
+
+    @property
+    def line_num(self) -> int:
+        """The number of the last line that was read."""
+        return self._rows.line_num
+
+    def __next__(self) -> list[str]:
+        with _LIMIT:
+            usual = csv.field_size_limit(MAX_CELL)
+            try:
+                return next(self._rows)
+            finally:
+                csv.field_size_limit(usual)
 
 
 def _delimiter(text: str) -> str:

@@ -14,7 +14,7 @@ from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble
 from unitail.tasks.batches import Batch, EpisodeRanges
-from unitail.tasks.catalogue import Catalogue
+from unitail.tasks.numbered_rows import NumberedRows
 from unitail.tasks.random_numbers import choose
 
 RESIDENT_BYTES = 8 * 2**30
@@ -44,56 +44,56 @@ class BankEpisodes:
         weights = dict(weights or {})
         _check_weights(tables, weights)
         drawn = [table for table in tables if weights.get(table.name, 1) > 0]
-        self.catalogues = tuple(
-            Catalogue.of([one for one in drawn if encoder_name(one.encoder) == encoder], weights)
+        self.numbered = tuple(
+            NumberedRows.of([one for one in drawn if encoder_name(one.encoder) == encoder], weights)
             for encoder in dict.fromkeys(encoder_name(table.encoder) for table in drawn)
         )
-        room = np.cumsum([catalogue.num_bytes for catalogue in self.catalogues])
+        room = np.cumsum([numbered.num_bytes for numbered in self.numbered])
         self.resident = tuple(bool(needed <= resident_bytes) for needed in room)
-        for catalogue, resident in zip(self.catalogues, self.resident, strict=True):
-            for table in () if resident else catalogue.tables:
+        for numbered, resident in zip(self.numbered, self.resident, strict=True):
+            for table in () if resident else numbered.tables:
                 expect_random_reads(table.features)
-        self._loaded: dict[tuple[int, torch.device], Catalogue] = {}
+        self._loaded: dict[tuple[int, torch.device], NumberedRows] = {}
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> "BankBatch":
         """Draw shots, an encoder by the weight of its data sets, and ways that one of them has."""
         self._check_ranges(ranges)
         shots = ranges.draw_shots(generator)
         rows = shots + ranges.queries
-        weights = [catalogue.weight_of(ranges.ways[0], rows) for catalogue in self.catalogues]
+        weights = [numbered.weight_of(ranges.ways[0], rows) for numbered in self.numbered]
         number = choose(weights, generator)
-        catalogue = self.catalogues[number]
+        numbered = self.numbered[number]
         shape = ranges.draw_shape(
             generator,
             shots=shots,
-            source=catalogue.encoder,
-            feature_dim=catalogue.feature_dim,
-            max_ways=int(catalogue.classes_with(rows).max()),
+            source=numbered.encoder,
+            feature_dim=numbered.feature_dim,
+            max_ways=int(numbered.classes_with(rows).max()),
         )
         return BankBatch(shape, partial(self._load, number))
 
-    def _load(self, number: int, device: torch.device) -> Catalogue:
-        """Bring a catalogue, and its features if they may stay, to the device once."""
+    def _load(self, number: int, device: torch.device) -> NumberedRows:
+        """Bring the numbered rows, and their features if they may stay, to the device once."""
         if (number, device) not in self._loaded:
             resident = self.resident[number]
-            self._loaded[number, device] = self.catalogues[number].to(device, resident=resident)
+            self._loaded[number, device] = self.numbered[number].to(device, resident=resident)
         return self._loaded[number, device]
 
     def _check_ranges(self, ranges: EpisodeRanges) -> None:
         """Refuse ranges with a shape that nothing fits, and tables that fit no shape."""
         low, high = (shots + ranges.queries for shots in ranges.shots)
         ways = ranges.ways[0]
-        if not any(catalogue.weight_of(ways, high) for catalogue in self.catalogues):
-            max_ways = max(int(each.classes_with(high).max()) for each in self.catalogues)
+        if not any(numbered.weight_of(ways, high) for numbered in self.numbered):
+            max_ways = max(int(each.classes_with(high).max()) for each in self.numbered)
             raise UserError(
                 "no data set has enough classes with enough rows",
                 got=f"{ways} ways of {high} rows for shots and queries",
                 allowed=f"at most {max_ways} ways with that many rows",
                 remedy="Ask for fewer ways, shots or queries, or add a data set.",
             )
-        for catalogue in self.catalogues:
+        for numbered in self.numbered:
             for table, count in zip(
-                catalogue.tables, catalogue.classes_with(low).tolist(), strict=True
+                numbered.tables, numbered.classes_with(low).tolist(), strict=True
             ):
                 if count < 2:
                     raise UserError(
@@ -108,14 +108,14 @@ class BankEpisodes:
 class BankBatch(Batch):
     """Episodes of the tables of one encoder."""
 
-    load: Callable[[torch.device], Catalogue]
+    load: Callable[[torch.device], NumberedRows]
 
     def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
         """Draw the rows of all episodes, and fetch the features of some; see `Batch`."""
-        catalogue, own = self.load(generator.device), shard or slice(None)
-        rows, classes = catalogue.draw_rows(self.shape, generator)
+        numbered, own = self.load(generator.device), shard or slice(None)
+        rows, classes = numbered.draw_rows(self.shape, generator)
         return assemble(
-            catalogue.gather(rows[own]),
+            numbered.gather(rows[own]),
             classes[own],
             ways=self.shape.ways,
             num_support=self.shape.num_support,

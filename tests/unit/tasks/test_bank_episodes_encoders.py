@@ -7,4 +7,4 @@ def test_an_encoder_of_two_names_is_one() -> None:
         numbered_table((9, 9), name="one", encoder="efflite0"),
         numbered_table((9, 9), name="two", encoder="efficientnet-lite0"),
     ]
-    assert [len(each.tables) for each in BankEpisodes(tables).catalogues] == [2]
+    assert [len(each.tables) for each in BankEpisodes(tables).numbered] == [2]

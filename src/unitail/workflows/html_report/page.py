@@ -22,7 +22,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 from unitail.workflows.answers import DOUBTFUL, NOVEL, Answer, Answers, State
-from unitail.workflows.html_report.items import Examples, Room, item_as_html, item_at, link
+from unitail.workflows.html_report.previews import Examples, Room, item_as_html, item_at, link
 
 FOLDER = Path(__file__).parent
 MAX_CARDS = 2000

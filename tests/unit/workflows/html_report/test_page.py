@@ -15,8 +15,8 @@ from unitail.errors import CannotWrite
 from unitail.inputs.encode import Unread
 from unitail.inputs.items import Items
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.html_report import items as html_items
 from unitail.workflows.html_report import page as page_module
+from unitail.workflows.html_report import previews as html_items
 from unitail.workflows.html_report.page import write_html_report
 
 EVIL = '<script>alert("1")</script>'

@@ -7,8 +7,8 @@ from unitail.errors import WrongWidth
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.tasks.synthetic.gaussian import GaussianTask
-from unitail.universality.declared import DeclaredTask
-from unitail.universality.study import ValidityStudy, study_validity
+from unitail.validity_study.declared import DeclaredTask
+from unitail.validity_study.study import ValidityStudy, study_validity
 
 
 class Constant:

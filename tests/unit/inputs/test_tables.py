@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from unitail.inputs.delimited import DelimitedRows
+from unitail.inputs.tables import DelimitedRows
 
 LONG = "word " * 50_000
 

@@ -24,8 +24,8 @@ from unitail.framework.validity import (
 from unitail.progress import OnProgress
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.universality.declared import DeclaredTask, as_declared
-from unitail.universality.kept import KeptCurves, Outcome, task_stamp
+from unitail.validity_study.declared import DeclaredTask, as_declared
+from unitail.validity_study.kept import KeptCurves, Outcome, task_stamp
 
 DRAWS = 60
 """The support sets of each size, if no other number is asked for."""

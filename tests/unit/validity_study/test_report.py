@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-from unitail.universality.report import summary_table, task_table, write_validity_report
-from unitail.universality.study import ValidityStudy
+from unitail.validity_study.report import summary_table, task_table, write_validity_report
+from unitail.validity_study.study import ValidityStudy
 
 
 def test_the_summary_counts_and_names_where_a_learner_fails(study: ValidityStudy) -> None:

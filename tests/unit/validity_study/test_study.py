@@ -7,7 +7,7 @@ from unitail.errors import UserError
 from unitail.framework.episode import Support
 from unitail.framework.validity import ValidityReport
 from unitail.tasks.arrays import ArrayTask
-from unitail.universality.study import ValidityStudy, Verdict, study_validity
+from unitail.validity_study.study import ValidityStudy, Verdict, study_validity
 
 
 def test_each_way_to_fail_has_its_verdict(study: ValidityStudy) -> None:

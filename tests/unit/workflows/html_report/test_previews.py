@@ -5,8 +5,8 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.inputs.items import LabelledItems
-from unitail.workflows.html_report import items as module
-from unitail.workflows.html_report.items import Examples, Room
+from unitail.workflows.html_report import previews as module
+from unitail.workflows.html_report.previews import Examples, Room
 
 
 def _texts(*pairs: tuple[str, str]) -> LabelledItems:

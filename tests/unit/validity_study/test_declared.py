@@ -6,7 +6,7 @@ import pytest
 from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
 from unitail.tasks.arrays import ArrayTask
-from unitail.universality.declared import (
+from unitail.validity_study.declared import (
     BUILT_IN,
     BankChoice,
     Declaration,

@@ -26,7 +26,7 @@ CHUNK_ROWS = 2**14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Catalogue:
+class NumberedRows:
     """Rows numbered data set by data set and class by class: those of a class are neighbours.
 
     So a row is the start of its class plus a place. The classes of a data set are in order of size,
@@ -38,7 +38,7 @@ class Catalogue:
     tables: tuple[FeatureTable, ...]
     """The data sets, D of them."""
     origins: tuple[NDArray[np.int64], ...]
-    """For each table its own row numbers in the order of the catalogue."""
+    """For each table its own row numbers in the order of these numbers."""
     weights: Tensor
     """P(data set) up to a factor, (D,)."""
     sizes: Tensor

@@ -1,5 +1,5 @@
-from unitail.universality.plots import COLOURS, SIGNS, plot_curves, plot_verdicts
-from unitail.universality.study import ValidityStudy, Verdict
+from unitail.validity_study.plots import COLOURS, SIGNS, plot_curves, plot_verdicts
+from unitail.validity_study.study import ValidityStudy, Verdict
 
 
 def test_pictures_are_made_of_studies_with_gaps(study: ValidityStudy) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unitail.extras import optional
 from unitail.framework.task import Task
 from unitail.framework.validity import ValidityReport
-from unitail.universality.study import ValidityStudy, Verdict
+from unitail.validity_study.study import ValidityStudy, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

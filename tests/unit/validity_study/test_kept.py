@@ -11,9 +11,9 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.framework.validity import Unsolved, ValidityReport
 from unitail.tasks.arrays import ArrayTask
-from unitail.universality.kept import KeptCurves, task_stamp
-from unitail.universality.report import write_validity_report
-from unitail.universality.study import ValidityStudy, study_validity
+from unitail.validity_study.kept import KeptCurves, task_stamp
+from unitail.validity_study.report import write_validity_report
+from unitail.validity_study.study import ValidityStudy, study_validity
 
 INDICES = np.repeat([0, 1], 8)
 

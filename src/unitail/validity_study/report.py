@@ -8,8 +8,8 @@ from pathlib import Path
 from unitail.extras import optional
 from unitail.files import write_bytes, write_json, write_text
 from unitail.framework.validity import Unsolved, ValidityReport
-from unitail.universality.plots import plot_curves, plot_verdicts
-from unitail.universality.study import ValidityStudy, Verdict, verdict
+from unitail.validity_study.plots import plot_curves, plot_verdicts
+from unitail.validity_study.study import ValidityStudy, Verdict, verdict
 
 PAGE, MARKDOWN, ROWS = "report.html", "README.md", "rows.json"
 PICTURES = {"verdicts.png": "Who is valid where", "curves.png": "Learning curves"}

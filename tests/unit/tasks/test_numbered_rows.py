@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from helpers.tables import numbered_table
 from unitail.errors import InvalidEpisode, UserError
-from unitail.tasks import catalogue as module
-from unitail.tasks.catalogue import Catalogue
+from unitail.tasks import numbered_rows as module
+from unitail.tasks.numbered_rows import NumberedRows
 
 
 @given(
@@ -23,34 +23,34 @@ def test_rows_of_a_class_are_neighbours_and_none_is_lost(
         numbered_table(sizes, name=f"set{number}", first=100 * number, seed=seed)
         for number, sizes in enumerate(shapes)
     ]
-    catalogue = Catalogue.of(tables, {})
-    numbers = catalogue.read(np.arange(catalogue.num_rows))[:, 0].long().numpy()
+    numbered = NumberedRows.of(tables, {})
+    numbers = numbered.read(np.arange(numbered.num_rows))[:, 0].long().numpy()
 
     assert sorted(numbers) == sorted(n for table in tables for n in table.features[:, 0])
     for number, table in enumerate(tables):
-        assert catalogue.sizes[number].tolist() == sorted(shapes[number], reverse=True) + [0] * (
-            catalogue.sizes.shape[1] - len(shapes[number])
+        assert numbered.sizes[number].tolist() == sorted(shapes[number], reverse=True) + [0] * (
+            numbered.sizes.shape[1] - len(shapes[number])
         )
-        for size, start in zip(catalogue.sizes[number], catalogue.starts[number], strict=True):
+        for size, start in zip(numbered.sizes[number], numbered.starts[number], strict=True):
             own = numbers[start : start + size] - 100 * number
             assert len(set(table.class_indices[own])) == min(size, 1)
 
 
 def test_rows_are_read_in_the_order_asked_for() -> None:
     tables = [numbered_table([3, 2], name="a"), numbered_table([4, 4], name="b", first=10)]
-    catalogue = Catalogue.of(tables, {})
-    everything = catalogue.read(np.arange(13))
+    numbered = NumberedRows.of(tables, {})
+    everything = numbered.read(np.arange(13))
     rows = np.array([12, 0, 7, 7, 4, 5])
 
-    assert torch.equal(catalogue.read(rows), everything[torch.from_numpy(rows)])
+    assert torch.equal(numbered.read(rows), everything[torch.from_numpy(rows)])
 
 
 def test_all_rows_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    catalogue = Catalogue.of([numbered_table([3, 4])], {})
-    expected = catalogue.read(np.arange(7))
+    numbered = NumberedRows.of([numbered_table([3, 4])], {})
+    expected = numbered.read(np.arange(7))
     monkeypatch.setattr(module, "CHUNK_ROWS", 2)
 
-    assert torch.equal(catalogue.to(torch.device("cpu"), resident=True).features, expected)
+    assert torch.equal(numbered.to(torch.device("cpu"), resident=True).features, expected)
 
 
 @pytest.mark.parametrize(
@@ -67,28 +67,28 @@ def test_half_precision_is_kept_where_all_tables_have_it(
     tables = [
         numbered_table([2, 2], name=kind + str(n), dtype=kind) for n, kind in enumerate(kinds)
     ]
-    catalogue = Catalogue.of(tables, {})
+    numbered = NumberedRows.of(tables, {})
 
-    assert catalogue.read(np.arange(8)).dtype == kept
-    assert catalogue.num_bytes == 8 * 3 * kept.itemsize
+    assert numbered.read(np.arange(8)).dtype == kept
+    assert numbered.num_bytes == 8 * 3 * kept.itemsize
 
 
 def test_weights_are_numbers_of_classes_unless_given() -> None:
     tables = [numbered_table([5, 5, 4], name="a"), numbered_table([5, 1], name="b")]
-    catalogue = Catalogue.of(tables, {"b": 0.5})
+    numbered = NumberedRows.of(tables, {"b": 0.5})
 
-    assert catalogue.weights.tolist() == [3.0, 0.5]
-    assert catalogue.classes_with(5).tolist() == [2, 1]
-    assert catalogue.weight_of(ways=2, rows=4) == 3.0
-    assert catalogue.weight_of(ways=1, rows=4) == 3.5
+    assert numbered.weights.tolist() == [3.0, 0.5]
+    assert numbered.classes_with(5).tolist() == [2, 1]
+    assert numbered.weight_of(ways=2, rows=4) == 3.0
+    assert numbered.weight_of(ways=1, rows=4) == 3.5
 
 
 def test_rows_left_out_of_a_subset_are_not_listed() -> None:
     table = numbered_table([3, 2, 4])
-    catalogue = Catalogue.of([table.select_classes(["set 2", "set 1"])], {})
-    numbers = catalogue.read(np.arange(6))[:, 0].long().numpy()
+    numbered = NumberedRows.of([table.select_classes(["set 2", "set 1"])], {})
+    numbers = numbered.read(np.arange(6))[:, 0].long().numpy()
 
-    assert catalogue.sizes.tolist() == [[4, 2]]
+    assert numbered.sizes.tolist() == [[4, 2]]
     assert table.class_indices[numbers].tolist() == [2] * 4 + [1] * 2
 
 
@@ -97,15 +97,15 @@ GOOD = numbered_table([3, 3])
 
 def test_tables_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(UserError, match="a data set comes twice: got encoder/set"):
-        Catalogue.of([GOOD, GOOD], {})
+        NumberedRows.of([GOOD, GOOD], {})
     wide = numbered_table([3, 3], name="wide", width=4)
     message = r"'encoder' differ in shape: got \(6, 4\) in wide; allowed: the width of set, \(6, 3"
     with pytest.raises(UserError, match=message):
-        Catalogue.of([GOOD, wide], {})
+        NumberedRows.of([GOOD, wide], {})
 
 
 def test_infinite_features_are_refused_when_read() -> None:
     table = replace(GOOD, features=np.full((6, 3), np.inf, dtype=np.float16))
 
     with pytest.raises(InvalidEpisode, match="encoder bank features are not finite: got 3 NaN or"):
-        Catalogue.of([table], {}).read(np.array([4]))
+        NumberedRows.of([table], {}).read(np.array([4]))

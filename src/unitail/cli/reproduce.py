@@ -10,6 +10,11 @@ from unitail.benchmark.report import require_report_packages
 from unitail.benchmark.suite_file import read_suite, swaps
 from unitail.cli.console import bar
 from unitail.reproduction.run import SUITES, Measured, Reproduction
+from unitail.reproduction.universality import (
+    UNIVERSALITY,
+    study_universality,
+    universality_section,
+)
 from unitail.reproduction.write import write_report
 from unitail.wording import numbered
 
@@ -28,11 +33,12 @@ def run(
 ) -> None:
     """Measure one suite after the other; the report is written anew after each."""
     require_report_packages()
-    names = list(dict.fromkeys(suites or SUITES))
-    for name in names:  # a slip in a name is told before anything is measured
+    names = list(dict.fromkeys(suites or (*SUITES, UNIVERSALITY)))
+    tested = [name for name in names if name != UNIVERSALITY]
+    for name in tested:  # a slip in a name is told before anything is measured
         read_suite(name)
     work = Reproduction(
-        suites=names,
+        suites=tested,
         banks=banks,
         runs=runs,
         folder=folder,
@@ -44,11 +50,16 @@ def run(
     )
     command = _command(suites, encoders, episodes, learners)
     done: list[Measured] = []
-    for name in names:
+    for name in tested:
         with bar(name) as on_progress:
             done.append(work.measure(name, on_progress))
         typer.echo(f"{name}: {_said(done[-1])}")
         write_report(folder, done, command=command, swapped=encoders)
+    if UNIVERSALITY in names:
+        with bar(UNIVERSALITY) as on_progress:
+            section = universality_section(study_universality(work, on_progress))
+        typer.echo(f"{UNIVERSALITY}: {section.status}.")
+        write_report(folder, done, command=command, swapped=encoders, more=[section])
     typer.echo(f"The report is {folder / 'report.html'}; the same as text, {folder / 'README.md'}.")
 
 

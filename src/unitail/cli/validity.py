@@ -16,26 +16,13 @@ from unitail.devices import choose_device
 from unitail.learners.checkpoint import is_model
 from unitail.training.run_folder import MODEL_FOLDER
 from unitail.validity_study.declared import BUILT_IN, declared_tasks, read_declaration
-from unitail.validity_study.kept import KeptCurves
+from unitail.validity_study.kept import CURVES, KeptCurves
 from unitail.validity_study.report import (
     require_report_packages,
     summary_table,
     write_validity_report,
 )
-from unitail.validity_study.study import ValidityStudy, study_validity
-
-USUAL = (
-    "unitail",
-    "unitail_joint",
-    "tail",
-    "tail_50w",
-    "linear_probe_tuned",
-    "linear_probe_shrunk",
-    "proto_head_centred",
-)
-"""The learners of a study for which none are named."""
-CURVES = "curves"
-"""The folder of the report that keeps them."""
+from unitail.validity_study.study import LEARNERS, ValidityStudy, study_validity
 
 
 def run(
@@ -81,7 +68,7 @@ def named_learners(
 ) -> list[BenchLearner]:
     """Build learners by name, or from folders of models."""
     learners: list[BenchLearner] = []
-    for name in dict.fromkeys(names or USUAL):
+    for name in dict.fromkeys(names or LEARNERS):
         folder = Path(name)
         if is_model(folder):
             loaded = load_trained(folder, device=device)

@@ -21,7 +21,7 @@ def ways_curves(rows: Sequence[DataSetMeans]) -> dict[str, bytes]:
     curves = {}
     for (name, shots), own in grouped(answered, lambda row: (row.name, row.shots)).items():
         if len({row.ways for row in own}) > 1:
-            curves[f"{name}, {shots}-shot"] = _plot(own)
+            curves[f"{name}, {shots}-shot: accuracy against the number of classes"] = _plot(own)
     return curves
 
 

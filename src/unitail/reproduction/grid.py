@@ -61,7 +61,7 @@ class Grid:
 def paper_grid(table: PaperTable, rows: Sequence[DataSetMeans]) -> Grid:
     """Lay out a table as the paper prints it, with what was measured of it."""
     own = [row for row in rows if row.protocol in _protocols()]
-    extra = list(dict.fromkeys(row.learner for row in own))
+    extra = list(dict.fromkeys(row.learner for row in own)) if table.also is None else table.also
     learners = [*table.learners, *(name for name in extra if name not in table.learners)]
     cells = _compared_cells(table, own, learners)
     places = range(len(table.names))

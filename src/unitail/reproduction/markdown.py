@@ -14,7 +14,7 @@ they are the highest of their column and shots; - is not measured."""
 
 
 def markdown_page(report: Report, pictures: dict[str, str]) -> str:
-    """Write the page; `pictures` are the files of curves by their names."""
+    """Write the page; `pictures` are files by their captions."""
     parts = [f"# {report.title}", LEGEND, *report.notes]
     for each in report.sections:
         parts += _section(each, pictures)
@@ -31,8 +31,13 @@ def _section(section: Section, pictures: dict[str, str]) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in section.notes)
     for grid in section.grids:
         yield from _grid(grid)
-    for name in section.curves or {}:
-        yield f"![accuracy against the number of classes, {name}]({pictures[name]})"
+    for each in section.tables:
+        yield f"### {each.title}"
+        if each.about:
+            yield each.about
+        yield table(list(each.header), [list(row) for row in each.rows])
+    for caption in section.pictures or {}:
+        yield f"![{caption}]({pictures[caption]})"
     if section.versus:
         anchor, header, rows = section.versus
         yield f"**Against {anchor}**, points: ± over episodes / over data sets, wins-ties-losses"

@@ -2,6 +2,7 @@
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -61,10 +62,13 @@ def _section(section: Section, number: int) -> str:
         parts.append(f"<ul>{notes}</ul>")
     parts += [_grid(grid) for grid in section.grids]
     parts += [
-        f'<figure><img alt="Accuracy against the number of classes, {escape(name)}"'
-        f' src="data:image/png;base64,{b64encode(png).decode()}">'
-        f"<figcaption>{escape(name)}: accuracy against the number of classes</figcaption></figure>"
-        for name, png in (section.curves or {}).items()
+        f"<h3>{escape(each.title)}</h3>{_paragraph(each.about)}{_table(each.header, each.rows)}"
+        for each in section.tables
+    ]
+    parts += [
+        f'<figure><img alt="{escape(caption)}" src="data:image/png;base64,'
+        f'{b64encode(png).decode()}"><figcaption>{escape(caption)}</figcaption></figure>'
+        for caption, png in (section.pictures or {}).items()
     ]
     if section.versus:
         parts.append(_versus(*section.versus))
@@ -88,9 +92,8 @@ def _grid(grid: Grid) -> str:
         before = row.shots
         cells = "".join(map(_cell, row.cells))
         lines.append(f'<tr{kind}>{first}<th scope="row">{escape(row.learner)}</th>{cells}</tr>')
-    caption = f"<p>{escape(grid.caption)}</p>" if grid.caption else ""
     return (
-        f"<h3>{escape(grid.title)}</h3>{caption}\n"
+        f"<h3>{escape(grid.title)}</h3>{_paragraph(grid.caption)}\n"
         f'<div class="wide" tabindex="0"><table><thead><tr>{shots}<th scope="col">method</th>{head}'
         f"</tr></thead>\n<tbody>{chr(10).join(lines)}</tbody></table></div>"
     )
@@ -105,6 +108,14 @@ def _cell(cell: Cell) -> str:
 
 
 def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
+    return (
+        f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
+        " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
+        f"</p>{_table(header, rows)}"
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     lines = [
         f'<tr><th scope="row">{escape(row[0])}</th>'
@@ -113,11 +124,13 @@ def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
         for row in rows
     ]
     return (
-        f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
-        " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
-        f'</p><div class="wide" tabindex="0"><table class="versus"><thead><tr>{head}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table class="versus"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>" if text else ""
 
 
 def _bold(cell: str) -> str:

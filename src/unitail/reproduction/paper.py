@@ -51,16 +51,16 @@ class PaperTable:
     """Of the columns, as printed."""
     numbers: Mapping[tuple[int, str], tuple[str, ...]]
     """The cells as printed, by shots and learner."""
-    suite: str = ""
-    """What measures it; empty where nothing here does."""
+    suite: str
+    """What measures it."""
     sets: tuple[str, ...] = ()
     """The data sets of the columns."""
     groups: tuple[str, ...] = ()
     """Or the groups that columns are averages of."""
     wide: bool = False
     """Whether shots are in the columns."""
-    how: str = ""
-    """What to do where no suite measures it."""
+    also: tuple[str, ...] | None = None
+    """Learners of ours that stand beside the paper's; None where all do that were measured."""
     labels: Mapping[str, str]
     """What the table calls learners."""
 
@@ -94,10 +94,10 @@ def _table(key: str, table: Mapping[str, Any]) -> PaperTable:
         caption=table["caption"],
         names=tuple(table["names"]),
         numbers=numbers,
-        suite=table.get("suite", ""),
+        suite=table["suite"],
         sets=tuple(table.get("sets", ())),
         groups=tuple(table.get("groups", ())),
         wide=table.get("wide", False),
-        how=table.get("how", ""),
+        also=tuple(table["also"]) if "also" in table else None,
         labels={**LABELS, **table.get("labels", {})},
     )

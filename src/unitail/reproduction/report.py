@@ -6,21 +6,33 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import unitail
-from unitail.benchmark.tables import data_set_means
+from unitail.benchmark.tables import DataSetMeans, data_set_means, grouped
 from unitail.benchmark.versus_text import chosen_anchor, versus_rows
+from unitail.evaluation.result import Outcome
 from unitail.reproduction.figures import ways_curves
 from unitail.reproduction.grid import Grid, paper_grid, plain_grids
-from unitail.reproduction.paper import PaperTable, paper_tables
+from unitail.reproduction.paper import LABELS, paper_tables
 from unitail.reproduction.run import Measured, how_to_get
 from unitail.wording import numbered
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "transformers")
 ELSEWHERE = {
-    "python bench/cost_vs_ways.py": "cost against the number of classes (figure b to e)",
-    "python bench/train_recipes.py recipes/ablations": "growth of the dictionary (appendix C)",
-    "unitail validity": "practical universality (section 3): who is a valid learning algorithm",
+    "python bench/cost_vs_ways.py --out OUT": "time and memory of training (figures d and e)",
+    "python bench/paper_runs.py SAMPLE --work WORK --out OUT": "all ablations with three seeds, and"
+    " how the loss falls while the dictionary grows (appendix C)",
 }
-"""Experiments that are no suites, and what runs them from a copy of the repository."""
+"""What trains, and is no part of this command: what runs it from a copy of the repository."""
+ABLATIONS = "paper_ablations"
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table without the paper's numbers."""
+
+    title: str
+    about: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +43,9 @@ class Section:
     status: str
     """Measured, partly measured, or skipped, and why."""
     grids: Sequence[Grid] = ()
-    curves: dict[str, bytes] | None = None
+    tables: Sequence[PlainTable] = ()
+    pictures: dict[str, bytes] | None = None
+    """PNG by caption."""
     versus: tuple[str, list[str], list[list[str]]] | None = None
     """All against one: its name, the header and the rows."""
     notes: Sequence[str] = ()
@@ -51,16 +65,19 @@ class Report:
 
 
 def build_report(
-    measured: Sequence[Measured], *, command: str, swapped: Sequence[str] = ()
+    measured: Sequence[Measured],
+    *,
+    command: str,
+    swapped: Sequence[str] = (),
+    more: Sequence[Section] = (),
 ) -> Report:
-    """Put together what was measured and what the paper says."""
+    """Put together what was measured and what the paper says; `more` are no suites."""
     names = [each.suite.name for each in measured]
-    sections = [section(each) for each in measured]
+    sections = [*(section(each) for each in measured), *more]
     if any(name.startswith("paper_") for name in names):
-        sections += [_paper_only(table) for table in paper_tables().values() if not table.suite]
         todo = [f"{how}   # {what}" for how, what in ELSEWHERE.items()]
         sections.append(
-            Section(title="Experiments that are no suites", status="skipped", todo=todo)
+            Section(title="What this command does not train", status="skipped", todo=todo)
         )
     notes = [
         f"Encoders in the place of the paper's: {', '.join(swapped)}. Its numbers are of its own."
@@ -84,19 +101,42 @@ def section(measured: Measured) -> Section:
         grids = plain_grids(suite.title, rows)
     refused = [f"{name} is left out: {why}" for name, why in (measured.refused or {}).items()]
     todo = [line for bank in measured.missing for line in how_to_get(bank).splitlines()]
-    todo += [
-        f"unitail train RECIPE --banks BANKS --out RUNS/{name}   # such as recipes/equal_time"
-        for name in measured.absent
-    ]
+    todo += [_training(name, suite.name) for name in measured.absent]
     return Section(
         title=suite.title,
         status=_status(measured),
         grids=grids,
-        curves=ways_curves(rows),
+        tables=cost_tables(rows),
+        pictures=ways_curves(rows),
         versus=_versus(measured),
         notes=[*measured.notes, *refused],
         todo=list(dict.fromkeys(todo)),
     )
+
+
+def cost_tables(rows: Sequence[DataSetMeans]) -> list[PlainTable]:
+    """Tabulate the time of 1,000 test episodes where there are several numbers of classes."""
+    tables = []
+    answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
+    for (name, shots), own in grouped(answered, lambda row: (row.name, row.shots)).items():
+        ways = sorted({row.ways for row in own})
+        if len(ways) < 2:
+            continue
+        lines = [
+            [
+                LABELS.get(learner, learner),
+                *({row.ways: f"{row.ms:.1f}" for row in mine}.get(number, "-") for number in ways),
+            ]
+            for learner, mine in grouped(own, lambda row: row.learner).items()
+        ]
+        devices = ", ".join(dict.fromkeys(row.device for row in own))
+        about = (
+            f"Answers to {own[0].queries} queries a class, timed with the accuracy, on {devices}."
+        )
+        header = ["method", *(f"{number} classes" for number in ways)]
+        title = f"{name}, {shots}-shot: time of 1,000 test episodes, s (figures b and c)"
+        tables.append(PlainTable(title, about, header, lines))
+    return tables
 
 
 def versions(measured: Sequence[Measured]) -> list[tuple[str, str]]:
@@ -141,13 +181,11 @@ def _versus(measured: Measured) -> tuple[str, list[str], list[list[str]]] | None
     return (anchor, header, rows) if rows else None
 
 
-def _paper_only(table: PaperTable) -> Section:
-    return Section(
-        title=table.title,
-        status="skipped: no suite measures it; the paper's numbers stand here",
-        grids=[paper_grid(table, [])],
-        todo=[table.how],
-    )
+def _training(name: str, suite: str) -> str:
+    """Say how a run is made."""
+    recipe = f"recipes/ablations/{name}.toml" if suite == ABLATIONS else "RECIPE"
+    such = "" if suite == ABLATIONS else "   # such as recipes/equal_time"
+    return f"unitail train {recipe} --banks BANKS --out RUNS/{name}{such}"
 
 
 def _bench_command(measured: Measured, swapped: Sequence[str]) -> str:

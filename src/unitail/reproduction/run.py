@@ -17,10 +17,11 @@ from unitail.progress import OnProgress
 
 SUITES = (
     *("paper_in_domain", "paper_cross_domain", "paper_cross_modal", "paper_resnet18"),
-    "paper_extrapolation",
+    *("paper_extrapolation", "paper_ablations"),
 )
 """The paper's experiments that are suites, in its order."""
 NO_DATA = "none of its data are here"
+NO_RUNS = "none of its learners is trained here"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +78,9 @@ class Reproduction:
         except InvalidBank:
             missing = suite.patterns()
             return Measured(suite=suite, skipped=NO_DATA, missing=missing, absent=setup.absent)
+        if setup.absent and len(setup.absent) == len(suite.learners):
+            facts = {"missing": tested.missing, "absent": setup.absent}
+            return Measured(suite=suite, skipped=NO_RUNS, **facts)
         refused = _leaks(setup, tested)
         try:
             results, notes = self._run(_without(setup, refused), tested, on_progress)

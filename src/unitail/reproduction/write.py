@@ -7,7 +7,7 @@ from pathlib import Path
 from unitail.files import disk_errors, write_bytes, write_text
 from unitail.reproduction.markdown import markdown_page
 from unitail.reproduction.page import html_page
-from unitail.reproduction.report import build_report
+from unitail.reproduction.report import Section, build_report
 from unitail.reproduction.run import Measured
 
 HTML_FILE = "report.html"
@@ -15,16 +15,21 @@ MARKDOWN_FILE = "README.md"
 
 
 def write_report(
-    folder: Path, measured: Sequence[Measured], *, command: str, swapped: Sequence[str] = ()
+    folder: Path,
+    measured: Sequence[Measured],
+    *,
+    command: str,
+    swapped: Sequence[str] = (),
+    more: Sequence[Section] = (),
 ) -> None:
     """Write all files; each is whole or the old one, whenever the process is killed."""
-    report = build_report(measured, command=command, swapped=swapped)
+    report = build_report(measured, command=command, swapped=swapped, more=more)
     pictures: dict[str, str] = {}
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for section in report.sections:
-            for name, png in (section.curves or {}).items():
-                pictures[name] = f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.png"
-                write_bytes(folder / pictures[name], png)
+            for caption, png in (section.pictures or {}).items():
+                pictures[caption] = f"{re.sub(r'[^A-Za-z0-9]+', '-', caption).strip('-')}.png"
+                write_bytes(folder / pictures[caption], png)
         write_text(folder / MARKDOWN_FILE, markdown_page(report, pictures))
         write_text(folder / HTML_FILE, html_page(report))

@@ -23,6 +23,8 @@ from unitail.framework.task import Task
 from unitail.framework.validity import Unsolved
 from unitail.tasks.arrays import ArrayTask
 
+CURVES = "curves"
+"""The folder in that of a report, where no other is named."""
 DIGITS = 16
 """Of the hash in a file's name."""
 

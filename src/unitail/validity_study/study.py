@@ -27,6 +27,16 @@ from unitail.tasks.arrays import ArrayTask
 from unitail.validity_study.declared import DeclaredTask, as_declared
 from unitail.validity_study.kept import KeptCurves, Outcome, task_stamp
 
+LEARNERS = (
+    "unitail",
+    "unitail_joint",
+    "tail",
+    "tail_50w",
+    "linear_probe_tuned",
+    "linear_probe_shrunk",
+    "proto_head_centred",
+)
+"""The learners of a study for which none are named."""
 DRAWS = 60
 """The support sets of each size, if no other number is asked for."""
 QUERIES = 15

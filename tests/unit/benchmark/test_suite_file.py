@@ -41,8 +41,8 @@ def test_a_file_says_all_of_a_suite(tmp_path: Path) -> None:
 def test_ours_are_all_there_and_read() -> None:
     assert {"banks", "smoke", "all", "mteb", "intents"} <= set(suite_names())
     assert {each for each in suite_names() if each.startswith("paper")} == {
-        f"paper_{name}"
-        for name in ("in_domain", "cross_domain", "cross_modal", "resnet18", "extrapolation")
+        *(f"paper_{name}" for name in ("in_domain", "cross_domain", "cross_modal", "resnet18")),
+        *("paper_extrapolation", "paper_ablations"),
     }
     for name in suite_names():
         assert read_suite(name).patterns()

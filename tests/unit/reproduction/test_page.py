@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from unitail.reproduction.grid import Cell, Grid, Row, Verdict
 from unitail.reproduction.markdown import markdown_page
 from unitail.reproduction.page import html_page
-from unitail.reproduction.report import Report, Section
+from unitail.reproduction.report import PlainTable, Report, Section
 
 GRID = Grid(
     title="Table <1>",
@@ -26,7 +26,8 @@ REPORT = Report(
             title="First",
             status="measured",
             grids=[GRID],
-            curves={"cub, 1-shot": b"\x89PNG"},
+            tables=[PlainTable("Time <s>", "On & on", ["method", "5 <"], [["TAIL", "1.0 >"]])],
+            pictures={"cub, 1-shot": b"\x89PNG"},
             versus=("anchor", ["learner", "g"], [["it", "**+1.0 ± 0.5 / -**, 1-0-0"]]),
             notes=["Note <i>"],
         ),
@@ -82,6 +83,9 @@ def test_all_text_is_escaped() -> None:
         ("Note <i>", "Note &lt;i&gt;"),
         ("<b>other", "&lt;b&gt;other"),
         ("cub200 < a", "cub200 &lt; a"),
+        ("Time <s>", "Time &lt;s&gt;"),
+        ("5 <<", "5 &lt;<"),
+        ("1.0 ><", "1.0 &gt;<"),
     ):
         assert raw not in text
         assert escaped in text
@@ -96,7 +100,9 @@ def test_the_same_as_markdown() -> None:
         "| shots | method | x* |",
         "| 5-shot | TAIL | **91.00 (0.10)** ▲<br>*90.00 (0.10)* |",
         "| 1-shot | SNAIL | -<br>*80.00 (0.10)* |",
-        "](cub-1-shot.png)",
+        "![cub, 1-shot](cub-1-shot.png)",
+        "### Time <s>\n\nOn & on\n\n| method | 5 < |",
+        "| TAIL | 1.0 > |",
         "**Against anchor**",
         "```sh\nunitail data prepare cub200 < a\n```",
         "```sh\nunitail reproduce\n```",

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from helpers.scripts import ROOT
 from unitail.benchmark.suite_file import read_suite
 from unitail.reproduction.paper import SHOTS, Number, PaperTable, paper_tables
 
@@ -60,13 +61,13 @@ def test_tail_is_the_best_where_the_paper_prints_it_bold() -> None:
 
 def test_the_ablations_have_one_line_of_tail_which_is_not_the_average_of_the_tables() -> None:
     lines = {
-        tuple(TABLES[key].numbers[shots, "tail"] for shots in SHOTS)
+        tuple(TABLES[key].numbers[shots, "base"] for shots in SHOTS)
         for key in ("ablation_projection", "ablation_causal", "ablation_mixed")
     }
     assert len(lines) == 1
     in_domain = sum(each.mean for each in _cells(TABLES["in_domain"], 5, "tail")) / 4
     assert in_domain == pytest.approx(95.66, abs=0.005)
-    assert _cells(TABLES["ablation_causal"], 5, "tail")[0].mean == 99.21
+    assert _cells(TABLES["ablation_causal"], 5, "base")[0].mean == 99.21
 
 
 def _columns(suite: str, groups: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -82,15 +83,26 @@ def test_the_sets_of_a_domain_are_the_same_with_each_encoder() -> None:
     assert facts[0] == facts[1]
 
 
+def test_the_ablations_are_recipes_and_asked_about_the_sets_of_the_tables() -> None:
+    suite = read_suite("paper_ablations")
+    recipes = {path.stem for path in (ROOT / "recipes" / "ablations").glob("*.toml")}
+    tables = [table for table in TABLES.values() if table.suite == suite.name]
+    assert len(tables) == 3
+    rows = {name for table in tables for name in (*table.learners, *(table.also or ()))}
+    assert rows == set(suite.learners) <= recipes
+    others = [read_suite(f"paper_{name}") for name in ("in_domain", "cross_domain", "cross_modal")]
+    sets = [name.rpartition("/")[2] for group in suite.groups for name in group.sets]
+    assert sets == [name for other in others for group in other.groups for name in group.sets]
+
+
 def test_every_column_is_a_set_or_group_of_its_suite() -> None:
     for table in TABLES.values():
-        if table.suite:
-            groups = read_suite(table.suite).groups
-            assert table.sets in _columns(table.suite, table.groups)
-            assert table.groups in ((), tuple(group.name for group in groups))
-            assert len(table.names) == len(table.sets or table.groups)
-            starred = {name for name in table.names if name.endswith("*")}
-            marked = {name for group in groups for name in group.overlap}
-            own = zip(table.names, table.sets, strict=False)
-            assert {name for name, data_set in own if data_set in marked} == starred
+        groups = read_suite(table.suite).groups
+        assert table.sets in _columns(table.suite, table.groups)
+        assert table.groups in ((), tuple(group.name for group in groups))
+        assert len(table.names) == len(table.sets or table.groups)
+        starred = {name for name in table.names if name.endswith("*")}
+        marked = {name for group in groups for name in group.overlap}
+        own = zip(table.names, table.sets, strict=False)
+        assert {name for name, data_set in own if data_set in marked} == starred
         assert {len(cells) for cells in table.numbers.values()} == {len(table.names)}

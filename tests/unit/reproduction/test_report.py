@@ -1,9 +1,12 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from unitail.benchmark.suite_file import read_suite
-from unitail.reproduction.report import build_report, section, versions
+from unitail.benchmark.tables import DataSetMeans
+from unitail.evaluation.result import Outcome
+from unitail.reproduction.report import build_report, cost_tables, section, versions
 from unitail.reproduction.run import Measured, Reproduction
 
 
@@ -61,5 +64,26 @@ def test_the_whole_names_commands_versions_and_hashes(smoke: Measured) -> None:
     assert facts["bank scikit-learn/digits"] == hash_[:12]
     paper = build_report([Measured(suite=read_suite("paper_in_domain"), skipped="x")], command="c")
     titles = [each.title for each in paper.sections]
-    assert "Appendix C: causal attention" in titles
-    assert titles[-1] == "Experiments that are no suites"
+    assert titles == ["In-domain image classification", "What this command does not train"]
+
+
+def test_an_ablation_that_is_not_trained_names_its_recipe() -> None:
+    suite = read_suite("paper_ablations")
+    made = section(Measured(suite=suite, skipped="no runs", absent=["dense"]))
+    assert made.todo == [
+        "unitail train recipes/ablations/dense.toml --banks BANKS --out RUNS/dense"
+    ]
+    rows = [[line.learner for line in grid.rows] for grid in made.grids]
+    assert [len(each) for each in rows] == [3, 3, 2]
+    assert rows[1][-1] == "TAIL, queries by themselves (ours)"
+    assert made.grids[1].rows[0].cells[0].paper == "98.81 (0.06)"
+
+
+def test_time_is_tabulated_where_classes_become_more(row: Callable[..., DataSetMeans]) -> None:
+    rows = [row("a", "tail", 0.9, ways=ways, ms=ways / 4) for ways in (20, 5)]
+    rows += [row("a", "snail", 0.9, ways=5, ms=2.0), row("b", "tail", 0.9, ms=1.0)]
+    rows.append(row("a", "snail", 0.0, ways=20, outcome=Outcome.CANNOT))
+    [table] = cost_tables(rows)
+    assert table.title.startswith("net/a, 5-shot: time of 1,000 test episodes, s")
+    assert table.header == ["method", "5 classes", "20 classes"]
+    assert table.rows == [["TAIL", "1.2", "5.0"], ["SNAIL", "2.0", "-"]]

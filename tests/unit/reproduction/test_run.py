@@ -47,6 +47,13 @@ def test_a_suite_without_data_is_skipped(work: Reproduction) -> None:
     assert "openclip-vit-h-14-paper/cifar_fs" in measured.missing
 
 
+def test_a_suite_whose_runs_are_not_trained_is_skipped(work: Reproduction) -> None:
+    measured = Reproduction(**{**vars(work), "learners": ()}).measure("paper_ablations")
+    assert measured.results == ()
+    assert measured.skipped == "none of its learners is trained here"
+    assert "base" in measured.absent
+
+
 def test_who_has_seen_the_test_is_left_out_by_name(work: Reproduction, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "seen"
     save_model(Tail(SMALL), folder / "model")

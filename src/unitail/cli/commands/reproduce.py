@@ -13,8 +13,8 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="What to measure, as often as needed; else all of the paper's. `smoke` needs no "
-            "data.",
+            help="What to measure, as often as needed; else all of the paper's, and `universality`."
+            " `smoke` needs no data.",
         ),
     ] = None,
     banks: options.Banks = Path("banks"),

@@ -1,0 +1,81 @@
+"""Practical universality (section 3 of the paper) as a part of its reproduction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unitail.benchmark.learners import load_learners
+from unitail.devices import choose_device
+from unitail.progress import OnProgress
+from unitail.reproduction.report import PlainTable, Section
+from unitail.reproduction.run import Reproduction, how_to_get
+from unitail.universality.declared import BUILT_IN, Declaration, declared_tasks
+from unitail.universality.kept import CURVES, KeptCurves
+from unitail.universality.plots import plot_curves, plot_verdicts
+from unitail.universality.report import WORDS, summary_table, task_table
+from unitail.universality.study import DRAWS, LEARNERS, ValidityStudy, study_validity
+from unitail.wording import numbered
+
+UNIVERSALITY = "universality"
+"""What the experiment is called where suites are named."""
+FEWEST_DRAWS = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Studied:
+    """What came of the study."""
+
+    study: ValidityStudy
+    missing: Sequence[str] = ()
+    """Tasks whose banks are not here: ENCODER/DATASET, K classes."""
+
+
+def study_universality(
+    work: Reproduction,
+    on_progress: OnProgress | None = None,
+    *,
+    declaration: Declaration = BUILT_IN,
+) -> Studied:
+    """Measure the learning curves that the data at hand allow; those that are kept are not again.
+
+    `episodes` of the reproduction, where they are fewer, are the support sets of each size.
+    """
+    device = choose_device(work.device)
+    declared = declared_tasks(declaration, work.banks if work.banks.is_dir() else None)
+    learners = load_learners(work.runs, work.learners or LEARNERS, draws=work.draws, device=device)
+    study = study_validity(
+        {each.name: each.learner for each in learners},
+        declared.tasks,
+        shots=declared.shots,
+        draws=max(FEWEST_DRAWS, min(DRAWS, work.episodes or DRAWS)),
+        device=device,
+        kept=KeptCurves(work.folder / UNIVERSALITY / CURVES),
+        stamps={each.name: each.fingerprint for each in learners},
+        on_progress=on_progress,
+    )
+    return Studied(study=study, missing=declared.missing)
+
+
+def universality_section(studied: Studied) -> Section:
+    """Write up who is a valid learning algorithm where."""
+    study = studied.study
+    banks = dict.fromkeys(each.split(", ")[0] for each in studied.missing)
+    done = f"{numbered(len(study.tasks), 'task')}, {study.draws} support sets of each size"
+    absent = len(studied.missing)
+    summary, *rows = summary_table(study)
+    tasks, *lines = task_table(study)
+    return Section(
+        title="Practical universality",
+        status=f"partly measured: {done}; {numbered(absent, 'more task')} without a bank"
+        if absent
+        else f"measured: {done}",
+        notes=[WORDS.replace("**", "")],
+        tables=[
+            PlainTable("Tasks by verdict", "The paper has no numbers of this.", summary, rows),
+            PlainTable("Risk at the fewest and at the most examples n", "", tasks, lines),
+        ],
+        pictures={
+            "Who is a valid learning algorithm where": plot_verdicts(study),
+            "Learning curves: risk against the number of labelled examples": plot_curves(study),
+        },
+        todo=[line for bank in banks for line in how_to_get(bank).splitlines()],
+    )

@@ -61,11 +61,11 @@ VOC = [
 
 
 def pascal_voc(root: Path) -> None:
-    """Five images: a dog; a cow; both; a dog and a difficult cow; a difficult cow alone."""
-    flags = {"dog": "1 -1 1 1 -1", "cow": "-1 1 1 0 0"}
-    items = [f"2007_00000{number}" for number in range(1, 6)]
+    """A dog; a cow; both; a dog and a difficult cow; a difficult cow alone; nothing at all."""
+    flags = {"dog": "1 -1 1 1 -1 -1", "cow": "-1 1 1 0 0 -1"}
+    items = [f"2007_00000{number}" for number in range(1, 7)]
     for name in VOC:
-        own = flags.get(name, "-1 -1 -1 -1 -1").split()
+        own = flags.get(name, "-1 -1 -1 -1 -1 -1").split()
         pairs = [f"{item} {flag:>2}" for item, flag in zip(items, own, strict=True)]
         lines(root / f"ImageSets/Main/{name}_trainval.txt", *pairs)
     touch(root, *(f"JPEGImages/{item}.jpg" for item in items))

@@ -12,6 +12,7 @@ from unitail.configuration import choice, from_table
 from unitail.datasets.annotations import AnnotationFile
 from unitail.datasets.class_folders import ClassFolders
 from unitail.datasets.csv_index import CsvIndex
+from unitail.datasets.intents import IntentFiles
 from unitail.datasets.lists import JoinedLists, LabelLists, PresenceLists
 from unitail.datasets.reading import Found, Part, Shape
 from unitail.encoders.encoder import Modality
@@ -26,6 +27,7 @@ SHAPES: dict[str, type[Any]] = {
     "presence lists": PresenceLists,
     "CSV": CsvIndex,
     "annotations": AnnotationFile,
+    "intents": IntentFiles,
 }
 
 

@@ -104,17 +104,25 @@ class PresenceLists(OneSet):
                 flags.setdefault(item, {})[name] = flag
         items: list[Path | str] = []
         labels: list[str] = []
-        left_out = {"items of several classes": 0, "items of difficult objects only": 0}
+        left_out: dict[str, int] = {}
         for item, own in sorted(flags.items()):
             there = [name for name, flag in own.items() if flag == PRESENT]
             if sum(flag != ABSENT for flag in own.values()) == len(there) == 1:
                 items.append(root / self.path.format(item=item))
                 labels += there
             else:
-                several = "items of several classes" if there else "items of difficult objects only"
-                left_out[several] += 1
+                reason = _why_not(there, own)
+                left_out[reason] = left_out.get(reason, 0) + 1
         check_there(items, root)
-        return Found(items, labels, _some(left_out))
+        return Found(items, labels, left_out)
+
+
+def _why_not(there: Sequence[str], flags: dict[str, str]) -> str:
+    """Say why an item is not one of exactly one class."""
+    if there:
+        return "items of several classes"
+    difficult = DIFFICULT in flags.values()
+    return "items of difficult objects only" if difficult else "items of no class"
 
 
 def _pairs(path: Path) -> dict[str, str]:

@@ -69,11 +69,16 @@ class OneSet:
 
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a file, without empty ones and comments."""
+    lines = read_text(path).splitlines()
+    return [line.strip() for line in lines if line.strip() and line[0] != "#"]
+
+
+def read_text(path: Path) -> str:
+    """Read a file as it is published."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _missing(path, error) from error
-    return [line.strip() for line in text.splitlines() if line.strip() and line[0] != "#"]
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:

@@ -63,4 +63,5 @@ def test_what_is_left_out_of_pascal_voc_is_counted(tmp_path: Path) -> None:
     assert found.left_out == {  # type: ignore[attr-defined]
         "items of several classes": 2,
         "items of difficult objects only": 1,
+        "items of no class": 1,
     }

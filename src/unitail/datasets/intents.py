@@ -1,0 +1,44 @@
+"""Intents as they are passed around for few-shot learning: texts, each with one label."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unitail.datasets.csv_index import CsvIndex
+from unitail.datasets.reading import Found, OneSet, read_text
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+
+TEXTS, LABELS = "seq.in", "label"
+"""The files of a folder, with a line for each text in either."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntentFiles(OneSet):
+    """NAME.csv with the columns text and category, or a folder NAME with seq.in and label."""
+
+    name: str
+
+    def read(self, root: Path, modality: Modality) -> Found:
+        """Read whichever is there."""
+        folder = root / self.name
+        if not folder.is_dir():
+            table = CsvIndex(file=f"{self.name}.csv", item="text", label="category")
+            return table.read(root, modality)
+        texts, labels = _lines(folder / TEXTS), _lines(folder / LABELS)
+        if len(texts) != len(labels):
+            raise InvalidInput(
+                f"{folder} has not a label for each text",
+                got=f"{len(texts):,} lines in {TEXTS}, {len(labels):,} in {LABELS}",
+                allowed="as many lines in both",
+                remedy="Fetch the files again.",
+            )
+        whole = [pair for pair in zip(texts, labels, strict=True) if all(pair)]
+        lost = len(texts) - len(whole)
+        left_out = {"lines without a text or a label": lost} if lost else {}
+        return Found([text for text, _ in whole], [label for _, label in whole], left_out)
+
+
+def _lines(path: Path) -> list[str]:
+    """Read every line: one that begins with a # is a text, and an empty one keeps its place."""
+    lines = read_text(path).split("\n")
+    return [line.strip() for line in lines[: -1 if lines[-1] == "" else None]]

@@ -1,0 +1,41 @@
+from pathlib import Path
+
+import pytest
+
+from unitail.datasets.intents import IntentFiles
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidInput
+
+SHAPE = IntentFiles(name="train_5")
+
+
+def write(root: Path, texts: str, labels: str) -> None:
+    (root / "train_5").mkdir()
+    (root / "train_5" / "seq.in").write_text(texts, encoding="utf-8")
+    (root / "train_5" / "label").write_text(labels, encoding="utf-8")
+
+
+def test_a_line_of_one_file_belongs_to_that_line_of_the_other(tmp_path: Path) -> None:
+    write(tmp_path, "#1 is lost\na card\u2028please\n\nlost it", "lost\ncard\ncard\nlost\n")
+    found = SHAPE.read(tmp_path, Modality.TEXT)
+    assert found.items == ["#1 is lost", "a card\u2028please", "lost it"]
+    assert found.labels == ["lost", "card", "lost"]
+    assert found.left_out == {"lines without a text or a label": 1}
+
+
+def test_a_table_is_read_where_there_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "train_5.csv").write_text("text,category\nWhere?,lost\n")
+    found = SHAPE.read(tmp_path, Modality.TEXT)
+    assert (found.items, found.labels) == (["Where?"], ["lost"])
+
+
+def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "one\ntwo\n", "a\n")
+    with pytest.raises(InvalidInput, match="2 lines in seq.in, 1 in label"):
+        SHAPE.read(tmp_path, Modality.TEXT)
+
+
+def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train_5").mkdir()
+    with pytest.raises(InvalidInput, match=r"seq.in cannot be read.*unitail data info"):
+        SHAPE.read(tmp_path, Modality.TEXT)

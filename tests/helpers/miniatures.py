@@ -61,7 +61,7 @@ VOC = [
 
 
 def pascal_voc(root: Path) -> None:
-    """A dog; a cow; both; a dog and a difficult cow; a difficult cow alone; nothing at all."""
+    """Six images: dog; cow; both; dog, difficult cow; difficult cow alone; nothing."""
     flags = {"dog": "1 -1 1 1 -1 -1", "cow": "-1 1 1 0 0 -1"}
     items = [f"2007_00000{number}" for number in range(1, 7)]
     for name in VOC:

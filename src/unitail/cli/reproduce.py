@@ -10,10 +10,10 @@ from unitail.benchmark.report import require_report_packages
 from unitail.benchmark.suite_file import read_suite, swaps
 from unitail.cli.console import bar
 from unitail.reproduction.run import SUITES, Measured, Reproduction
-from unitail.reproduction.universality import (
-    UNIVERSALITY,
-    study_universality,
-    universality_section,
+from unitail.reproduction.validity import (
+    VALIDITY,
+    measure_validity,
+    validity_section,
 )
 from unitail.reproduction.write import write_report
 from unitail.wording import numbered
@@ -33,8 +33,8 @@ def run(
 ) -> None:
     """Measure one suite after the other; the report is written anew after each."""
     require_report_packages()
-    names = list(dict.fromkeys(suites or (*SUITES, UNIVERSALITY)))
-    tested = [name for name in names if name != UNIVERSALITY]
+    names = list(dict.fromkeys(suites or (*SUITES, VALIDITY)))
+    tested = [name for name in names if name != VALIDITY]
     for name in tested:  # a slip in a name is told before anything is measured
         read_suite(name)
     work = Reproduction(
@@ -55,10 +55,10 @@ def run(
             done.append(work.measure(name, on_progress))
         typer.echo(f"{name}: {_said(done[-1])}")
         write_report(folder, done, command=command, swapped=encoders)
-    if UNIVERSALITY in names:
-        with bar(UNIVERSALITY) as on_progress:
-            section = universality_section(study_universality(work, on_progress))
-        typer.echo(f"{UNIVERSALITY}: {section.status}.")
+    if VALIDITY in names:
+        with bar(VALIDITY) as on_progress:
+            section = validity_section(measure_validity(work, on_progress))
+        typer.echo(f"{VALIDITY}: {section.status}.")
         write_report(folder, done, command=command, swapped=encoders, more=[section])
     typer.echo(f"The report is {folder / 'report.html'}; the same as text, {folder / 'README.md'}.")
 

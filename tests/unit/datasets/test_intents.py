@@ -31,11 +31,11 @@ def test_a_table_is_read_where_there_is_no_folder(tmp_path: Path) -> None:
 
 def test_files_of_other_lengths_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "one\ntwo\n", "a\n")
-    with pytest.raises(InvalidInput, match="2 lines in seq.in, 1 in label"):
+    with pytest.raises(InvalidInput, match=r"2 lines in seq\.in, 1 in label"):
         SHAPE.read(tmp_path, Modality.TEXT)
 
 
 def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
     (tmp_path / "train_5").mkdir()
-    with pytest.raises(InvalidInput, match=r"seq.in cannot be read.*unitail data info"):
+    with pytest.raises(InvalidInput, match=r"seq\.in cannot be read.*unitail data info"):
         SHAPE.read(tmp_path, Modality.TEXT)

@@ -13,7 +13,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="What to measure, as often as needed; else all of the paper's, and `universality`."
+            help="What to measure, as often as needed; else all of the paper's, and `validity`."
             " `smoke` needs no data.",
         ),
     ] = None,

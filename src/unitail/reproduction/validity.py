@@ -8,14 +8,14 @@ from unitail.devices import choose_device
 from unitail.progress import OnProgress
 from unitail.reproduction.report import PlainTable, Section
 from unitail.reproduction.run import Reproduction, how_to_get
-from unitail.universality.declared import BUILT_IN, Declaration, declared_tasks
-from unitail.universality.kept import CURVES, KeptCurves
-from unitail.universality.plots import plot_curves, plot_verdicts
-from unitail.universality.report import WORDS, summary_table, task_table
-from unitail.universality.study import DRAWS, LEARNERS, ValidityStudy, study_validity
+from unitail.validity_study.declared import BUILT_IN, Declaration, declared_tasks
+from unitail.validity_study.kept import CURVES, KeptCurves
+from unitail.validity_study.plots import plot_curves, plot_verdicts
+from unitail.validity_study.report import WORDS, summary_table, task_table
+from unitail.validity_study.study import DRAWS, LEARNERS, ValidityStudy, study_validity
 from unitail.wording import numbered
 
-UNIVERSALITY = "universality"
+VALIDITY = "validity"
 """What the experiment is called where suites are named."""
 FEWEST_DRAWS = 4
 
@@ -29,7 +29,7 @@ class Studied:
     """Tasks whose banks are not here: ENCODER/DATASET, K classes."""
 
 
-def study_universality(
+def measure_validity(
     work: Reproduction,
     on_progress: OnProgress | None = None,
     *,
@@ -48,14 +48,14 @@ def study_universality(
         shots=declared.shots,
         draws=max(FEWEST_DRAWS, min(DRAWS, work.episodes or DRAWS)),
         device=device,
-        kept=KeptCurves(work.folder / UNIVERSALITY / CURVES),
+        kept=KeptCurves(work.folder / VALIDITY / CURVES),
         stamps={each.name: each.fingerprint for each in learners},
         on_progress=on_progress,
     )
     return Studied(study=study, missing=declared.missing)
 
 
-def universality_section(studied: Studied) -> Section:
+def validity_section(studied: Studied) -> Section:
     """Write up who is a valid learning algorithm where."""
     study = studied.study
     banks = dict.fromkeys(each.split(", ")[0] for each in studied.missing)

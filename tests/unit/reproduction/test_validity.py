@@ -4,8 +4,8 @@ import pytest
 
 from helpers.known_learners import write_blobs
 from unitail.reproduction.run import Reproduction
-from unitail.reproduction.universality import Studied, study_universality, universality_section
-from unitail.universality.declared import BankChoice, Declaration, SyntheticChoice
+from unitail.reproduction.validity import Studied, measure_validity, validity_section
+from unitail.validity_study.declared import BankChoice, Declaration, SyntheticChoice
 
 FEW = Declaration(
     shots=(1, 3),
@@ -29,12 +29,12 @@ def work(tmp_path: Path) -> Reproduction:
 
 def test_curves_are_kept_and_not_measured_again(work: Reproduction) -> None:
     told: list[tuple[int, int]] = []
-    first = study_universality(work, lambda *counts: told.append(counts), declaration=FEW)
+    first = measure_validity(work, lambda *counts: told.append(counts), declaration=FEW)
     assert told == [(1, 2), (2, 2)]
     assert first.missing == ("minilm/clinc150, 5 classes",)
-    curves = sorted((work.folder / "universality" / "curves").iterdir())
+    curves = sorted((work.folder / "validity" / "curves").iterdir())
     before = [path.stat().st_mtime_ns for path in curves]
-    again = study_universality(work, declaration=FEW)
+    again = measure_validity(work, declaration=FEW)
     assert [path.stat().st_mtime_ns for path in curves] == before
     assert again.study.rows() == first.study.rows()
     assert first.study.draws == 5
@@ -42,13 +42,13 @@ def test_curves_are_kept_and_not_measured_again(work: Reproduction) -> None:
 
 def test_without_banks_the_other_tasks_are_studied(work: Reproduction, tmp_path: Path) -> None:
     alone = Reproduction(**{**vars(work), "banks": tmp_path / "nothing"})
-    study = study_universality(alone, declaration=FEW).study
+    study = measure_validity(alone, declaration=FEW).study
     assert [each.task.name for each in study.tasks] == ["gaussian, width 2, 2 classes"]
 
 
 def test_the_section_has_verdicts_pictures_and_how_to_get_the_rest(work: Reproduction) -> None:
-    studied = study_universality(work, declaration=FEW)
-    made = universality_section(studied)
+    studied = measure_validity(work, declaration=FEW)
+    made = validity_section(studied)
     assert made.status == (
         "partly measured: 2 tasks, 5 support sets of each size; 1 more task without a bank"
     )
@@ -61,5 +61,5 @@ def test_the_section_has_verdicts_pictures_and_how_to_get_the_rest(work: Reprodu
     assert made.pictures is not None
     assert all(png.startswith(b"\x89PNG") for png in made.pictures.values())
     assert made.todo[0].startswith("unitail data prepare clinc150 --root ROOT --encoder minilm")
-    whole = universality_section(Studied(study=studied.study))
+    whole = validity_section(Studied(study=studied.study))
     assert whole.status == "measured: 2 tasks, 5 support sets of each size"

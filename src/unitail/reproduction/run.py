@@ -79,8 +79,9 @@ class Reproduction:
             missing = suite.patterns()
             return Measured(suite=suite, skipped=NO_DATA, missing=missing, absent=setup.absent)
         if setup.absent and len(setup.absent) == len(suite.learners):
-            facts = {"missing": tested.missing, "absent": setup.absent}
-            return Measured(suite=suite, skipped=NO_RUNS, **facts)
+            return Measured(
+                suite=suite, skipped=NO_RUNS, missing=tested.missing, absent=setup.absent
+            )
         refused = _leaks(setup, tested)
         try:
             results, notes = self._run(_without(setup, refused), tested, on_progress)

@@ -16,7 +16,7 @@ def bench(
             help="What to test on: all (every bank there is), banks, smoke (needs no data), mteb, "
             "intents, "
             "paper_in_domain, paper_cross_domain, paper_cross_modal, paper_resnet18, "
-            "paper_extrapolation, or your own .toml file.",
+            "paper_extrapolation, paper_ablations, or your own .toml file.",
         ),
     ] = "all",
     banks: options.Banks = Path("banks"),

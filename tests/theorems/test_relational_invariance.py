@@ -23,6 +23,7 @@ from unitail.relational.model import Relational, RelationalDraw
 
 MODEL = Relational(PRESETS["tiny"], seed=2).double()
 SHIFTABLE = Relational(replace(PRESETS["tiny"], angles_from_origin=False), seed=2).double()
+LIMITED = Relational(replace(PRESETS["tiny"], coordinate_limit=1.5), seed=2).double()
 both_ways = pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
 
 
@@ -76,6 +77,24 @@ def test_an_isometry_into_more_coordinates_changes_nothing(visibility: Visibilit
     basis = torch.linalg.qr(normal).Q  # (300, 5), orthonormal columns
     changed = mapped(episode, lambda features: features @ basis.mT)
     torch.testing.assert_close(answers(changed, visibility), answers(episode, visibility))
+
+
+@both_ways
+def test_with_a_limit_of_coordinates_their_order_signs_and_scale_still_mean_nothing(
+    visibility: Visibility,
+) -> None:
+    """What is left where coordinates count one by one; zeros may be appended, too."""
+    episode = random_episode(feature_dim=5)
+    order, signs = torch.tensor([3, 0, 4, 1, 2]), torch.tensor([1.0, -1, -1, 1, -1])
+
+    def change(features: Tensor) -> Tensor:
+        return torch.nn.functional.pad(1e3 * (features * signs)[..., order], (0, 2))
+
+    expected = answers(episode, visibility, LIMITED)
+    torch.testing.assert_close(answers(mapped(episode, change), visibility, LIMITED), expected)
+    normal = torch.randn(5, 5, generator=stream(3), dtype=torch.float64)
+    turned = mapped(episode, lambda features: features @ torch.linalg.qr(normal).Q)
+    assert not torch.allclose(answers(turned, visibility, LIMITED), expected)
 
 
 @both_ways

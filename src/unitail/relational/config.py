@@ -45,6 +45,9 @@ class RelationalConfig:
     """Through relations alone, or as tokens too."""
     angles_from_origin: bool = True
     """Whether angles between features as they are count too, beside those between centred ones."""
+    coordinate_limit: float | None = None
+    """How far a coordinate counts, in root mean squares of coordinates that are not zero; None for
+    no end, and answers that do not depend on the choice of coordinates."""
     projected_dim: int = 256
     """d_data, the width of the coordinates in the tokens, if they are there."""
     visibility: Visibility = Visibility.ISOLATED
@@ -66,6 +69,10 @@ class RelationalConfig:
         ):
             require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
         require(self.joint_layers >= 0, "joint_layers", got=self.joint_layers, allowed="0 or more")
+        if self.coordinate_limit is not None:
+            allowed = "more than 0, or None; and angles_from_origin"
+            positive = self.coordinate_limit > 0 and self.angles_from_origin
+            require(positive, "coordinate_limit", got=self.coordinate_limit, allowed=allowed)
         if kind not in VISIBILITIES:
             raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
 
@@ -86,7 +93,7 @@ class RelationalConfig:
 
 
 PRESETS = {
-    "default": RelationalConfig(),
+    "default": RelationalConfig(coordinate_limit=2.5),
     "tiny": RelationalConfig(
         channels=8,
         layers=2,

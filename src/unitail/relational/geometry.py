@@ -12,6 +12,11 @@ have their mean, if t is small. James and Stein's guess is alpha mu,
 
 near the origin where the mean could be chance, near mu where it is plain. Directions from the
 origin, vectors of length 1, have such a centre of their own.
+
+Some encoders have few coordinates that are far larger than the rest, and angles are those of these
+few. A limit c says how far a coordinate counts: x becomes x / (1 + (x / c s)^4)^(1/4), with s the
+root mean square of the seen coordinates that are not zero. It hardly changes what is well below
+c s, and nothing gets beyond. With a limit it matters which coordinates vectors are given in.
 """
 
 from dataclasses import dataclass
@@ -25,6 +30,8 @@ from unitail.nn.normalisation import FeatureScale, Normalisation
 
 MIN_UNIT = 64
 """A unit below this many roundings of 1 is none: nothing can be measured in it."""
+MAX_LIMITS = 1e6
+"""A coordinate this many times the limit is as far beyond it as it gets; powers stay finite."""
 MAX_DEVIATIONS = 8.0
 """Beyond this many standard deviations a cosine is as unusual as it gets."""
 
@@ -44,6 +51,8 @@ class Centre(IntEnum):
 class Geometry:
     """The seen vectors of some episodes, and what is usual between different ones."""
 
+    limit: Tensor | None
+    """How far a coordinate counts, if there is an end: (B, 1, 1)."""
     scale: FeatureScale
     to_mean: Tensor
     """From each of the first centres to the mean, in the units of `scale`: (3, B, 1, d_T)."""
@@ -63,8 +72,15 @@ class Geometry:
     """(centres, B, 1, 1)."""
 
     @classmethod
-    def of(cls, features: Tensor, *, origin: bool) -> "tuple[Self, Comparison]":
-        """Measure the vectors (B, seen, d_T), and compare them with each other."""
+    def of(
+        cls, features: Tensor, *, origin: bool, limit: float | None = None
+    ) -> "tuple[Self, Comparison]":
+        """Measure the vectors (B, seen, d_T), and compare them with each other.
+
+        `limit` is that of coordinates, in units of their root mean square.
+        """
+        ends = None if limit is None else limit * _coordinate_size(features)
+        features = _limited(features, ends)
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
         to_mean = _centres_to_mean(vectors, scale, origin=origin)
@@ -73,6 +89,7 @@ class Geometry:
         cosines, distances = _cosines_and_distances(lengths, directions, lengths, directions)
         mean_cosine = _mean_off_diagonal(cosines)
         geometry = cls(
+            limit=ends,
             scale=scale,
             to_mean=to_mean,
             direction=direction,
@@ -95,9 +112,13 @@ class Geometry:
         same = torch.eye(vectors.shape[1], device=vectors.device, dtype=vectors.dtype)
         return Comparison(self, cosines, _ratio(distances, self.mean_distance), same)
 
+    def place(self, features: Tensor) -> Tensor:
+        """Limit, centre and scale other vectors (B, rows, d_T) as the seen ones are."""
+        return self.scale(_limited(features, self.limit))
+
     def compare(self, features: Tensor) -> "Comparison":
         """Compare other vectors (B, rows, d_T) with the seen ones."""
-        lengths, directions = _look(self.scale(features), self.to_mean, self.direction)
+        lengths, directions = _look(self.place(features), self.to_mean, self.direction)
         cosines, distances = _cosines_and_distances(
             lengths, directions, self.lengths, self.directions
         )
@@ -127,6 +148,24 @@ class Comparison:
         """Keep the comparison with the first of the seen vectors."""
         tensors = (self.cosines, self.distances, self.same)
         return Comparison(self.seen, *(tensor[..., :count] for tensor in tensors))
+
+
+def _coordinate_size(features: Tensor) -> Tensor:
+    """Return the root mean square of what is not zero in (B, rows, d_T): (B, 1, 1)."""
+    peak = features.abs().amax(dim=(1, 2), keepdim=True)
+    peak = torch.where(peak > 0, peak, 1)  # squares of very large or small features are not finite
+    count = (features != 0).sum(dim=(1, 2), keepdim=True).clamp_min(1)
+    return peak * ((features / peak).pow(2).sum(dim=(1, 2), keepdim=True) / count).sqrt()
+
+
+def _limited(features: Tensor, limit: Tensor | None) -> Tensor:
+    """Let coordinates (B, rows, d_T) count up to a limit (B, 1, 1) at most, if there is one."""
+    if limit is None:
+        return features
+    # Where all that was seen is zero, there is nothing to measure in, and nothing is limited.
+    times = (features / torch.where(limit > 0, limit, 1)).clamp(-MAX_LIMITS, MAX_LIMITS)
+    limited = limit * times / (1 + times**4) ** 0.25
+    return torch.where(limit > 0, limited, features)
 
 
 def _centres_to_mean(vectors: Tensor, scale: FeatureScale, *, origin: bool) -> Tensor:

@@ -82,9 +82,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     through the blocks, and is read off as a score that corrects the first answer. Answers are
     therefore
 
-    - the same under any orthogonal change of the features' coordinates and any positive scale,
-      whatever the width, where features enter through relations alone (the default); and under
-      any shift, where angles from the origin do not count;
+    - the same under any positive scale of the features, whatever the width;
+    - the same under any orthogonal change of their coordinates, where features enter through
+      relations alone and coordinates have no limit; and under any shift, where angles from the
+      origin do not count;
     - renamed when classes are renamed: all classes are treated alike, and there is no table of
       them that could be too short;
     - the same in any order of the support.
@@ -199,7 +200,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         if read.seen is not None:
             seen, stack, num_seen = read.seen, self._stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.unknown.dtype)
-            vectors = seen.frame.geometry.scale(query_features)
+            vectors = seen.frame.geometry.place(query_features)
         else:
             stack, num_seen = self._stack(jointly=True), read.support.num_support
             features = [at_least_float32(x) for x in (read.support.features, query_features)]
@@ -233,7 +234,12 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         n, ways = support.num_support, support.ways
         labels = F.one_hot(support.class_indices, ways)
         with torch.autocast(features.device.type, enabled=False):
-            frame, relations = relate(features, labels, origin=self.config.angles_from_origin)
+            frame, relations = relate(
+                features,
+                labels,
+                origin=self.config.angles_from_origin,
+                limit=self.config.coordinate_limit,
+            )
         weights = self.weighing(frame.evidence, n / ways, ways)
         sizes = constants(_sizes(n, ways, features.shape[1] - n), self.unknown)
         size = self.size(sizes).expand(support.num_episodes, -1)

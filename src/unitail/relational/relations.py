@@ -141,14 +141,16 @@ class Frame:
         )
 
 
-def relate(features: Tensor, labels: Tensor, *, origin: bool) -> tuple[Frame, Relations]:
+def relate(
+    features: Tensor, labels: Tensor, *, origin: bool, limit: float | None = None
+) -> tuple[Frame, Relations]:
     """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
 
-    No label counts for the vector that has it.
+    No label counts for the vector that has it. `limit` is that of coordinates (`geometry.py`).
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)
-    geometry, compared = Geometry.of(features, origin=origin)
+    geometry, compared = Geometry.of(features, origin=origin, limit=limit)
     kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
     inverses = solve(kernels[:, :, :n])
     solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)

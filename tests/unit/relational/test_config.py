@@ -36,3 +36,9 @@ def test_fewer_than_no_joint_layers_are_refused() -> None:
 def test_a_causal_order_is_refused() -> None:
     with pytest.raises(InvalidConfig, match="unknown: got causal; allowed: isolated, joint"):
         RelationalConfig(visibility=Visibility.CAUSAL)
+
+
+@pytest.mark.parametrize("fields", [{"coordinate_limit": 0.0}, {"angles_from_origin": False}])
+def test_a_limit_of_coordinates_is_positive_and_needs_the_origin(fields: dict[str, float]) -> None:
+    with pytest.raises(InvalidConfig, match="coordinate_limit is out of range: got"):
+        RelationalConfig(**{"coordinate_limit": 2.5, **fields})  # type: ignore[arg-type]

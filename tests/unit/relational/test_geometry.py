@@ -113,3 +113,43 @@ def test_a_cosine_is_only_so_unusual() -> None:
     features = torch.eye(5, dtype=torch.float64) + 1e-3 * vectors(5, 5)
     geometry, _ = Geometry.of(features, origin=True)
     assert geometry.compare(features).unusual(Centre.MEAN).max() == MAX_DEVIATIONS
+
+
+def limited(rows: Tensor, size: float, limit: float) -> Tensor:
+    """Let coordinates count up to a limit, in units of their size."""
+    times = rows / (limit * size)
+    return rows / (1 + times**4) ** 0.25
+
+
+def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
+    support, query = vectors(7), 5 * vectors(4, seed=1)
+    support[:, :, 0] *= 20  # one coordinate is far larger than the rest
+    support[:, :, 1] = 0  # and zeros do not count
+    geometry, own = Geometry.of(support, origin=True, limit=2.5)
+    for episode in range(2):
+        rows, asked = support[episode], query[episode]
+        size = float(rows[rows != 0].pow(2).mean().sqrt())
+        rows, asked = (limited(each, size, 2.5) for each in (rows, asked))
+        expected = torch.nn.functional.cosine_similarity(asked[:, None], rows[None], dim=-1)
+        found = geometry.compare(query).cosines[Centre.ORIGIN, episode]
+        torch.testing.assert_close(found, expected)
+        expected = torch.nn.functional.cosine_similarity(rows[:, None], rows[None], dim=-1)
+        torch.testing.assert_close(own.cosines[Centre.ORIGIN, episode], expected)
+
+
+def test_a_limit_far_away_changes_nothing() -> None:
+    plain, _ = Geometry.of(vectors(7), origin=True)
+    wide, _ = Geometry.of(vectors(7), origin=True, limit=1e6)
+    query = vectors(4, seed=1)
+    torch.testing.assert_close(wide.compare(query).cosines, plain.compare(query).cosines)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150])
+def test_coordinates_of_any_size_have_a_limit(factor: float) -> None:
+    found = Geometry.of(factor * vectors(5), origin=True, limit=2.5)[1].cosines
+    torch.testing.assert_close(found, Geometry.of(vectors(5), origin=True, limit=2.5)[1].cosines)
+
+
+def test_where_all_is_zero_there_is_no_limit() -> None:
+    geometry, _ = Geometry.of(torch.zeros(1, 3, 4, dtype=torch.float64), origin=True, limit=2.5)
+    assert geometry.compare(vectors(2, width=4)[:1]).cosines.isfinite().all()

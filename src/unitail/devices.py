@@ -22,3 +22,12 @@ def choose_device(name: object) -> torch.device:
             remedy="Name another device, or none.",
         )
     return device  # type: ignore[no-any-return]
+
+
+def has_accelerator() -> bool:
+    """Tell whether processes can have devices of their own; those of Apple cannot be shared out.
+
+    Without any, accelerate must be told to use the CPU: else each process thinks it is alone.
+    """
+    device = torch.accelerator.current_accelerator(check_available=True)
+    return device is not None and device.type != "mps"

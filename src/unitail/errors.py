@@ -36,6 +36,10 @@ class UserError(UnitailError, ValueError):
         super().__init__(f"{wrong}: got {got}; allowed: {allowed}. {remedy or self.remedy}")
         self.wrong, self.got, self.allowed = wrong, got, allowed
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Let errors come back from other processes, though they are made from keywords."""
+        return _remade, (type(self), self.args, vars(self))
+
 
 class InvalidEpisode(UserError):
     """Support or query do not form an episode."""
@@ -146,3 +150,9 @@ class TooManyExamples(CannotSolve):
     """The support is longer than the sequences that the model was built for."""
 
     remedy = "Give fewer examples, or use a learner without positions (TAIL has none)."
+
+
+def _remade(kind: type[UserError], words: tuple[str, ...], facts: dict[str, object]) -> UserError:
+    error = kind.__new__(kind, *words)
+    vars(error).update(facts)
+    return error

@@ -4,6 +4,8 @@ import os
 from datetime import timedelta
 from typing import Any, Self
 
+from unitail.devices import has_accelerator
+from unitail.errors import InvalidConfig
 from unitail.extras import optional
 
 TIMEOUT = timedelta(days=7)
@@ -23,9 +25,10 @@ class ProcessGroup:
 
         Without `cpu` each gets a GPU of its own, where there are any.
         """
-        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        if launched() == 1:
             return cls()
-        return cls(optional("accelerate", extra="train").PartialState(cpu=cpu, timeout=TIMEOUT))
+        accelerate = optional("accelerate", extra="train")
+        return cls(accelerate.PartialState(cpu=cpu or not has_accelerator(), timeout=TIMEOUT))
 
     @property
     def index(self) -> int:
@@ -46,3 +49,24 @@ class ProcessGroup:
         """Wait for all others to come as far."""
         if self._state is not None:
             self._state.wait_for_everyone()
+
+    def leave(self) -> None:
+        """Part from the others, after the last word: else a group may abort while Python ends."""
+        if self._state is not None:
+            self._state.destroy_process_group()
+
+
+def launched() -> int:
+    """Return how many processes a launcher started, this one among them."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def require_alone(command: str) -> None:
+    """Refuse to let each process of a launcher do all of the work of a command."""
+    if launched() > 1:
+        raise InvalidConfig(
+            f"`unitail {command}` does not share its work with processes of a launcher",
+            got=f"{launched()} processes",
+            allowed="one process",
+            remedy=f"Run `unitail {command} ... --workers {launched()}`, without torchrun.",
+        )

@@ -60,3 +60,15 @@ def test_prepare_checks_encodes_and_goes_on(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "genres" / "beep")
     changed = _run("prepare", "gtzan", *options, "--any-version")
     assert "is another one" in str(changed.exception)
+
+
+def test_workers_prepare_the_same_bank(tmp_path: Path) -> None:
+    write_sounds(tmp_path / "genres", count=2)
+    options = ("--root", tmp_path, "--device", "cpu", "--any-version")
+    one = _run("prepare", "gtzan", *options, "--out", tmp_path / "one")
+    assert one.exit_code == 0, one.output
+    two = _run("prepare", "gtzan", *options, "--out", tmp_path / "two", "--workers", "2")
+    assert two.exit_code == 0, two.output
+    folders = [tmp_path / name / "log-mel/gtzan" for name in ("one", "two")]
+    for path in folders[0].iterdir():
+        assert path.read_bytes() == (folders[1] / path.name).read_bytes()

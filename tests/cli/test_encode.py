@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pandas
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -78,3 +79,42 @@ def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
     file.write_text(OWN.replace("AUDIO", "TEXT"))
     with pytest.raises(UnknownEncoder, match=r"no encoder for audio items: got Sizes for text"):
         CliRunner().invoke(app, command, catch_exceptions=False)
+
+
+def test_workers_make_the_same_bank(tmp_path: Path) -> None:
+    folder = write_sounds(tmp_path / "sounds")
+    (folder / "hum" / "broken.wav").write_bytes(b"RIFF")
+    options = ["--name", "toy", "--device", "cpu"]
+    CliRunner().invoke(app, [str(folder), "-o", str(tmp_path / "one"), *options])
+    many = [str(folder), "-o", str(tmp_path / "two"), *options, "--workers", "2"]
+    found = CliRunner().invoke(app, [*many, "--chunk-rows", "4"])
+    assert found.exit_code == 1, found.output
+    assert "audio: 13 rows, in the column 'file'." in found.stdout
+    assert "1 could not be read and was skipped:\n  row 13 (" in found.stderr
+    files = [path.name for path in (tmp_path / "one").iterdir()]
+    assert all(
+        (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+        for file in files
+    )
+
+
+def test_rows_with_their_vectors_become_parquet_files(tmp_path: Path) -> None:
+    """From an address, without labels; pandas reads the folder as it is."""
+    folder = write_sounds(tmp_path / "sounds", count=2)
+    (folder / "loose.wav").write_bytes(b"RIFF")
+    command = [f"file://{folder}", "-o", str(tmp_path / "out"), "--format", "parquet"]
+    found = CliRunner().invoke(app, [*command, "--device", "cpu", "--chunk-rows", "3"])
+    assert found.exit_code == 1, found.output
+    assert "7 rows in 3 files, 6 of them with 240 numbers by log-mel." in found.stdout
+    assert "1 could not be read and was skipped:\n  row 7 (loose.wav): holds no" in found.stderr
+    table = pandas.read_parquet(tmp_path / "out")
+    assert list(table.columns) == ["file", "vector", "content", "reason"]
+    assert table["file"].tolist()[0] == "beep/0.wav"
+    assert [len(vector) for vector in table["vector"].dropna()] == [240] * 6
+
+
+def test_odd_formats_and_engines_are_refused(tmp_path: Path) -> None:
+    command = [str(write_sounds(tmp_path / "s", count=1)), "-o", str(tmp_path / "out")]
+    for option, value in (("--format", "hdf5"), ("--engine", "spark")):
+        with pytest.raises(InvalidConfig, match=f"{option} is unknown: got {value}"):
+            CliRunner().invoke(app, [*command, option, value], catch_exceptions=False)

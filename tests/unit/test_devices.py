@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from unitail.devices import choose_device
+from unitail.devices import choose_device, has_accelerator
 from unitail.errors import InvalidConfig
 
 CPU = torch.device("cpu")
@@ -25,3 +25,14 @@ def test_a_device_that_is_not_there_is_refused(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidConfig, match=f"device is unknown: got {name!r}; allowed: auto, cpu"):
         choose_device(name)
+
+
+@pytest.mark.parametrize(("kind", "shared"), [(None, False), ("mps", False), ("cuda", True)])
+def test_processes_share_out_what_can_be(
+    kind: str | None, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = None if kind is None else torch.device(kind)
+    monkeypatch.setattr(
+        torch.accelerator, "current_accelerator", lambda check_available=False: device
+    )
+    assert has_accelerator() is shared

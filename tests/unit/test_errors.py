@@ -1,7 +1,16 @@
+import pickle
+
 import pytest
 
 from unitail import errors
-from unitail.errors import CannotSolve, InvalidConfig, TooManyClasses, UnitailError, UserError
+from unitail.errors import (
+    CannotSolve,
+    InvalidConfig,
+    MissingExtra,
+    TooManyClasses,
+    UnitailError,
+    UserError,
+)
 
 
 def test_message_says_what_is_wrong_got_allowed_and_what_to_do() -> None:
@@ -31,3 +40,12 @@ def test_too_many_classes_is_a_task_that_cannot_be_solved() -> None:
 
     assert isinstance(error, CannotSolve)
     assert "built for more classes" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidConfig("x", got=1, allowed="2"), MissingExtra("ray", "scale", "no module")]
+)
+def test_errors_come_back_from_other_processes(error: UserError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (type(error), str(error))
+    assert (again.wrong, again.got, again.allowed) == (error.wrong, error.got, error.allowed)

@@ -11,8 +11,15 @@ TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "unitail"
 ELSEWHERE = {
     "__main__.py": "cli/test_pipes.py",  # starts `python -m unitail`
+    "cli/engines.py": "cli/test_encode.py",  # what commands with workers share
     "cli/commands/options.py": "cli/test_main.py",  # what commands share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
+    "engines/answering.py": "unit/engines/test_job.py",  # what a job lets workers do
+    "engines/bank.py": "unit/engines/test_job.py",
+    "engines/encoding.py": "unit/engines/test_job.py",
+    "engines/engine.py": "unit/engines/test_local.py",  # the base class of all
+    "engines/reading.py": "unit/engines/test_sources.py",
+    "engines/results.py": "unit/engines/test_job.py",
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
     "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/cells.py": "unit/inputs/test_read_tables.py",

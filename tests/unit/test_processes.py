@@ -3,8 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from unitail.errors import MissingExtra
-from unitail.processes import TIMEOUT, ProcessGroup
+from unitail import processes
+from unitail.errors import InvalidConfig, MissingExtra
+from unitail.processes import TIMEOUT, ProcessGroup, require_alone
 
 
 def test_a_process_by_itself_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,6 +14,7 @@ def test_a_process_by_itself_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -
     group = ProcessGroup.join(cpu=True)
     assert (group.index, group.count, group.is_main) == (0, 1, True)
     group.wait()
+    group.leave()
 
 
 def test_a_process_of_several_joins_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +23,10 @@ def test_a_process_of_several_joins_the_others(monkeypatch: pytest.MonkeyPatch) 
     def state(**options: object) -> SimpleNamespace:
         asked.append(options)
         return SimpleNamespace(
-            process_index=1, num_processes=3, wait_for_everyone=lambda: asked.append("wait")
+            process_index=1,
+            num_processes=3,
+            wait_for_everyone=lambda: asked.append("wait"),
+            destroy_process_group=lambda: asked.append("leave"),
         )
 
     monkeypatch.setenv("WORLD_SIZE", "3")
@@ -29,7 +34,30 @@ def test_a_process_of_several_joins_the_others(monkeypatch: pytest.MonkeyPatch) 
     group = ProcessGroup.join(cpu=True)
     assert (group.index, group.count, group.is_main) == (1, 3, False)
     group.wait()
-    assert asked == [{"cpu": True, "timeout": TIMEOUT}, "wait"]
+    group.leave()
+    assert asked == [{"cpu": True, "timeout": TIMEOUT}, "wait", "leave"]
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_without_a_gpu_processes_share_the_cpu(
+    accelerator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else accelerate lets each of them think that it is alone."""
+    asked: list[bool] = []
+    fake = SimpleNamespace(PartialState=lambda cpu, timeout: asked.append(cpu))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "accelerate", fake)
+    monkeypatch.setattr(processes, "has_accelerator", lambda: accelerator)
+    ProcessGroup.join(cpu=False)
+    assert asked == [not accelerator]
+
+
+def test_commands_that_do_not_share_refuse_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    require_alone("predict")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(InvalidConfig, match=r"got 4 processes; .* --workers 4`, without torchrun"):
+        require_alone("predict")
 
 
 def test_several_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

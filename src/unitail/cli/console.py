@@ -30,11 +30,14 @@ def say_trouble(cache: FeatureCache | None) -> None:
         typer.echo(f"unitail: {cache.trouble}", err=True)
 
 
-def say_unreadable(unreadable: Sequence[str], *, all_in: str) -> None:
-    """List what could not be read, on the error stream, and leave with 1 if there is any."""
-    if not unreadable:
+def say_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None = None) -> None:
+    """List what could not be read, on the error stream, and leave with 1 if there is any.
+
+    `number` is how many there are, if not all are given.
+    """
+    number = len(unreadable) if number is None else number
+    if not number:
         return
-    number = len(unreadable)
     were = "was" if number == 1 else "were"
     typer.echo(f"unitail: {number:,} could not be read and {were} skipped:", err=True)
     for line in unreadable[:MAX_UNREADABLE]:

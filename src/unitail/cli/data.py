@@ -1,6 +1,9 @@
 """Run `unitail data`."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich import box
@@ -10,10 +13,16 @@ from rich.table import Column, Table
 from unitail.banks.bank import named_banks
 from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
+from unitail.cli.encode import NOT_IN_BANK, tell_bank
+from unitail.cli.engines import EngineChoice
 from unitail.configuration import choice
 from unitail.datasets.catalogue import Entry, Split, catalogue, entry_of_bank, find_entry
 from unitail.encoders.cache import default_cache
+from unitail.encoders.encoder import Encoder
 from unitail.encoders.registry import default_encoder, make_encoder
+from unitail.engines.bank import BankFacts
+from unitail.engines.job import encode_rows_to_bank
+from unitail.engines.sources import rows_of_items
 from unitail.processes import ProcessGroup
 from unitail.wording import numbered
 from unitail.workflows.prepare import Prepared, encode_data_set, read_data_set
@@ -82,11 +91,12 @@ def prepare_data(
     check: bool,
     dtype: str,
     device: str,
+    engine: EngineChoice,
 ) -> None:
     """Read, check and encode, in this process or together with others."""
     entry, stored = find_entry(name), choice(FeatureType, dtype, "dtype")
     chosen = entry.split(split)
-    processes = ProcessGroup.join(cpu=device == "cpu")
+    processes = ProcessGroup.join(cpu=device == "cpu") if engine.is_plain else ProcessGroup()
     # All parts of a collection are read before any is encoded: what is wrong is said at once.
     parts = list(read_data_set(entry, root, chosen, any_version=any_version))
     if processes.is_main:
@@ -95,6 +105,10 @@ def prepare_data(
     if check:
         return
     maker = make_encoder(encoder or default_encoder(entry.modality), entry.modality, device=device)
+    if not engine.is_plain:
+        facts = BankFacts(name=name, licence=entry.licence, dtype=stored)
+        _prepare_together(parts, maker, out, engine, facts, device)
+        return
     cache, unreadable = default_cache(), []
     for part in parts:
         what = f"{part.name}: encoding with {maker.name}"
@@ -110,16 +124,41 @@ def prepare_data(
                 on_progress=on_progress,
             )
         if made is not None:
-            bank = made.bank
-            typer.echo(
-                f"{bank.folder}: {bank.num_rows:,} rows of {len(bank.class_names):,} classes,"
-                f" {bank.feature_dim} numbers each, by {bank.encoder}."
-            )
+            tell_bank(made.bank)
             names = part.examples.names
             unreadable += [f"{names[item.place]}: {item.reason}" for item in made.unreadable]
+    processes.leave()
     if processes.is_main:
         say_trouble(cache)
-        say_unreadable(unreadable, all_in="none of them is in a bank")
+        say_unreadable(unreadable, all_in=NOT_IN_BANK)
+
+
+def _prepare_together(
+    parts: Sequence[Prepared],
+    maker: Encoder[Any],
+    out: Path,
+    engine: EngineChoice,
+    facts: BankFacts,
+    device: str,
+) -> None:
+    """Encode with the workers of an engine."""
+    workers, unreadable, number = engine.make(), list[str](), 0
+    for part in parts:
+        with bar(f"{part.name}: encoding with {maker.name}", len(part.examples)) as on_progress:
+            bank, summary = encode_rows_to_bank(
+                workers,
+                rows_of_items(part.examples),
+                maker,
+                part.folder(out, maker.name),
+                replace(facts, name=part.name),
+                device=device,
+                chunk_rows=engine.chunk_rows,
+                on_progress=on_progress,
+            )
+        tell_bank(bank)
+        unreadable += summary.named
+        number += summary.unreadable
+    say_unreadable(unreadable, all_in=NOT_IN_BANK, number=number)
 
 
 def _tell(part: Prepared) -> None:

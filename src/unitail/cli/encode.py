@@ -1,81 +1,161 @@
 """Run `unitail encode`."""
 
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
+from unitail.cli.engines import EngineChoice, tell_rows
 from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.registry import default_encoder, make_encoder
-from unitail.errors import UnknownEncoder
+from unitail.engines.bank import BankFacts
+from unitail.engines.job import encode_rows, encode_rows_to_bank
+from unitail.engines.sources import open_rows
+from unitail.engines.storage import Storage, is_address
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
-from unitail.own_code import is_own, own_object
 from unitail.processes import ProcessGroup
-from unitail.workflows.encode_bank import MadeBank, check_items, encode_bank
+from unitail.workflows.encode_bank import encode_bank, encoder_for
+
+NOT_IN_BANK = "none of them is in the bank"
+
+
+class Format(StrEnum):
+    """What is written."""
+
+    BANK = "bank"
+    PARQUET = "parquet"
 
 
 def run(
-    source: Path,
-    folder: Path,
+    source: str,
+    out: str,
     *,
-    modality: str | None,
-    label_column: str,
-    content_column: str | None,
+    engine: EngineChoice,
+    form: str,
     encoder: str | None,
     name: str | None,
     licence: str,
-    dtype: str,
+    dtype: str | None,
     device: str,
+    **columns: Any,  # noqa: ANN401 - how the readers are to take what is there
 ) -> None:
-    """Make the bank, in this process or together with others."""
-    stored = choice(FeatureType, dtype, "dtype")
-    examples = read_labelled(
-        source, label_column=label_column, content_column=content_column, modality=modality
-    )
+    """Make the bank or the files, in this process or together with others."""
+    written = choice(Format, form, "--format")
+    usual = FeatureType.FLOAT16 if written is Format.BANK else FeatureType.FLOAT32
+    stored = choice(FeatureType, dtype or usual, "dtype")
+    facts = BankFacts(name=name or Path(out).absolute().name, licence=licence, dtype=stored)
+    if written is Format.PARQUET:
+        _encode_to_files(source, out, engine, encoder, stored, device, columns)
+    elif engine.is_plain and not is_address(source):
+        _encode_here(Path(source), Path(out), encoder, facts, device, columns)
+    else:
+        _encode_together(source, Path(out), engine, encoder, facts, device, columns)
+
+
+def _encode_here(
+    source: Path,
+    folder: Path,
+    encoder: str | None,
+    facts: BankFacts,
+    device: str,
+    columns: Mapping[str, Any],
+) -> None:
+    """Make a bank in this process, or in those that torchrun started."""
+    examples = read_labelled(source, **columns)
     processes = ProcessGroup.join(cpu=device == "cpu")
     cache = default_cache()
     if processes.is_main:
         _tell_examples(examples)
-    check_items(examples)
-    kind = examples.modality
-    maker = _maker(encoder or default_encoder(kind), kind, device)
-    with bar(
-        f"encoding with {maker.name}", len(examples), quiet=not processes.is_main
-    ) as on_progress:
+    maker = encoder_for(encoder, examples.modality, device)
+    what = f"encoding with {maker.name}"
+    with bar(what, len(examples), quiet=not processes.is_main) as on_progress:
         made = encode_bank(
             examples,
             maker,
             folder,
-            name=name or folder.absolute().name,
+            name=facts.name,
             cache=cache,
             processes=processes,
-            licence=licence,
-            dtype=stored,
+            licence=facts.licence,
+            dtype=facts.dtype,
             on_progress=on_progress,
         )
-    if processes.is_main:
-        say_trouble(cache)
+    processes.leave()
     if made is not None:
-        _tell_bank(made, examples)
+        say_trouble(cache)
+        tell_bank(made.bank)
+        unreadable = [f"{examples.names[item.place]}: {item.reason}" for item in made.unreadable]
+        say_unreadable(unreadable, all_in=NOT_IN_BANK)
 
 
-def _maker(name: str, kind: Modality, device: str) -> Encoder[Any]:
-    """Return the encoder of that name, or the user's own."""
-    if not is_own(name):
-        return make_encoder(name, kind, device=device)
-    maker = own_object(name, "read", "embed")
-    if not isinstance(maker, Encoder) or maker.modality is not kind:
-        raise UnknownEncoder(
-            f"{name} is no encoder for {kind} items",
-            got=f"{type(maker).__name__} for {getattr(maker, 'modality', 'nothing')}",
-            allowed=f"an unitail.Encoder whose modality is Modality.{kind.name}",
+def _encode_together(
+    source: str,
+    folder: Path,
+    engine: EngineChoice,
+    encoder: str | None,
+    facts: BankFacts,
+    device: str,
+    columns: Mapping[str, Any],
+) -> None:
+    """Make a bank with the workers of an engine."""
+    rows = open_rows([source], **columns, labelled=True)
+    tell_rows(rows)
+    maker = encoder_for(encoder, rows.reading.modality, device)
+    workers = engine.make()
+    with bar(f"encoding with {maker.name}", rows.source.total) as on_progress:
+        bank, summary = encode_rows_to_bank(
+            workers,
+            rows,
+            maker,
+            folder,
+            facts,
+            made_by=encoder,
+            device=device,
+            chunk_rows=engine.chunk_rows,
+            on_progress=on_progress,
         )
-    return maker
+    tell_bank(bank)
+    say_unreadable(summary.named, all_in=NOT_IN_BANK, number=summary.unreadable)
+
+
+def _encode_to_files(
+    source: str,
+    out: str,
+    engine: EngineChoice,
+    encoder: str | None,
+    dtype: FeatureType,
+    device: str,
+    columns: Mapping[str, Any],
+) -> None:
+    """Write all rows with their vectors to Parquet files, labelled or not."""
+    rows = open_rows([source], **columns)
+    tell_rows(rows)
+    maker = encoder_for(encoder, rows.reading.modality, device)
+    workers = engine.make()
+    with bar(f"encoding with {maker.name}", rows.source.total) as on_progress:
+        summary = encode_rows(
+            workers,
+            rows,
+            maker,
+            Storage(out),
+            made_by=encoder,
+            device=device,
+            dtype=dtype,
+            chunk_rows=engine.chunk_rows,
+            on_progress=on_progress,
+        )
+    typer.echo(
+        f"{out}: {summary.rows:,} rows in {summary.chunks:,} files,"
+        f" {summary.counts['vectors']:,} of them with {maker.width} numbers by {maker.name}."
+    )
+    all_in = "the column 'reason' names all"
+    say_unreadable(summary.named, all_in=all_in, number=summary.unreadable)
 
 
 def _tell_examples(examples: LabelledItems) -> None:
@@ -87,13 +167,9 @@ def _tell_examples(examples: LabelledItems) -> None:
         typer.echo(f"Passed over: {note}.")
 
 
-def _tell_bank(made: MadeBank, examples: LabelledItems) -> None:
-    """Say what is in the bank, and what is not."""
-    bank = made.bank
-    classes = len(bank.class_names)
+def tell_bank(bank: FeatureBank) -> None:
+    """Say what is in a bank."""
     typer.echo(
-        f"{bank.folder}: {bank.num_rows:,} rows of {classes:,} classes, {bank.feature_dim}"
-        f" numbers each, by {bank.encoder}."
+        f"{bank.folder}: {bank.num_rows:,} rows of {len(bank.class_names):,} classes,"
+        f" {bank.feature_dim} numbers each, by {bank.encoder}."
     )
-    unreadable = [f"{examples.names[item.place]}: {item.reason}" for item in made.unreadable]
-    say_unreadable(unreadable, all_in="none of them is in the bank")

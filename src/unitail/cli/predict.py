@@ -20,6 +20,7 @@ from unitail.inputs.read import (
     read_pool,
     read_unlabelled,
 )
+from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
 from unitail.workflows.answers import Answers, score
@@ -167,6 +168,7 @@ def run(
     device: str,
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
+    require_alone("predict")
     check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
     wanted.check([support, *also, *queries])
     console = Console(stderr=wanted.out == STDOUT)

@@ -41,6 +41,8 @@ class KeptExamples:
     """(n,)."""
     encoder: InputEncoder | None
     """What made the vectors; None if they were given."""
+    pool: NDArray[Any] | None = None
+    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 class SavableEstimator(BaseEstimator):  # type: ignore[misc]
@@ -158,7 +160,10 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows = self._fitted.rows
         return KeptExamples(
-            vectors=rows.features, labels=self.classes_[rows.class_indices], encoder=self._inputs
+            vectors=rows.features,
+            labels=self.classes_[rows.class_indices],
+            encoder=self._inputs,
+            pool=self._fitted.pool,
         )
 
     def _saved_scores(self) -> SavedScores | None:

@@ -73,7 +73,30 @@ def read_rows(
 
     With `unlabelled_only`, rows that have a label are records, but not items.
     """
-    table = read_table(path)
+    return items_of_rows(
+        read_table(path),
+        path,
+        label_column,
+        column,
+        modality,
+        like,
+        chosen=chosen,
+        unlabelled_only=unlabelled_only,
+    )
+
+
+def items_of_rows(
+    table: Any,  # noqa: ANN401 - a DataFrame
+    path: Path,
+    label_column: str,
+    column: str | None,
+    modality: Modality | None,
+    like: LabelledItems | None,
+    *,
+    chosen: Mapping[str, str] = NOTHING,
+    unlabelled_only: bool = False,
+) -> Items:
+    """Make items of a table that was read from there; see `read_rows`."""
     frame = without_row_numbers(table)
     labels = _labels(frame, label_column)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])

@@ -96,7 +96,7 @@ def _decode_file(path: Path) -> tuple[str, list[str]]:
 
 def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
     text, guesses = _decode_file(path)
-    delimiter = delimiter or _delimiter(text)
+    delimiter = delimiter or delimiter_of(text)
     rows = DelimitedRows(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     cells: list[list[str]] = []
@@ -141,7 +141,7 @@ class DelimitedRows(Iterator[list[str]]):
                 csv.field_size_limit(usual)
 
 
-def _delimiter(text: str) -> str:
+def delimiter_of(text: str) -> str:
     """Choose the delimiter that gives the header most columns."""
     line = text.lstrip("\r\n").split("\n", 1)[0]
     return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter))))

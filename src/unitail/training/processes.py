@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.nn.parallel import DistributedDataParallel
 
+from unitail.devices import has_accelerator
 from unitail.extras import optional
 from unitail.nn.episode_model import AnyModel
-from unitail.processes import ProcessGroup
+from unitail.processes import ProcessGroup, launched
 from unitail.tasks.batches import BatchShape
 
 
@@ -20,6 +21,7 @@ class Processes(ProcessGroup):
 
     def __init__(self, *, cpu: bool = False, shard: bool = False) -> None:
         accelerate = optional("accelerate", extra="train")
+        cpu = cpu or (launched() > 1 and not has_accelerator())
         # Precision is the recipe's business, whatever the launcher sets.
         super().__init__(accelerate.Accelerator(cpu=cpu, mixed_precision="no"))
         self._shard = shard

@@ -21,11 +21,15 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.hashing import content_hash
-from unitail.errors import InvalidInput
+from unitail.encoders.registry import default_encoder, make_encoder
+from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.items import LabelledItems
+from unitail.own_code import is_own, own_object
 from unitail.processes import ProcessGroup
 from unitail.progress import OnProgress
 
+ANOTHER = "Delete it to encode again, or name another folder."
+"""What to do where a bank of other items is in the way."""
 CHUNK = 1024
 """Items that are encoded, and then written, at a time."""
 
@@ -56,7 +60,7 @@ def encode_bank(
     The same call goes on with what an earlier one left, and only opens a bank that is complete and
     was made from the same items by the same encoder. Items that cannot be read are left out.
     """
-    check_items(examples)
+    check_modality(examples.modality)
     mine = _encoded(encoder, examples.items[processes.index :: processes.count], cache, on_progress)
     kept, unreadable = _readable(mine)
     processes.wait()
@@ -120,7 +124,7 @@ class _Content:
         manifest = BankManifest(
             encoder=encoder.name,
             encoder_revision=encoder.fingerprint,
-            source=f"{len(items)} {encoder.modality} items, sha256 {_digest(items, labels)}",
+            source=source_of(len(items), encoder.modality, _digest(items, labels)),
             rows=len(items),
             feature_dim=encoder.width,
             **facts,
@@ -128,8 +132,7 @@ class _Content:
         return cls(items, indices.astype(np.int64), tuple(map(str, names)), manifest)
 
     def write(self, encoder: Encoder[Any], cache: FeatureCache, folder: Path) -> FeatureBank:
-        remedy = "Delete it to encode again, or name another folder."
-        bank = FeatureBank.open_same(folder, self.manifest, self.class_names, remedy)
+        bank = FeatureBank.open_same(folder, self.manifest, self.class_names, ANOTHER)
         if bank is not None:
             return bank
         with BankWriter(folder, self.manifest, self.class_names) as writer:
@@ -141,6 +144,11 @@ class _Content:
         return FeatureBank.open(folder)
 
 
+def source_of(rows: int, modality: Modality, digest: str) -> str:
+    """Say what a bank was made from."""
+    return f"{rows} {modality} items, sha256 {digest}"
+
+
 def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
     """Hash contents and labels, so that a bank of other ones is never taken for this."""
     digest = hashlib.sha256()
@@ -149,9 +157,24 @@ def _digest(items: Sequence[Any], labels: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def check_items(examples: LabelledItems) -> None:
+def encoder_for(name: str | None, modality: Modality, device: str) -> Encoder[Any]:
+    """Return the encoder of that name, the usual one, or the user's own: FILE.py:NAME."""
+    check_modality(modality)
+    if name is None or not is_own(name):
+        return make_encoder(name or default_encoder(modality), modality, device=device)
+    maker = own_object(name, "read", "embed")
+    if not isinstance(maker, Encoder) or maker.modality is not modality:
+        raise UnknownEncoder(
+            f"{name} is no encoder for {modality} items",
+            got=f"{type(maker).__name__} for {getattr(maker, 'modality', 'nothing')}",
+            allowed=f"an unitail.Encoder whose modality is Modality.{modality.name}",
+        )
+    return maker
+
+
+def check_modality(modality: Modality) -> None:
     """Refuse rows of tables, which are encoded by what is learned from each support."""
-    if examples.modality is Modality.TABLE:
+    if modality is Modality.TABLE:
         raise InvalidInput(
             "tables have no frozen encoder to make a bank with",
             got="columns of features",

@@ -79,6 +79,20 @@ def fit_files(
     )
 
 
+def add_pool(
+    classifier: TailClassifier, pool: Items | None, cache: FeatureCache | None
+) -> tuple[TailClassifier, tuple[Unread, ...]]:
+    """Return a classifier with an encoder after it has read a pool, and what it could not read."""
+    by = classifier.kept_examples().encoder
+    if pool is None or by is None:
+        return classifier, ()
+    [vectors] = encode(by, pool.items, on_unreadable="skip", cache=cache)
+    asked = classifier.with_encoder(None)
+    if len(vectors.kept):
+        asked.add_pool(vectors.features)
+    return asked.with_encoder(by), unread_pool(pool, [vectors])
+
+
 def load_saved(
     model: str, *, joint: bool, balanced: bool, encoder: str | None, device: str
 ) -> TailClassifier | None:

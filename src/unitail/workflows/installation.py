@@ -38,6 +38,7 @@ EXTRAS = {
     "mcp": ("mcp",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "report": ("matplotlib", "pandas", "pyarrow"),
+    "scale": ("ray", "fsspec"),
     "serve": ("fastapi", "uvicorn", "python-multipart", "prometheus_client"),
     "studio": ("fastapi", "uvicorn", "sqlalchemy"),
     "train": ("accelerate",),

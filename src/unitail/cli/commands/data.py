@@ -57,14 +57,21 @@ def prepare(
         "float16"
     ),
     device: options.Device = "auto",
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
+    address: options.Address = None,
+    gpus_per_worker: options.GpusPerWorker = 0.0,
+    chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
     """Check a data set's files and encode them, once, to a feature bank.
 
-    Broken off, the same command goes on. Several processes share the work:
-    `torchrun --nproc-per-node 2 -m unitail data prepare ...`, with one cache folder for all.
+    Broken off, the same command goes on. Several processes share the work with `--workers 4`,
+    several machines with `--engine ray`, where all see ROOT and OUT under the same names; or
+    `torchrun --standalone --nproc-per-node 2 -m unitail data prepare ...`, with one cache folder.
     Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
     """
     from unitail.cli.data import prepare_data
+    from unitail.cli.engines import EngineChoice
 
     prepare_data(
         name,
@@ -76,4 +83,5 @@ def prepare(
         check=check,
         dtype=dtype,
         device=device,
+        engine=EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows),
     )

@@ -38,7 +38,7 @@ def fit(
         examples,
         save,
         also=also or [],
-        pool=pool or [],
+        pool=[Path(each) for each in pool or []],
         label_column=label_column,
         content_column=content_column,
         columns=column or [],

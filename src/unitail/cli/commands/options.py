@@ -20,7 +20,7 @@ Also = Annotated[
     ),
 ]
 Pool = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         metavar="PATH",
         help="Files without labels, like those to answer, as often as needed: read with the "
@@ -85,3 +85,41 @@ Encoders = Annotated[
 Processes = Annotated[
     int, typer.Option(min=1, help="Processes of this machine that share the work.")
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Who does the work: local, or ray, a cluster (extra 'scale')."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="NUMBER",
+        help="Processes of this machine, or of the cluster, that share the work; else 1, or as "
+        "many as the cluster has room for.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="With --engine ray: a running cluster, or auto to find it; else one is started here.",
+    ),
+]
+GpusPerWorker = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE", help="With --engine ray: GPUs that a worker has, such as 1 or 0.25."
+    ),
+]
+ChunkRows = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="NUMBER",
+        help="With several workers: rows that one takes at a time, and that a stop may cost.",
+    ),
+]
+CHUNK_ROWS = 256
+"""As `unitail.engines.chunks` has it, which help does not import."""

@@ -18,12 +18,12 @@ def predict(
         ),
     ],
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="FILES",
             help="What to answer: folders, files, tables, or - for lines of text from standard "
-            "input. Without any, what has no label among the examples: rows, or files beside the "
-            "class folders.",
+            "input; folders and tables may be addresses (s3://, gs://, ...). Without any, what has "
+            "no label among the examples: rows, or files beside the class folders.",
         ),
     ] = None,
     also: options.Also = None,
@@ -55,10 +55,12 @@ def predict(
         float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
     ] = 0.9,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            metavar="FILE",
             help="Write all answers to this .csv, .jsonl, .parquet, .xlsx or .json file; "
-            "- prints JSON lines, and messages go to the error stream."
+            "- prints JSON lines, and messages go to the error stream. With several workers, a "
+            "folder or address for Parquet files.",
         ),
     ] = None,
     report: Annotated[
@@ -78,6 +80,11 @@ def predict(
     ] = False,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
+    engine: options.Engine = "local",
+    workers: options.Workers = None,
+    address: options.Address = None,
+    gpus_per_worker: options.GpusPerWorker = 0.0,
+    chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
     """Say which class each item belongs to, from a few labelled examples.
 
@@ -85,27 +92,44 @@ def predict(
     columns of texts, of paths, of numbers and categories, or several of these. The answers are
     your table with columns added; all rows stay, in their order. What has a label is scored.
 
+    Millions of rows are shared out with `--workers 4`, or `--engine ray` on a cluster, and streamed
+    into a folder of Parquet files; broken off, the same command goes on.
+
     Exit codes: 0, all was answered; 1, some files could not be read, and the
     rest was answered; 2, the call is wrong and nothing was answered.
     """
+    from unitail.cli.engines import EngineChoice
     from unitail.cli.predict import Sorting, Wanted, run
+    from unitail.cli.predict_together import must_stream, run_together
 
+    chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
+    asked = {
+        "also": also or [],
+        "label_column": label_column,
+        "content_column": content_column,
+        "columns": column or [],
+        "modality": modality,
+        "use_cache": not no_cache,
+        "encoder": encoder,
+        "model": model,
+        "joint": joint,
+        "balanced": balanced,
+        "top": top,
+        "coverage": coverage,
+        "device": device,
+    }
+    if must_stream(chosen, files or [], pool or []):
+        unable = {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run}
+        run_together(
+            examples, files or [], engine=chosen, out=out, pool=pool or [], unable=unable, **asked
+        )
+        return
     run(
         examples,
-        files or [],
-        also=also or [],
-        pool=pool or [],
-        label_column=label_column,
-        content_column=content_column,
-        columns=column or [],
-        modality=modality,
-        wanted=Wanted(out, report, Sorting(sort_into, sort_by, dry_run=dry_run)),
-        use_cache=not no_cache,
-        encoder=encoder,
-        model=model,
-        joint=joint,
-        balanced=balanced,
-        top=top,
-        coverage=coverage,
-        device=device,
+        [Path(file) for file in files or []],
+        pool=[Path(each) for each in pool or []],
+        wanted=Wanted(
+            None if out is None else Path(out), report, Sorting(sort_into, sort_by, dry_run=dry_run)
+        ),
+        **asked,
     )

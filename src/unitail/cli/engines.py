@@ -1,0 +1,41 @@
+"""What commands with `--engine` and `--workers` share."""
+
+from dataclasses import dataclass
+
+import typer
+
+from unitail.engines.choice import EngineName, choose_engine
+from unitail.engines.engine import Engine
+from unitail.engines.sources import Rows
+from unitail.wording import numbered
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Who is to do the work."""
+
+    name: str = EngineName.LOCAL
+    workers: int | None = None
+    address: str | None = None
+    gpus: float = 0.0
+    chunk_rows: int = 256
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this process alone does it."""
+        alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
+        return alone and self.address is None and not self.gpus
+
+    def make(self) -> Engine:
+        """Start the workers."""
+        return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)
+
+
+def tell_rows(rows: Rows) -> None:
+    """Say what was found."""
+    number = rows.source.total
+    count = "rows as they come" if number is None else numbered(number, "row")
+    where = f", in the column {rows.reading.column!r}" if rows.reading.column else ""
+    typer.echo(f"{rows.reading.modality}: {count}{where}.")
+    for note in rows.notes:
+        typer.echo(f"Noted: {note}.")

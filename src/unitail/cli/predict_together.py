@@ -1,0 +1,146 @@
+"""Run `unitail predict` with several workers, or on what is streamed from an address."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from unitail.cli.console import bar, column_kinds, say_unreadable
+from unitail.cli.engines import EngineChoice, tell_rows
+from unitail.configuration import require
+from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.engines.job import answer_rows_to_folder
+from unitail.engines.pool import drawn_pool
+from unitail.engines.results import Summary
+from unitail.engines.sources import Rows, open_rows
+from unitail.engines.storage import Storage, is_address
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.encode import Unread
+from unitail.inputs.items import LabelledItems
+from unitail.inputs.read import read_labelled
+from unitail.processes import require_alone
+from unitail.wording import numbered
+from unitail.workflows.fit import add_pool, fit_files, load_saved, remembered_examples
+
+ALL_IN = "the column 'reason' names all"
+
+
+def must_stream(engine: EngineChoice, files: Sequence[str], pool: Sequence[str]) -> bool:
+    """Tell whether rows go to workers a chunk at a time."""
+    return not engine.is_plain or any(map(is_address, [*files, *pool]))
+
+
+def run_together(
+    support: Path,
+    files: Sequence[str],
+    *,
+    engine: EngineChoice,
+    out: str | None,
+    also: Sequence[Path],
+    pool: Sequence[str],
+    columns: Sequence[str],
+    unable: Mapping[str, object],
+    use_cache: bool,
+    encoder: str | None,
+    model: str,
+    joint: bool,
+    balanced: bool,
+    top: int,
+    coverage: float,
+    device: str,
+    **how: Any,  # noqa: ANN401 - how the readers are to take what is there
+) -> None:
+    """Fit here, answer with the workers, and say what came of it."""
+    require_alone("predict")
+    _check({**unable, "--joint": joint, "--balanced": balanced})
+    target = _target(out)
+    saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
+    if saved is None:
+        kinds = column_kinds(columns)
+        examples = read_labelled(support, also=also, **how, columns=kinds)
+    else:
+        examples, files = remembered_examples(saved), [str(support), *files]
+    _require_files(files)
+    rows = open_rows(files, **how, like=examples)
+    classes = numbered(len(examples.classes), "class")
+    typer.echo(f"{examples.modality}: {numbered(len(examples), 'example')} of {classes}.")
+    tell_rows(rows)
+    cache = default_cache() if use_cache else None
+    unlabelled = open_rows(pool, **how, like=examples) if pool else None
+    classifier, unread = _fitted(
+        saved, examples, unlabelled, cache, {"encoder": encoder, "model": model, "device": device}
+    )
+    workers = engine.make()
+    with bar("answering", rows.source.total) as on_progress:
+        summary = answer_rows_to_folder(
+            workers,
+            rows,
+            classifier,
+            target,
+            coverage=coverage,
+            top=top,
+            chunk_rows=engine.chunk_rows,
+            on_progress=on_progress,
+        )
+    _tell(summary, str(out))
+    named = [f"{item.name} ({item.among}): {item.reason}" for item in unread]
+    number = summary.unreadable + len(named)
+    say_unreadable([*named, *summary.named], all_in=ALL_IN, number=number)
+
+
+def _fitted(
+    saved: TailClassifier | None,
+    examples: LabelledItems,
+    pool: Rows | None,
+    cache: FeatureCache | None,
+    settings: Mapping[str, Any],
+) -> tuple[TailClassifier, tuple[Unread, ...]]:
+    """Return a classifier with its encoder, and what could not be read for it."""
+    with ExitStack() as stack:
+        items = None if pool is None else stack.enter_context(drawn_pool(pool))
+        if saved is not None:
+            return add_pool(saved, items, cache)
+        fitted = fit_files(examples, pool=items, cache=cache, **settings)
+        return fitted.classifier, fitted.unreadable
+
+
+def _check(unable: Mapping[str, object]) -> None:
+    """Refuse what needs all answers in one process."""
+    named = [name for name, value in unable.items() if value]
+    if named:
+        raise InvalidConfig(
+            "workers answer rows one by one, and write them as they come",
+            got=", ".join(named),
+            allowed="--out FOLDER, and --pool in place of --joint",
+            remedy="Leave it out; or leave out --engine, --workers and addresses.",
+        )
+
+
+def _target(out: str | None) -> Storage:
+    if out is None or Path(out).suffix:
+        raise InvalidConfig(
+            "several workers write a folder of Parquet files",
+            got="no --out" if out is None else f"--out {out}",
+            allowed="--out FOLDER, or an address",
+            remedy="Name a folder; `pandas.read_parquet(FOLDER)` reads all of it.",
+        )
+    return Storage(out)
+
+
+def _require_files(files: Sequence[str]) -> None:
+    require(
+        bool(files) and "-" not in files,
+        "what is to be answered",
+        got="nothing, or standard input",
+        allowed="folders and tables, with --workers or --engine",
+    )
+
+
+def _tell(summary: Summary, out: str) -> None:
+    states = ", ".join(f"{number:,} {state}" for state, number in sorted(summary.counts.items()))
+    typer.echo(
+        f"{out}: {summary.rows:,} rows in {summary.chunks:,} files; answers: {states or 'none'}."
+    )

@@ -1,0 +1,264 @@
+"""Where the rows of a job come from: items that are listed, or tables that are streamed."""
+
+import csv
+import hashlib
+import io
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from unitail.engines.engine import Chunk
+from unitail.engines.storage import Storage
+from unitail.errors import InvalidInput
+from unitail.extras import optional
+from unitail.inputs.tables import DelimitedRows, delimiter_of
+
+CHUNK_ROWS = 256
+"""Rows of a chunk: a multiple of what encoders embed at once, and some seconds' work."""
+READ_ROWS = 4096
+"""Rows of a CSV or JSON file that are read together."""
+STREAMED = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+"""Tables that are read piece by piece."""
+
+
+class Source(ABC):
+    """Rows in an order of their own, which are the same each time they are read."""
+
+    total: int | None = None
+    """How many there are, if that is known before they are read."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """A hash of what the rows are, so that a job is never continued with others."""
+
+    @abstractmethod
+    def tables(self) -> Iterator[Any]:
+        """Give the rows as tables of pyarrow, of whatever size, all with the same columns."""
+
+    def chunks(self, size: int = CHUNK_ROWS) -> Iterator[Chunk]:
+        """Cut the rows into chunks of `size`; the last one has what is left."""
+        pyarrow = optional("pyarrow", extra="scale")
+        index, held, rows = 0, list[Any](), 0
+        for table in self.tables():
+            held.append(table)
+            rows += table.num_rows
+            while rows >= size:
+                joined = pyarrow.concat_tables(held)
+                yield Chunk(index, index * size, joined.slice(0, size))
+                index, rows = index + 1, rows - size
+                held = [joined.slice(size)]
+        if rows:
+            yield Chunk(index, index * size, pyarrow.concat_tables(held))
+
+    def head(self) -> Any:  # noqa: ANN401 - a table of pyarrow
+        """Return the first rows, to see what the columns hold."""
+        first = next(self.chunks(), None)
+        if first is None:
+            raise InvalidInput("there are no rows", got="an empty table", allowed="rows")
+        return first.rows
+
+
+class ListedSource(Source):
+    """Items that are known by name: paths of files, addresses or texts, with labels or without."""
+
+    def __init__(
+        self,
+        column: str,
+        items: Sequence[str],
+        labels: Sequence[str] | None = None,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        self.column, self.items, self.labels, self.sizes = column, items, labels, sizes
+        self.total = len(items)
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of names, labels and sizes."""
+        digest = hashlib.sha256()
+        for place, item in enumerate(self.items):
+            label = self.labels[place] if self.labels is not None else ""
+            size = self.sizes[place] if self.sizes is not None else ""
+            digest.update(json.dumps([item, label, size]).encode())
+        return digest.hexdigest()
+
+    def tables(self) -> Iterator[Any]:
+        """Give the names, and the labels if there are any."""
+        pyarrow = optional("pyarrow", extra="scale")
+        for start in range(0, len(self.items), READ_ROWS):
+            stop = start + READ_ROWS
+            columns = {self.column: [*map(_storable, self.items[start:stop])]}
+            if self.labels is not None:
+                columns["label"] = list(self.labels[start:stop])
+            types = pyarrow.schema([(name, pyarrow.string()) for name in columns])
+            yield pyarrow.table(columns, schema=types)
+
+
+class TableSource(Source):
+    """The rows of one table, or of several with the same columns, one after the other."""
+
+    def __init__(self, tables: Sequence[Storage]) -> None:
+        self._tables = tables
+        if all(_suffix(each) in (".parquet", ".pq") for each in tables):
+            self.total = sum(map(_num_rows, tables))
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of names, sizes and times."""
+        told = " ".join(each.identity() for each in self._tables)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def tables(self) -> Iterator[Any]:
+        """Give some rows at a time; cells of CSV files stay the texts that they are."""
+        schema = None
+        for each in self._tables:
+            for table in _rows(each):
+                schema = schema or table.schema
+                if table.schema.names != schema.names:
+                    raise InvalidInput(
+                        f"{each.name} has other columns than the first table",
+                        got=", ".join(table.schema.names),
+                        allowed=", ".join(schema.names),
+                    )
+                yield table.cast(schema)
+
+
+def _storable(text: str) -> str:
+    """Write a name so that every format takes it: some names of files are no text at all."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _suffix(table: Storage) -> str:
+    return PurePosixPath(table.name).suffix.lower()
+
+
+@contextmanager
+def _parquet(table: Storage) -> Iterator[Any]:
+    """Open a Parquet file."""
+    parquet = optional("pyarrow.parquet", extra="scale")
+    errors = optional("pyarrow", extra="scale").ArrowException
+    try:
+        with table.open() as file:
+            yield parquet.ParquetFile(file)
+    except (errors, OSError) as error:
+        raise InvalidInput(
+            f"{table.name} is not a Parquet file",
+            got=str(error).split("\n")[0],
+            allowed="a whole Parquet file",
+        ) from error
+
+
+def _num_rows(table: Storage) -> int:
+    with _parquet(table) as file:
+        return int(file.metadata.num_rows)
+
+
+def _rows(table: Storage) -> Iterator[Any]:
+    """Read a table some rows at a time."""
+    match _suffix(table):
+        case ".parquet" | ".pq":
+            pyarrow = optional("pyarrow", extra="scale")
+            with _parquet(table) as file:
+                for batch in file.iter_batches(READ_ROWS):
+                    yield pyarrow.Table.from_batches([batch])
+        case ".jsonl" | ".ndjson":
+            yield from _json_rows(table)
+        case _:
+            yield from _csv_rows(table)
+
+
+def _as_tables(header: Sequence[str], rows: Iterator[list[Any]], table: Storage) -> Iterator[Any]:
+    """Put rows of texts together, some at a time."""
+    pyarrow = optional("pyarrow", extra="scale")
+    repeated = [name for name, number in Counter(header).items() if number > 1]
+    if repeated or not header:
+        raise InvalidInput(
+            f"{table.name} has no distinct names of columns",
+            got=", ".join(map(repr, repeated)) or "an empty file",
+            allowed="a first line with a name for each column",
+            remedy="Rename or remove them.",
+        )
+    schema = pyarrow.schema([(name, pyarrow.string()) for name in header])
+    while some := list(islice(rows, READ_ROWS)):
+        columns = [list(column) for column in zip(*some, strict=True)]
+        yield pyarrow.table(dict(zip(header, columns, strict=True)), schema=schema)
+
+
+def _csv_rows(table: Storage) -> Iterator[Any]:
+    """Read a CSV or TSV file; its delimiter is that which gives the first line most columns."""
+    with table.open() as file, _decoding(table):
+        lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        first = lines.readline()
+        delimiter = "\t" if _suffix(table) == ".tsv" else delimiter_of(first)
+        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+        cells = DelimitedRows(lines, delimiter=delimiter, strict=True)
+        try:
+            yield from _as_tables(header, _as_wide(cells, len(header)), table)
+        except csv.Error as error:
+            raise InvalidInput(
+                f"{table.name} is not a table, line {cells.line_num + 1}",
+                got=str(error),
+                allowed="as many cells in each line as the header has",
+                remedy="Correct the line.",
+            ) from error
+
+
+def _as_wide(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    for row in rows:
+        if row and len(row) != width:
+            raise csv.Error(f"{len(row)} cells under a header of {width}")
+        if row:
+            yield row
+
+
+def _json_rows(table: Storage) -> Iterator[Any]:
+    """Read a file of JSON objects, all with names that the first one has."""
+    with table.open() as file:
+        objects = _objects(file, table)
+        first = next(objects, {})
+        header = list(first)
+        rows = ([_as_text(row.get(name)) for name in header] for row in chain([first], objects))
+        yield from _as_tables(header, rows, table)
+
+
+def _objects(lines: Iterable[bytes], table: Storage) -> Iterator[dict[str, Any]]:
+    names: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or (names and set(row) - names):
+                raise ValueError("no object, or other names than in the first line")
+        except ValueError as error:
+            raise InvalidInput(
+                f"{table.name} is not a table, line {number}",
+                got=str(error),
+                allowed="a JSON object in each line, with the names of the first one",
+                remedy="Correct the line.",
+            ) from error
+        names = names or set(row)
+        yield row
+
+
+def _as_text(cell: object) -> str | None:
+    return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False)
+
+
+@contextmanager
+def _decoding(table: Storage) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{table.name} is not text in UTF-8",
+            got=f"byte {error.object[error.start]:#04x}",
+            allowed="UTF-8",
+            remedy="Save it again as UTF-8.",
+        ) from error

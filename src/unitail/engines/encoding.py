@@ -1,0 +1,111 @@
+"""The work of a worker that encodes: a chunk of rows to vectors."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unitail.encoders.encoder import Encoder
+from unitail.encoders.encoding import Vectors, encode_items
+from unitail.encoders.hashing import content_hash
+from unitail.engines.engine import MAX_NAMED, Chunk, Report
+from unitail.engines.reading import Reading
+from unitail.engines.results import ChunkFolder
+from unitail.extras import optional
+from unitail.inputs.answer_columns import prefix_beside
+from unitail.inputs.items import Items
+from unitail.workflows.encode_bank import encoder_for
+
+ADDED = ("vector", "content", "reason")
+"""The columns that are added: the vector, a hash of what was encoded, and why there is none."""
+
+
+@dataclass(eq=False)
+class EncodeChunk:
+    """Encodes chunks with an encoder that every worker makes for itself, once.
+
+    Nothing is looked up in the feature cache: what is embedded together depends on the chunk alone,
+    so that all engines give the same vectors to the last bit.
+    """
+
+    encoder: str | None
+    """What makes it: its name, or FILE.py:NAME of a file that all workers see; None: the usual."""
+    device: str
+    reading: Reading
+    results: ChunkFolder
+    dtype: str = "float32"
+
+    @cached_property
+    def _encoder(self) -> Encoder[Any]:
+        return encoder_for(self.encoder, self.reading.modality, self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_encoder"}
+
+    def __call__(self, chunk: Chunk) -> Report:
+        """Write the rows with their vectors, and say what came of them."""
+        encoder, began = self._encoder, time.monotonic()
+        with self.reading.items(chunk) as items:
+            read = time.monotonic()
+            vectors = encode_items(encoder, items.items)
+            hashes = [content_hash(items.items[place]) for place in vectors.kept]
+        encoded = time.monotonic()
+        reasons = row_reasons(items, vectors)
+        table = _with_vectors(self.reading.kept(chunk), items, vectors, hashes, reasons, self.dtype)
+        report = Report(
+            index=chunk.index,
+            rows=len(chunk),
+            **unreadable_rows(self.reading, items, reasons),
+            counts={"vectors": len(vectors.kept)},
+            seconds={"read": read - began, "encode": encoded - read},
+        )
+        self.results.write(table, report)
+        seconds = {**report.seconds, "write": time.monotonic() - encoded}
+        return replace(report, seconds=seconds)
+
+
+def row_reasons(items: Items, vectors: Vectors) -> list[str | None]:
+    """Say of each row why it has no vector; None if it has one."""
+    failures = {each.place: each.reason for each in vectors.unreadable}
+    return [
+        record.reason or None if record.item is None else failures.get(record.item)
+        for record in items.records
+    ]
+
+
+def unreadable_rows(
+    reading: Reading, items: Items, reasons: Sequence[str | None]
+) -> dict[str, Any]:
+    """Count and name the rows whose item cannot be read, for a report; empty ones do not count."""
+    told = [
+        f"row {record.row} ({reading.name(record)}): {reason}"
+        for record, reason in zip(items.records, reasons, strict=True)
+        if reason not in (None, reading.nothing)
+    ]
+    return {"unreadable": len(told), "named": tuple(told[:MAX_NAMED])}
+
+
+def _with_vectors(
+    rows: Any,  # noqa: ANN401 - a table of pyarrow
+    items: Items,
+    vectors: Vectors,
+    hashes: Sequence[str],
+    reasons: Sequence[str | None],
+    dtype: str,
+) -> Any:  # noqa: ANN401
+    """Add the columns to a user's own; rows without a vector have a reason instead."""
+    pyarrow = optional("pyarrow", extra="scale")
+    numbers = dict(zip(vectors.kept.tolist(), range(len(vectors.kept)), strict=True))
+    places = [None if each.item is None else numbers.get(each.item) for each in items.records]
+    flat = pyarrow.array(vectors.features.astype(np.dtype(dtype)).ravel())
+    lists = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.features.shape[1])
+    chosen = pyarrow.array(places, pyarrow.int64())
+    hashed = pyarrow.array(hashes, pyarrow.string()).take(chosen)
+    told = pyarrow.array(reasons, pyarrow.string())
+    prefix = prefix_beside(rows.column_names, ADDED)
+    for name, column in zip(ADDED, (lists.take(chosen), hashed, told), strict=True):
+        rows = rows.append_column(f"{prefix}{name}", column)
+    return rows

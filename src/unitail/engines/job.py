@@ -1,0 +1,188 @@
+"""A job: the chunks of a source, shared out by an engine, with a file for the result of each."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from unitail.banks.bank import FeatureBank
+from unitail.encoders.encoder import Encoder
+from unitail.engines.answering import AnswerChunk
+from unitail.engines.bank import BankFacts, write_bank
+from unitail.engines.chunks import CHUNK_ROWS, Source
+from unitail.engines.encoding import EncodeChunk
+from unitail.engines.engine import Chunk, Engine, Report, Work
+from unitail.engines.results import ChunkFolder, Summary
+from unitail.engines.sources import Rows
+from unitail.engines.storage import Storage
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+from unitail.nn.visibility import Visibility
+from unitail.own_code import is_own
+from unitail.progress import OnProgress
+
+FORMAT = 1
+
+
+def run_job(
+    engine: Engine,
+    source: Source,
+    work: Work,
+    results: ChunkFolder,
+    about: Mapping[str, Any],
+    *,
+    chunk_rows: int = CHUNK_ROWS,
+    on_progress: OnProgress | None = None,
+) -> Summary:
+    """Do the work on all rows that have no result yet; the same call goes on where one stopped.
+
+    `about` is what decides the result, beside the rows: another one is refused in the same folder.
+    """
+    job = {"format": FORMAT, "rows": source.identity, "rows of a chunk": chunk_rows, **about}
+    reports = results.begin(job)
+    progress = _Progress(reports, source.total, on_progress)
+
+    def waiting() -> Iterator[Chunk]:
+        for chunk in source.chunks(chunk_rows):
+            progress.seen += len(chunk)
+            if chunk.index not in reports:
+                yield chunk
+
+    progress.show()
+    for report in engine.map(work, waiting()):
+        reports[report.index] = report
+        progress.show(report.rows)
+    return results.finish(reports)
+
+
+class _Progress:
+    """How many rows are done; of how many is known at last, if not before."""
+
+    def __init__(
+        self, reports: Mapping[int, Report], total: int | None, on_progress: OnProgress | None
+    ) -> None:
+        self._done = sum(report.rows for report in reports.values())
+        self._total, self._on_progress, self.seen = total, on_progress, 0
+
+    def show(self, more: int = 0) -> None:
+        self._done += more
+        if self._on_progress is not None:
+            of = self.seen if self._total is None else self._total
+            self._on_progress(self._done, max(of, self._done))
+
+
+def encode_rows(
+    engine: Engine,
+    rows: Rows,
+    encoder: Encoder[Any],
+    out: Storage,
+    *,
+    made_by: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    chunk_rows: int = CHUNK_ROWS,
+    on_progress: OnProgress | None = None,
+) -> Summary:
+    """Encode rows to a folder with a Parquet file for each chunk: the rows, and their vectors.
+
+    Workers make the encoder again, by its name or what it was `made_by`: FILE.py:NAME.
+    """
+    results = ChunkFolder(out)
+    if made_by is not None and is_own(made_by):
+        made_by = str(Path(made_by).absolute())  # workers may be elsewhere
+    work = EncodeChunk(made_by or encoder.name, device, rows.reading, results, dtype)
+    about = {"job": "encode", "encoder": encoder.name, "fingerprint": encoder.fingerprint}
+    return run_job(
+        engine,
+        rows.source,
+        work,
+        results,
+        {**about, "dtype": dtype},
+        chunk_rows=chunk_rows,
+        on_progress=on_progress,
+    )
+
+
+def encode_rows_to_bank(
+    engine: Engine,
+    rows: Rows,
+    encoder: Encoder[Any],
+    folder: Path,
+    facts: BankFacts,
+    *,
+    made_by: str | None = None,
+    device: str = "auto",
+    chunk_rows: int = CHUNK_ROWS,
+    on_progress: OnProgress | None = None,
+) -> tuple[FeatureBank, Summary]:
+    """Encode labelled rows to a bank.
+
+    Until it is complete, the results of chunks are in a folder beside it, which all workers must
+    see under the same name.
+    """
+    whole = folder.absolute()
+    results = Storage(whole.with_name(f".{whole.name}.chunks"))
+    summary = encode_rows(
+        engine,
+        rows,
+        encoder,
+        results,
+        made_by=made_by,
+        device=device,
+        chunk_rows=chunk_rows,
+        on_progress=on_progress,
+    )
+    bank = write_bank(ChunkFolder(results), summary, encoder, folder, facts)
+    results.remove()
+    return bank, summary
+
+
+def answer_rows_to_folder(
+    engine: Engine,
+    rows: Rows,
+    classifier: TailClassifier,
+    out: Storage,
+    *,
+    coverage: float = 0.9,
+    top: int = 3,
+    chunk_rows: int = CHUNK_ROWS,
+    on_progress: OnProgress | None = None,
+) -> Summary:
+    """Answer rows with a classifier that has an encoder: a Parquet file for each chunk.
+
+    Every row is answered by itself. What sets need is computed here, once, and sent along.
+    """
+    if classifier.visibility_ != Visibility.ISOLATED:
+        raise InvalidConfig(
+            "workers answer every row by itself",
+            got=f"answers that are {classifier.visibility_}",
+            allowed="isolated answers",
+            remedy="Leave out --joint, and name unlabelled files with --pool: of those 1,000 are"
+            " drawn, read with the examples, and sent to all workers.",
+        )
+    kept = classifier.kept_examples()
+    classifier.with_encoder(None).predict_set(kept.vectors[:1])  # shares what is computed
+    results = ChunkFolder(out)
+    about = {
+        "job": "predict",
+        "examples": _hashed(kept.vectors, repr(kept.labels.tolist())),
+        "pool": None if kept.pool is None else _hashed(kept.pool),
+        "parameters": repr(sorted(classifier.get_params(deep=False).items())),
+        "coverage": coverage,
+        "top": top,
+    }
+    return run_job(
+        engine,
+        rows.source,
+        AnswerChunk(classifier, rows.reading, results, coverage, top),
+        results,
+        about,
+        chunk_rows=chunk_rows,
+        on_progress=on_progress,
+    )
+
+
+def _hashed(rows: NDArray[Any], words: str = "") -> str:
+    return hashlib.sha256(rows.tobytes() + words.encode()).hexdigest()

@@ -1,0 +1,41 @@
+"""A pool of unlabelled rows, drawn once from as many as there are, and sent to all workers."""
+
+import hashlib
+import heapq
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from unitail.engines.engine import Chunk
+from unitail.engines.sources import Rows
+from unitail.estimator.rows import MAX_POOL
+from unitail.extras import optional
+from unitail.inputs.items import Items
+
+
+@contextmanager
+def drawn_pool(rows: Rows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Items]:
+    """Give so many of the rows as items, drawn before any is read or encoded.
+
+    Every row has a random rank, a hash of what names it, and the lowest are kept: memory does not
+    grow with the rows, and neither their order nor how they are stored has an effect. Equal rows
+    count once.
+    """
+    pyarrow = optional("pyarrow", extra="scale")
+    column, lowest = rows.reading.column, dict[int, Any]()
+    for table in rows.source.tables():
+        named = table if column is None else table.select([column])
+        for place, cells in enumerate(named.to_pylist()):
+            lowest.setdefault(_rank(cells, seed), table.slice(place, 1))
+        if len(lowest) > 2 * count:
+            lowest = {rank: lowest[rank] for rank in heapq.nsmallest(count, lowest)}
+    chosen = [lowest[rank] for rank in sorted(lowest)[:count]]
+    with rows.reading.items(Chunk(0, 0, pyarrow.concat_tables(chosen))) as items:
+        yield items
+
+
+def _rank(cells: Any, seed: int) -> int:  # noqa: ANN401 - a row, by column
+    told = json.dumps(cells, default=repr, sort_keys=True).encode()
+    digest = hashlib.blake2b(told, digest_size=8, key=str(seed).encode()).digest()
+    return int.from_bytes(digest, "big")

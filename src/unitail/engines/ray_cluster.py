@@ -1,0 +1,176 @@
+"""The engine of many machines: actors of Ray, each with the encoder loaded once.
+
+Chunks go to the actors that are up. One that dies, alone or with its node, is started again by
+Ray wherever there is room, and its chunk goes to whoever is free.
+"""
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
+from unitail.errors import UserError
+from unitail.extras import optional
+
+START_SECONDS = 600.0
+"""How long to wait for a first worker, as clusters that grow on demand need minutes."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""Ray's settings, unless the user has others: it reports to nobody and leaves GPUs visible."""
+
+
+class RayEngine(Engine):
+    """So many actors on a cluster of Ray; without a number, as many as it has room for."""
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        address: str | None = None,
+        gpus: float = 0.0,
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        for name, value in QUIET.items():
+            os.environ.setdefault(name, value)
+        self._ray = optional("ray", extra="scale")
+        self._gpus, self._start_seconds = gpus, start_seconds
+        if not self._ray.is_initialized():
+            self._connect(address, workers)
+        self.workers = workers or self._room()
+
+    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
+        """Do the work on every chunk; see `Engine`."""
+        remote = self._ray.remote(num_cpus=1, num_gpus=self._gpus, max_restarts=-1)(_Worker)
+        shared = [self._ray.put(work)]  # in a list, so that an actor that starts again asks for it
+        actors = [remote.remote(shared) for _ in range(self.workers)]
+        try:
+            yield from _Sharing(self._ray, actors, iter(chunks), self._start_seconds).run()
+        finally:
+            for actor in actors:
+                self._ray.kill(actor)
+
+    def _connect(self, address: str | None, workers: int | None) -> None:
+        """Join the cluster at an address, or start one on this machine."""
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None and not os.environ.get("RAY_ADDRESS"):
+            self._ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+            return
+        try:
+            self._ray.init(address=address, **quiet)
+        except Exception as error:  # ConnectionError, RuntimeError, ValueError, by its mood
+            raise UserError(
+                "no cluster of Ray answers",
+                got=f"{type(error).__name__} at {address!r}",
+                allowed="the address of a running cluster, 'auto', or none to start one here",
+                remedy="Start it (`ray start --head`), or correct --address.",
+            ) from error
+
+    def _room(self) -> int:
+        """Return how many workers the cluster has room for now."""
+        resources = self._ray.cluster_resources()
+        room = int(resources.get("CPU", 1))
+        if self._gpus > 0:
+            room = min(room, int(resources.get("GPU", 0) / self._gpus))
+        return max(1, room)
+
+
+class _Worker:
+    """An actor: it keeps the work, and with it all that the work has loaded."""
+
+    def __init__(self, shared: list[Any]) -> None:
+        self._work: Work = optional("ray", extra="scale").get(shared[0])
+
+    def ready(self) -> None:
+        """Answer as soon as it is up."""
+
+    def do(self, chunk: Chunk) -> Report:
+        return self._work(chunk)
+
+
+class _Sharing:
+    """Chunks that wait, actors that are up, and what is going on between them."""
+
+    def __init__(
+        self,
+        ray: Any,  # noqa: ANN401
+        actors: list[Any],
+        waiting: Iterator[Chunk],
+        start_seconds: float,
+    ) -> None:
+        self._ray, self._waiting, self._start_seconds = ray, waiting, start_seconds
+        self._again: list[Chunk] = []
+        self._idle: list[Any] = []
+        self._starts, self._deaths = Counter[Any](), Counter[int]()
+        self._pending: dict[Any, tuple[Any, Chunk | None]] = {}
+        """Calls that were made: of actors that start (None), or that work on a chunk."""
+        for actor in actors:
+            self._start(actor)
+
+    def run(self) -> Iterator[Report]:
+        """Give every actor that is up a chunk at a time, until all are done."""
+        chunk = self._take()
+        while chunk is not None or any(busy for _, busy in self._pending.values()):
+            if chunk is not None and self._idle:
+                actor = self._idle.pop()
+                self._pending[actor.do.remote(chunk)] = (actor, chunk)
+                chunk = self._take()
+                continue
+            call = self._finished()
+            actor, done = self._pending.pop(call)
+            try:
+                report = self._ray.get(call)
+            except self._ray.exceptions.RayTaskError as error:
+                raise _cause(error) from error
+            except self._ray.exceptions.RayError as error:  # the worker died, or its node
+                self._bury(actor, done, error)
+                chunk = self._take() if chunk is None else chunk
+                continue
+            self._idle.append(actor)
+            if done is not None:
+                yield report
+
+    def _take(self) -> Chunk | None:
+        return self._again.pop() if self._again else next(self._waiting, None)
+
+    def _start(self, actor: Any) -> None:  # noqa: ANN401 - an actor of Ray
+        self._starts[actor] += 1
+        self._pending[actor.ready.remote()] = (actor, None)
+
+    def _finished(self) -> Any:  # noqa: ANN401 - a reference of Ray
+        """Wait for some call to end; for ever only as long as somebody works."""
+        busy = any(chunk for _, chunk in self._pending.values())
+        limit = None if busy else self._start_seconds
+        ended, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=limit)
+        if not ended:
+            raise UserError(
+                "no worker could be started",
+                got=f"none in {self._start_seconds:.0f} s",
+                allowed="a cluster with a free CPU, and the GPUs that a worker is to have",
+                remedy="Add a node, or ask for less: --workers, --gpus-per-worker.",
+            )
+        return ended[0]
+
+    def _bury(self, actor: Any, chunk: Chunk | None, error: Exception) -> None:  # noqa: ANN401
+        """Let an actor that died start again, and its chunk be done by whoever is free."""
+        if chunk is not None:
+            self._deaths[chunk.index] += 1
+            if self._deaths[chunk.index] >= MAX_ATTEMPTS:
+                raise gave_up(chunk) from error
+            self._again.append(chunk)
+            self._starts[actor] = 0  # it was up
+        if self._starts[actor] < MAX_ATTEMPTS:
+            self._start(actor)
+        elif not self._pending and not self._idle:
+            raise UserError(
+                "no worker can start",
+                got=str(error).strip().splitlines()[-1],
+                allowed="nodes on which the same version of unitail is installed",
+                remedy="Install it on all of them, and run again.",
+            ) from error
+
+
+def _cause(error: Any) -> Exception:  # noqa: ANN401 - a RayTaskError
+    """Return what was raised in the worker, so that users read one sentence."""
+    cause = error.cause
+    return cause if isinstance(cause, UserError) else RuntimeError(str(error))

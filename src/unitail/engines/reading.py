@@ -1,0 +1,139 @@
+"""How a worker makes items of a chunk of rows: texts, files or cells of a table."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from unitail.encoders.encoder import Modality
+from unitail.encoders.encoding import READERS
+from unitail.engines.engine import Chunk
+from unitail.engines.storage import Storage, is_address
+from unitail.extras import optional
+from unitail.inputs.answer_columns import without_answers
+from unitail.inputs.cells import texts_of
+from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.inputs.recognise import modality_of
+from unitail.inputs.table_rows import items_of_rows
+from unitail.wording import excerpt
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """What the columns are, decided before the first chunk so that all are read alike."""
+
+    modality: Modality
+    column: str | None = None
+    """The column of texts or of names of files; None for tables, whose rows are the items."""
+    are_files: bool = False
+    base: str = ""
+    """The folder or address that names of files begin in; "" is where we are."""
+    label_column: str = "label"
+    like: LabelledItems | None = None
+    """The examples that the rows of a table are compared with."""
+
+    @property
+    def nothing(self) -> str:
+        """What is said of a row that holds no item."""
+        return f"no {self.modality} in {self.column!r}"
+
+    @contextmanager
+    def items(self, chunk: Chunk) -> Iterator[Items]:
+        """Give the items of a chunk, with a record of every row.
+
+        Files at an address are copied to a folder that is there until the work is done.
+        """
+        cells: dict[str, list[Any]] = chunk.rows.to_pydict()
+        labels = texts_of(cells.get(self.label_column, [""] * len(chunk)))
+        if self.column is None:
+            yield self._rows(cells, chunk.first)
+            return
+        with TemporaryDirectory(prefix="unitail-") as folder:
+            found, reasons = self._found(cells[self.column], Path(folder))
+            places = {place: number for number, place in enumerate(found)}
+            records = tuple(
+                Record(
+                    cells={name: column[place] for name, column in cells.items()},
+                    item=places.get(place),
+                    row=chunk.first + place + 1,
+                    label=labels[place],
+                    reason=reasons.get(place, ""),
+                )
+                for place in range(len(chunk))
+            )
+            yield Items(
+                items=tuple(found.values()),
+                names=tuple(_name(cells[self.column][place]) for place in found),
+                modality=self.modality,
+                content_column=self.column,
+                records=records,
+            )
+
+    def _rows(self, cells: Mapping[str, list[Any]], first: int) -> Items:
+        """Take the rows themselves as items, as those of the examples were taken."""
+        frame = optional("pandas", extra="scale").DataFrame(cells, dtype=object)
+        kind, label = self.modality, self.label_column
+        rows = items_of_rows(without_answers(frame), Path("rows"), label, None, kind, self.like)
+        records = (replace(each, row=first + (each.row or 0), source="") for each in rows.records)
+        return replace(rows, records=tuple(records))
+
+    def name(self, record: Record) -> str:
+        """Return what to call a row before the user."""
+        return "cells" if self.column is None else _name(record.cells[self.column])
+
+    def kept(self, chunk: Chunk) -> Any:  # noqa: ANN401 - a table of pyarrow
+        """Return the user's columns that go into the result: all but the bytes of files."""
+        pyarrow = optional("pyarrow", extra="scale")
+        binary = (pyarrow.types.is_binary, pyarrow.types.is_large_binary)
+        fields = [each for each in chunk.rows.schema if not any(is_(each.type) for is_ in binary)]
+        return chunk.rows.select([field.name for field in fields])
+
+    def _found(self, cells: list[Any], folder: Path) -> tuple[Mapping[int, Any], Mapping[int, str]]:
+        """Return the items by place, and why other places have none."""
+        if cells and all(isinstance(cell, bytes | None) for cell in cells):
+            found: dict[int, Any] = {n: cell for n, cell in enumerate(cells) if cell is not None}
+        else:
+            texts = texts_of(cells)
+            found = {place: text for place, text in enumerate(texts) if self._fits(text)}
+        reasons = {place: self.nothing for place in range(len(cells)) if place not in found}
+        if not self.are_files:
+            return found, reasons
+        names = {place: self._whole(str(name)) for place, name in found.items()}
+        with ThreadPoolExecutor(READERS) as pool:
+            files = pool.map(_file, names.values(), names, [folder] * len(names))
+            for place, file in zip(names, files, strict=True):
+                if isinstance(file, str):
+                    reasons[place] = file
+                    del found[place]
+                else:
+                    found[place] = file
+        return found, reasons
+
+    def _fits(self, text: str) -> bool:
+        return bool(text) and (
+            not self.are_files or modality_of(Path(text)) in (self.modality, None)
+        )
+
+    def _whole(self, name: str) -> str:
+        if not self.base or is_address(name) or Path(name).is_absolute():
+            return name
+        return f"{self.base.rstrip('/')}/{name}"
+
+
+def _name(cell: object) -> str:
+    return "bytes" if isinstance(cell, bytes) else excerpt(str(cell))
+
+
+def _file(name: str, place: int, folder: Path) -> Path | str:
+    """Return where a file is on this machine, after it was copied if need be; or why it is not."""
+    if not is_address(name):
+        return Path(name)
+    target = folder / f"{place}{PurePosixPath(name).suffix}"
+    try:
+        Storage(name).copy_to(target)
+    except Exception as error:  # each store has errors of its own
+        return f"cannot be read: got {type(error).__name__}: {error}"
+    return target

@@ -1,0 +1,205 @@
+"""From what a user names (folders, tables, addresses) to the rows of a job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from unitail.configuration import choice
+from unitail.encoders.encoder import Modality
+from unitail.engines.chunks import STREAMED, ListedSource, Source, TableSource
+from unitail.engines.reading import Reading
+from unitail.engines.storage import Storage, is_address
+from unitail.errors import InvalidInput
+from unitail.extras import optional
+from unitail.inputs.columns import choose_content
+from unitail.inputs.items import FILE, Items, LabelledItems
+from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.recognise import common_modality, modality_of
+from unitail.wording import some
+
+TEXT = "text"
+LABEL = "label"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a job, and how a worker reads them."""
+
+    source: Source
+    reading: Reading
+    notes: tuple[str, ...] = ()
+    """What the user should know, a phrase each."""
+
+
+def open_rows(
+    names: Sequence[str],
+    *,
+    label_column: str = LABEL,
+    content_column: str | None = None,
+    modality: str | None = None,
+    labelled: bool = False,
+    like: LabelledItems | None = None,
+) -> Rows:
+    """Look at what is there, and decide how all of it is read.
+
+    Named are tables (CSV, TSV, JSON lines, Parquet, or folders of Parquet files), which are
+    streamed and whose columns are judged by the first rows; or folders of files. `labelled` rows
+    have classes, of which folders of files are named. With `like`, rows are read as those examples.
+    """
+    kind = like.modality if like else None
+    if modality is not None:
+        kind = choice(Modality, modality, "modality")
+    tables = _tables([Storage(name) for name in names])
+    if tables:
+        source = TableSource(tables)
+        if labelled:
+            _require_labels(source, tables[0], label_column)
+        reading = _read_columns(source, tables[0], content_column, kind, like)
+        return Rows(source, replace(reading, label_column=label_column))
+    if any(map(is_address, names)):
+        return _listed_at_address(names, kind, labelled=labelled)
+    return _listed_here([Path(name) for name in names], kind, labelled, like)
+
+
+def rows_of_items(items: Items) -> Rows:
+    """Take items that were read: files or texts."""
+    labels = items.labels if isinstance(items, LabelledItems) else None
+    are_files = all(isinstance(item, Path) for item in items.items)
+    sizes = [_size(item) for item in items.items] if are_files else None
+    column = FILE if are_files else TEXT
+    source = ListedSource(column, [str(item) for item in items.items], labels, sizes)
+    base = str(Path.cwd()) if are_files else ""  # workers may be elsewhere
+    reading = Reading(modality=items.modality, column=column, are_files=are_files, base=base)
+    return Rows(source, reading, (*items.guesses, *items.ignored))
+
+
+def _tables(named: Sequence[Storage]) -> list[Storage]:
+    """Return the tables among what is named, if all of it is tables."""
+    tables: list[Storage] = []
+    for each in named:
+        if PurePosixPath(each.name).suffix.lower() in STREAMED and not each.is_folder:
+            tables.append(each)
+        elif each.is_folder:
+            names = [each.inside(name) for name in each.names() if not name.startswith((".", "_"))]
+            if not names or not all(name.name.endswith(".parquet") for name in names):
+                return []
+            tables += names
+        else:
+            return []
+    return tables
+
+
+def _require_labels(source: Source, table: Storage, label_column: str) -> None:
+    names = source.head().column_names
+    if label_column not in names:
+        raise InvalidInput(
+            f"{table.name} has no column of labels named {label_column!r}",
+            got=some(map(repr, names)),
+            allowed="a table with such a column",
+            remedy="Name the column that holds the labels: --label-column NAME.",
+        )
+
+
+def _read_columns(
+    source: Source,
+    table: Storage,
+    column: str | None,
+    kind: Modality | None,
+    like: LabelledItems | None,
+) -> Reading:
+    """Decide by the first rows of a table which column holds the items, and what they are."""
+    head = source.head()
+    if kind is Modality.TABLE:
+        return _read_cells(like)
+    pyarrow = optional("pyarrow", extra="scale")
+    known = column or (like.content_column if like else None)
+    binary = [each.name for each in head.schema if pyarrow.types.is_binary(each.type)]
+    if known in binary or (known not in head.column_names and len(binary) == 1):
+        return Reading(modality=_said(kind, binary), column=known if known in binary else binary[0])
+    if known is not None and known not in head.column_names and column is None:
+        known = None  # another table may call its column by another name
+    frame = optional("pandas", extra="scale").DataFrame(head.to_pydict(), dtype=object)
+    folder = Path(table.folder.name)
+    try:
+        column, content = choose_content(frame, folder, column=known, modality=kind)
+    except InvalidInput:
+        if kind is not None:
+            raise
+        column, content = choose_content(frame, folder, column=known, modality=Modality.TEXT)
+    base = table.folder.name if content.are_files else ""
+    if (
+        base
+        and not is_address(base)
+        and not any((folder / str(x)).is_file() for x in frame[column])
+    ):
+        base = str(Path.cwd())
+    return Reading(modality=content.modality, column=column, are_files=content.are_files, base=base)
+
+
+def _read_cells(like: LabelledItems | None) -> Reading:
+    """Take the rows of a table as items, as the examples' were."""
+    contents = like.layout.contents if like is not None and like.layout is not None else {}
+    files = [name for name, column in contents.items() if column.are_files]
+    if like is None or files:
+        raise InvalidInput(
+            "such tables are not read piece by piece",
+            got=f"files beside other cells, in {some(map(repr, files))}" if files else "features",
+            allowed="numbers, categories and texts, compared with examples; or one column of files",
+            remedy="Name it with --content-column, or leave out --engine and --workers.",
+        )
+    return Reading(modality=Modality.TABLE, like=replace(like, records=()))
+
+
+def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:
+    if kind is None:
+        raise InvalidInput(
+            "it is not clear what the bytes are",
+            got=some(map(repr, columns)),
+            allowed="image or audio",
+            remedy="Say it: --modality KIND.",
+        )
+    return kind
+
+
+def _listed_here(
+    paths: Sequence[Path], kind: Modality | None, labelled: bool, like: LabelledItems | None
+) -> Rows:
+    """List the files of folders on this machine."""
+    if labelled:
+        if len(paths) != 1:
+            raise InvalidInput("several folders", got=len(paths), allowed="one")
+        return rows_of_items(read_labelled(paths[0], modality=kind))
+    return rows_of_items(read_unlabelled(paths, modality=kind, like=like))
+
+
+def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> Rows:
+    """List the files of one folder at an address; folders in it are classes."""
+    if len(names) != 1:
+        raise InvalidInput(
+            "several folders at addresses", got=len(names), allowed="one", remedy="Name one."
+        )
+    folder = Storage(names[0])
+    found = folder.files()
+    kind = kind or common_modality(map(Path, found), folder.name)
+    sizes = {name: size for name, size in found.items() if modality_of(Path(name)) is kind}
+    tops = [name.split("/")[0] if "/" in name else "" for name in sizes]
+    if not sizes or (labelled and not all(tops)):
+        raise InvalidInput(
+            f"{folder.name} holds no {kind} files" + (" in class folders" if sizes else ""),
+            got=f"{len(found):,} files",
+            allowed="a folder for each class, with its examples" if labelled else f"{kind} files",
+        )
+    others = len(found) - len(sizes)
+    notes = (f"{others:,} files of other kinds",) if others else ()
+    labels = tops if labelled else None
+    source = ListedSource(FILE, list(sizes), labels, list(sizes.values()))
+    reading = Reading(modality=kind, column=FILE, are_files=True, base=folder.name)
+    return Rows(source, reading, notes)
+
+
+def _size(item: Any) -> int:  # noqa: ANN401 - a Path
+    try:
+        return int(item.stat().st_size)
+    except OSError:  # it is told when it is read
+        return -1

@@ -1,0 +1,95 @@
+import csv
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from unitail.cli.commands.predict import predict
+from unitail.errors import InvalidConfig
+
+app = typer.Typer()
+app.command()(predict)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Write a labelled table of two classes and one to answer."""
+    folder, generator = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    for name, number in (("support", 12), ("queries", 40)):
+        lines = ["size,label"]
+        for place in range(number):
+            lines.append(f"{generator.normal(4 * (place % 2)):.4f},{'ab'[place % 2]}")
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+    return folder / "support.csv", folder / "queries.csv"
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"])
+
+
+def test_workers_answer_as_one_process_does(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    alone = _run(*tables, "--out", tmp_path / "one.csv")
+    assert alone.exit_code == 0, alone.output
+    options = ("--workers", 2, "--chunk-rows", 8)
+    found = _run(*tables, "--out", tmp_path / "many", *options)
+    assert found.exit_code == 0, found.output
+    assert "table: 12 examples of 2 classes.\ntable: rows as they come.\n" in found.stdout
+    assert f"{tmp_path / 'many'}: 40 rows in 5 files; answers: " in found.stdout
+    many = pandas.read_parquet(tmp_path / "many")
+    with (tmp_path / "one.csv").open(newline="") as file:
+        one = list(csv.DictReader(file))
+    assert list(many.columns) == list(one[0])
+    assert many["answer"].tolist() == [row["answer"] for row in one]
+    expected = [float(row["probability"]) for row in one]
+    np.testing.assert_allclose(many["probability"], expected, atol=1e-6)
+
+
+def test_a_pool_is_drawn_once_and_sent_to_all(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    """Workers that answer from a pool, named by an address, answer as one process does."""
+    alone = _run(*tables, "--pool", tables[1], "--out", tmp_path / "one.csv")
+    assert alone.exit_code == 0, alone.output
+    options = ("--pool", f"file://{tables[1]}", "--chunk-rows", 16)
+    found = _run(*tables, "--out", tmp_path / "many", *options)
+    assert found.exit_code == 0, found.output
+    expected = pandas.read_csv(tmp_path / "one.csv")["probability"]
+    many = pandas.read_parquet(tmp_path / "many")["probability"]
+    np.testing.assert_allclose(many, expected, atol=1e-6)
+    without = _run(*tables, "--out", tmp_path / "none", "--workers", 2)
+    assert without.exit_code == 0
+    none = pandas.read_parquet(tmp_path / "none")["probability"]
+    assert np.abs(none - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "o", "--joint"), "got --joint; allowed: --out FOLDER, and --pool in place"),
+        (("--out", "o", "--report", "r.html"), "write them as they come: got --report"),
+        ((), "a folder of Parquet files: got no --out"),
+        (("--out", "answers.csv"), r"a folder of Parquet files: got --out answers\.csv"),
+    ],
+)
+def test_what_needs_all_answers_at_once_is_refused(
+    options: tuple[str, ...], message: str, tables: tuple[Path, Path]
+) -> None:
+    found = _run(*tables, *options, "--workers", 2)
+    assert isinstance(found.exception, InvalidConfig)
+    with pytest.raises(InvalidConfig, match=message):
+        raise found.exception
+
+
+def test_something_must_be_named(tables: tuple[Path, Path]) -> None:
+    found = _run(tables[0], "--out", "o", "--workers", 2)
+    assert "what is to be answered is out of range: got nothing" in str(found.exception)
+
+
+def test_a_launcher_is_refused(tables: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torchrun ... predict` would do all of the work twice."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for more in ((), ("--workers", 2, "--out", "o")):
+        found = _run(*tables, *more)
+        assert "does not share its work with processes of a launcher: got 2" in str(found.exception)
+        assert "`unitail predict ... --workers 2`, without torchrun" in str(found.exception)

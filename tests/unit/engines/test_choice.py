@@ -1,0 +1,33 @@
+import sys
+
+import pytest
+
+from unitail.engines.choice import choose_engine
+from unitail.engines.local import LocalEngine
+from unitail.errors import InvalidConfig, MissingExtra
+
+
+def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    engine = choose_engine("local", 2)
+    assert isinstance(engine, LocalEngine)
+    assert engine.workers == 2
+    with pytest.raises(MissingExtra, match=r"pip install 'unitail\[scale\]'"):
+        choose_engine("ray")
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "options", "message"),
+    [
+        ("spark", None, {}, "--engine is unknown: got spark; allowed: local, ray"),
+        ("local", 0, {}, "--workers is out of range: got 0; allowed: 1 or more"),
+        ("ray", 1, {"gpus": -1.0}, "--gpus-per-worker is out of range: got -1.0"),
+        ("local", 1, {"address": "auto"}, "got the local engine; allowed: with --engine ray"),
+        ("local", 1, {"gpus": 0.5}, "got the local engine; allowed: with --engine ray"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    name: str, workers: int | None, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidConfig, match=message):
+        choose_engine(name, workers, **options)  # type: ignore[arg-type]

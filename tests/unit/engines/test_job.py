@@ -1,0 +1,232 @@
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pytest
+
+from helpers.sounds import write_sounds
+from unitail.banks.bank import FeatureBank
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.registry import make_encoder
+from unitail.engines import storage
+from unitail.engines.bank import BankFacts
+from unitail.engines.job import answer_rows_to_folder, encode_rows, encode_rows_to_bank
+from unitail.engines.local import LocalEngine
+from unitail.engines.results import ChunkFolder, Summary
+from unitail.engines.sources import open_rows
+from unitail.engines.storage import Storage
+from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.processes import ProcessGroup
+from unitail.workflows.answer_files import AnswerTable
+from unitail.workflows.encode_bank import encode_bank
+from unitail.workflows.fit import fit_files
+from unitail.workflows.predict import make_classifier, predict_files
+
+ENCODER = make_encoder("log-mel", device="cpu")
+
+
+@pytest.fixture
+def sounds(tmp_path: Path) -> Path:
+    folder = write_sounds(tmp_path / "sounds")
+    (folder / "hiss" / "broken.wav").write_bytes(b"RIFF")
+    return folder
+
+
+def _encode(name: str, out: Storage, engine: LocalEngine | None = None) -> Summary:
+    return encode_rows(engine or LocalEngine(), open_rows([name]), ENCODER, out, chunk_rows=5)
+
+
+def _rows(out: Storage, summary: Summary) -> list[dict[str, Any]]:
+    tables = [ChunkFolder(out).read(index) for index in range(summary.chunks)]
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_all_rows_are_there_in_order_with_a_vector_or_a_reason(
+    sounds: Path, tmp_path: Path
+) -> None:
+    out = Storage(tmp_path / "out")
+    told: list[tuple[int, int]] = []
+    rows = open_rows([str(sounds)])
+    summary = encode_rows(
+        LocalEngine(), rows, ENCODER, out, chunk_rows=5, on_progress=lambda *n: told.append(n)
+    )
+    assert (summary.chunks, summary.rows, summary.unreadable) == (3, 13, 1)
+    assert summary.counts == {"vectors": 12}
+    assert set(summary.seconds) == {"read", "encode", "write"}
+    assert told == [(0, 13), (5, 13), (10, 13), (13, 13)]
+    written = _rows(out, summary)
+    assert [row["file"] for row in written] == [str(path) for path in sorted(sounds.rglob("*.wav"))]
+    [broken] = [row for row in written if row["vector"] is None]
+    assert broken["file"].endswith("hiss/broken.wav")
+    assert broken["reason"].startswith("holds no sound")
+    assert summary.named == (f"row 9 ({broken['file']}): {broken['reason']}",)
+    first = ENCODER.embed([ENCODER.read(Path(written[0]["file"]))])[0]
+    np.testing.assert_allclose(written[0]["vector"], first, rtol=1e-6)
+
+
+def test_a_bank_is_that_of_a_single_process(sounds: Path, tmp_path: Path) -> None:
+    """Byte for byte, its manifest too; two processes make the same."""
+    one = encode_bank(
+        read_labelled(sounds),
+        ENCODER,
+        tmp_path / "one",
+        name="toy",
+        licence="CC0",
+        cache=FeatureCache(tmp_path / "cache"),
+        processes=ProcessGroup(),
+    )
+    assert one is not None
+    facts = BankFacts(name="toy", licence="CC0")
+    for workers in (1, 2):
+        rows, folder = open_rows([str(sounds)], labelled=True), tmp_path / f"by {workers}"
+        engine = LocalEngine(workers)
+        bank, summary = encode_rows_to_bank(engine, rows, ENCODER, folder, facts, chunk_rows=5)
+        assert (bank.num_rows, summary.unreadable) == (12, 1)
+        assert _files(folder) == _files(tmp_path / "one")
+        assert not folder.with_name(f".{folder.name}.chunks").exists()
+        bank, _ = encode_rows_to_bank(engine, rows, ENCODER, folder, facts, chunk_rows=5)
+        assert isinstance(bank, FeatureBank)  # it was there
+
+
+def test_a_job_that_a_full_disk_broke_off_goes_on(
+    sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _encode(str(sounds), Storage(tmp_path / "whole"))
+    out, write, written = Storage(tmp_path / "out"), storage.write_bytes, list[str]()
+
+    def fills(path: Path, content: bytes) -> None:
+        if len(written) == 3:  # the job and two chunks
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(path.name)
+        write(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "write_bytes", fills)
+        with pytest.raises(CannotWrite, match=r"No space left.* what was saved before is intact"):
+            _encode(str(sounds), out)
+    assert out.names() == ["_job.json", "chunk-00000000.parquet", "chunk-00000001.parquet"]
+    before = {name: out.read(name) for name in out.names()}
+    summary = _encode(str(sounds), out)
+    assert before == {name: out.read(name) for name in before}  # nothing was done again
+    assert _rows(out, summary) == _rows(Storage(tmp_path / "whole"), whole)
+    assert replace(summary, seconds={}) == replace(whole, seconds={})
+
+
+def test_another_job_is_not_continued(sounds: Path, tmp_path: Path) -> None:
+    out = Storage(tmp_path / "out")
+    _encode(str(sounds), out)
+    rows = open_rows([str(sounds)])
+    with pytest.raises(CannotWrite, match="result of another job: got another dtype;"):
+        encode_rows(LocalEngine(), rows, ENCODER, out, dtype="float16", chunk_rows=5)
+    (sounds / "hum" / "0.wav").unlink()
+    with pytest.raises(CannotWrite, match="result of another job: got another rows;"):
+        _encode(str(sounds), out)
+    with pytest.raises(CannotWrite, match="sounds is not empty: got 3 files"):
+        _encode(str(sounds), Storage(sounds))
+
+
+def test_a_bank_of_one_class_is_refused(tmp_path: Path) -> None:
+    lines = [f"{path},hum" for path in sorted(write_sounds(tmp_path / "s").rglob("*.wav"))]
+    (tmp_path / "t.csv").write_text("\n".join(["file,label", *lines]))
+    rows = open_rows([str(tmp_path / "t.csv")], labelled=True)
+    with pytest.raises(InvalidInput, match="a bank needs two classes or more: got 12 rows"):
+        encode_rows_to_bank(LocalEngine(), rows, ENCODER, tmp_path / "b", BankFacts(name="x"))
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Sequence[Path]:
+    """Write examples of two classes, and rows to answer, some of whose cells are missing."""
+    generator, paths = np.random.default_rng(0), []
+    for name, number in (("support", 12), ("queries", 23)):
+        lines = ["size,colour,label"]
+        for place in range(number):
+            size = "" if place % 7 == 6 else f"{generator.normal(4 * (place % 2)):.4f}"
+            lines.append(
+                f"{size},{'red' if generator.random() < 0.5 else 'blue'},{'ab'[place % 2]}"
+            )
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text("\n".join(lines))
+    return paths
+
+
+def test_answers_are_those_of_a_single_call(tables: Sequence[Path], tmp_path: Path) -> None:
+    examples = read_labelled(tables[0])
+    queries = read_unlabelled([tables[1]], like=examples)
+    together = predict_files(examples, queries, device="cpu", top=2)
+    expected = AnswerTable.of(together, queries)
+    rows = open_rows([str(tables[1])], like=examples)
+    classifier = fit_files(examples, device="cpu").classifier
+    out = Storage(tmp_path / "out")
+    summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, top=2, chunk_rows=4)
+    assert (summary.rows, summary.chunks, summary.unreadable) == (23, 6, 0)
+    written = _rows(out, summary)
+    assert list(written[0]) == list(expected.columns)
+    for row, other in zip(written, expected.rows, strict=True):
+        for name in ("probability", "probability_2", "novelty"):
+            assert row[name] == pytest.approx(other[name], abs=1e-6)
+        for name in ("size", "colour", "label", "answer", "state", "row", "answer_2"):
+            assert row[name] == other[name]
+
+
+@pytest.fixture
+def bucket(sounds: Path) -> Iterator[str]:
+    store = fsspec.filesystem("memory")
+    store.store.clear()
+    for path in sounds.rglob("*.wav"):
+        store.pipe_file(f"/bucket/{path.relative_to(sounds)}", path.read_bytes())
+    yield "memory://bucket"
+    store.store.clear()
+
+
+def test_files_at_an_address_are_read_and_results_written_there(
+    sounds: Path, bucket: str, tmp_path: Path
+) -> None:
+    out = Storage("memory://results/vectors")
+    here, there = _encode(str(sounds), Storage(tmp_path / "o")), _encode(bucket, out)
+    vectors = [[row["vector"] for row in _rows(out, there)]]
+    vectors.append([row["vector"] for row in _rows(Storage(tmp_path / "o"), here)])
+    assert vectors[0] == vectors[1]
+    rows = open_rows([bucket], labelled=True)
+    bank, _ = encode_rows_to_bank(
+        LocalEngine(), rows, ENCODER, tmp_path / "bank", BankFacts(name="x")
+    )
+    assert (bank.num_rows, bank.class_names) == (12, ("beep", "hiss", "hum"))
+
+
+def test_answers_about_sounds_name_what_cannot_be_read(
+    sounds: Path, bucket: str, tmp_path: Path
+) -> None:
+    examples = read_labelled(write_sounds(tmp_path / "known", count=2))
+    classifier = fit_files(examples, device="cpu").classifier
+    out, rows = Storage("memory://results/answers"), open_rows([bucket], like=examples)
+    fsspec.filesystem("memory").rm_file("/bucket/hum/3.wav")  # after it was listed
+    summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, chunk_rows=4)
+    assert (summary.rows, summary.unreadable) == (13, 2)
+    written = {row["file"]: row for row in _rows(out, summary)}
+    assert [name for name in written if written[name]["answer"] is None] == [
+        "hiss/broken.wav", "hum/3.wav",
+    ]  # fmt: skip
+    assert "FileNotFoundError" in written["hum/3.wav"]["reason"]
+    said = [name.split("/")[0] == row["answer"] for name, row in written.items() if row["answer"]]
+    assert sum(said) >= 10
+
+
+def test_answers_that_depend_on_each_other_are_refused(
+    tables: Sequence[Path], tmp_path: Path
+) -> None:
+    examples = read_labelled(tables[0])
+    kept = fit_files(examples, device="cpu").classifier.kept_examples()
+    classifier = make_classifier(joint=True, device="cpu").fit(kept.vectors, kept.labels)
+    rows = open_rows([str(tables[1])], like=examples)
+    with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*name unlabelled files"):
+        answer_rows_to_folder(LocalEngine(), rows, classifier, Storage(tmp_path / "o"))

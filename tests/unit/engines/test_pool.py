@@ -1,0 +1,35 @@
+from pathlib import Path
+
+from unitail.engines.pool import drawn_pool
+from unitail.engines.sources import Rows, open_rows
+
+
+def _rows(path: Path, texts: list[str]) -> Rows:
+    path.write_text("\n".join(["text,n", *(f"{text},{n}" for n, text in enumerate(texts))]))
+    return open_rows([str(path)], content_column="text")
+
+
+def _drawn(rows: Rows, count: int, seed: int = 0) -> list[str]:
+    with drawn_pool(rows, count, seed) as items:
+        return list(items.items)
+
+
+def test_neither_order_nor_pieces_nor_repeats_have_a_say(tmp_path: Path) -> None:
+    texts = [f"text {number}" for number in range(300)]
+    drawn = _drawn(_rows(tmp_path / "a.csv", texts), 20)
+    assert len(set(drawn)) == 20
+    assert set(drawn) < set(texts)
+    backwards = [*texts[::-1], *texts[:150]]
+    assert _drawn(_rows(tmp_path / "b.csv", backwards), 20) == drawn
+    assert _drawn(_rows(tmp_path / "a.csv", texts), 20, seed=1) != drawn
+
+
+def test_a_small_pool_is_taken_whole(tmp_path: Path) -> None:
+    assert set(_drawn(_rows(tmp_path / "a.csv", ["a", "b", "a"]), 20)) == {"a", "b"}
+
+
+def test_every_row_is_as_likely_as_another(tmp_path: Path) -> None:
+    """Of 300 rows 100 are drawn: of the first third, too, whatever the order."""
+    drawn = _drawn(_rows(tmp_path / "a.csv", [f"{n}" for n in range(300)]), 100)
+    thirds = [sum(number // 100 == third for number in map(int, drawn)) for third in range(3)]
+    assert all(22 <= each <= 45 for each in thirds)

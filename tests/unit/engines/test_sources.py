@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from helpers.sounds import write_sounds
+from unitail.encoders.encoder import Modality
+from unitail.engines.engine import Chunk
+from unitail.engines.sources import Rows, open_rows, rows_of_items
+from unitail.errors import InvalidInput
+from unitail.inputs.read import read_labelled
+
+
+def _items(rows: Rows) -> list[object]:
+    with rows.reading.items(next(rows.source.chunks())) as items:
+        return list(items.items)
+
+
+def test_the_column_of_items_is_found_by_the_first_rows(tmp_path: Path) -> None:
+    sounds = write_sounds(tmp_path / "sounds", count=1)
+    files = [str(path.relative_to(tmp_path)) for path in sorted(sounds.rglob("*.wav"))]
+    lines = ["n,sound,note", *(f"{n},{file},hm" for n, file in enumerate([*files, "", "gone.wav"]))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    rows = open_rows([str(tmp_path / "t.csv")])
+    assert (rows.reading.modality, rows.reading.column) == (Modality.AUDIO, "sound")
+    with rows.reading.items(next(rows.source.chunks())) as items:
+        assert items.items == tuple(tmp_path / file for file in [*files, "gone.wav"])
+        assert [record.item for record in items.records] == [0, 1, 2, None, 3]
+        assert items.records[3].reason == "no audio in 'sound'"
+        assert items.records[3].cells == {"n": "3", "sound": "", "note": "hm"}
+    with pytest.raises(InvalidInput, match="a table has no column 'other'"):
+        open_rows([str(tmp_path / "t.csv")], content_column="other")
+
+
+def test_texts_are_found_if_there_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,say\n1,how are you today\n2,where is my parcel now\n")
+    rows = open_rows([str(tmp_path / "t.csv")])
+    assert (rows.reading.modality, rows.reading.column) == (Modality.TEXT, "say")
+    assert _items(rows) == ["how are you today", "where is my parcel now"]
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
+    for number in (0, 1):
+        table = pyarrow.table({"text": [f"{number} a b c d", f"{number} e f g h"]})
+        pyarrow.parquet.write_table(table, tmp_path / f"{number}.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    rows = open_rows([str(tmp_path)])
+    assert rows.source.total == 4
+    assert len(_items(rows)) == 4
+
+
+def test_bytes_of_files_are_items_and_do_not_go_into_the_result(tmp_path: Path) -> None:
+    content = next(write_sounds(tmp_path / "s").rglob("*.wav")).read_bytes()
+    table = pyarrow.table({"id": [1, 2], "sound": [content, None]})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    rows = open_rows([str(tmp_path / "t.parquet")], modality="audio")
+    assert _items(rows) == [content]
+    assert rows.reading.kept(Chunk(0, 0, table)).column_names == ["id"]
+    with pytest.raises(InvalidInput, match="not clear what the bytes are: got 'sound'"):
+        open_rows([str(tmp_path / "t.parquet")])
+
+
+def test_classes_are_named_by_folders_or_a_column(tmp_path: Path) -> None:
+    sounds = write_sounds(tmp_path / "sounds", count=1)
+    here = open_rows([str(sounds)], labelled=True)
+    there = open_rows([f"file://{sounds}"], labelled=True)
+    for rows in (here, there):
+        chunk = next(rows.source.chunks())
+        assert chunk.rows.column("label").to_pylist() == ["beep", "hiss", "hum"]
+        assert _items(rows) == sorted(sounds.rglob("*.wav")) or len(_items(rows)) == 3
+    (tmp_path / "t.csv").write_text("text,klass\na b c d,x\n")
+    with pytest.raises(InvalidInput, match="no column of labels named 'label': got 'text'"):
+        open_rows([str(tmp_path / "t.csv")], labelled=True)
+    with pytest.raises(InvalidInput, match="holds no audio files in class folders: got 1 files"):
+        open_rows([f"file://{sounds}/hum"], labelled=True)
+
+
+def test_items_that_were_read_are_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label\nhow are you,x\nwhere is it now,y\n")
+    rows = rows_of_items(read_labelled(tmp_path / "t.csv", modality="text"))
+    assert next(rows.source.chunks()).rows.to_pylist() == [
+        {"text": "how are you", "label": "x"},
+        {"text": "where is it now", "label": "y"},
+    ]
+
+
+def test_features_need_examples_to_be_read_like(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    rows = open_rows([str(tmp_path / "t.csv")], like=read_labelled(tmp_path / "t.csv"))
+    assert rows.reading.modality is Modality.TABLE
+    with pytest.raises(InvalidInput, match="such tables are not read piece by piece: got features"):
+        open_rows([str(tmp_path / "t.csv")], modality="table")

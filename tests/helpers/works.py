@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow
 
 from unitail.engines.engine import Chunk, Report, Work
+from unitail.engines.results import ChunkFolder
+from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 
 
@@ -21,15 +23,15 @@ def chunks_of(count: int, rows: int = 3) -> Iterator[Chunk]:
 
 @dataclass
 class Note:
-    """Writes the rows of each chunk to a file, with the process that did it."""
+    """Writes the rows of each chunk to its file, with the process that did it."""
 
     folder: Path
 
     def __call__(self, chunk: Chunk) -> Report:
-        numbers = chunk.rows.column("number").to_pylist()
-        with (self.folder / f"{chunk.index}.txt").open("a") as file:
-            file.write("".join(f"{number} {os.getpid()}\n" for number in numbers))
-        return Report(index=chunk.index, rows=len(chunk))
+        rows = chunk.rows.append_column("process", [[os.getpid()] * len(chunk)])
+        report = Report(index=chunk.index, rows=len(chunk))
+        ChunkFolder(Storage(self.folder)).write(rows, report)
+        return report
 
 
 @dataclass
@@ -63,12 +65,17 @@ class Refuse:
 
 
 def noted(folder: Path) -> list[int]:
-    """Return all numbers that were noted, sorted, and as often as they were."""
-    lines = [line for path in folder.glob("*.txt") for line in path.read_text().splitlines()]
-    return sorted(int(line.split()[0]) for line in lines)
+    """Return all numbers that were noted, in their order, and as often as they were."""
+    return _column(folder, "number")
 
 
-def workers(folder: Path) -> set[str]:
+def workers(folder: Path) -> set[int]:
     """Return the processes that noted something."""
-    lines = [line for path in folder.glob("*.txt") for line in path.read_text().splitlines()]
-    return {line.split()[1] for line in lines}
+    return set(_column(folder, "process"))
+
+
+def _column(folder: Path, name: str) -> list[int]:
+    results = ChunkFolder(Storage(folder))
+    count = len(list(folder.glob("chunk-*.parquet")))
+    tables = [results.read(index) for index in range(count)]
+    return [number for table in tables for number in table.column(name).to_pylist()]

@@ -1,13 +1,14 @@
 """The engine of many machines: actors of Ray, each with the encoder loaded once.
 
-Chunks go to the actors that are up. One that dies, alone or with its node, is started again by
-Ray wherever there is room, and its chunk goes to whoever is free.
+Chunks go to the actors that are up. In place of one that dies, alone or with its node, another is
+started wherever there is room, and its chunk goes to whoever is free.
 """
 
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
@@ -41,14 +42,17 @@ class RayEngine(Engine):
 
     def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
         """Do the work on every chunk; see `Engine`."""
-        remote = self._ray.remote(num_cpus=1, num_gpus=self._gpus, max_restarts=-1)(_Worker)
-        shared = [self._ray.put(work)]  # in a list, so that an actor that starts again asks for it
-        actors = [remote.remote(shared) for _ in range(self.workers)]
+        kind = self._ray.remote(num_cpus=1, num_gpus=self._gpus)(_Worker)
+        shared = self._ray.put(work)
+        sharing = _Sharing(
+            self._ray, iter(chunks), self._start_seconds, partial(kind.remote, shared)
+        )
+        for _ in range(self.workers):
+            sharing.start()
         try:
-            yield from _Sharing(self._ray, actors, iter(chunks), self._start_seconds).run()
+            yield from sharing.run()
         finally:
-            for actor in actors:
-                self._ray.kill(actor)
+            sharing.stop()
 
     def _connect(self, address: str | None, workers: int | None) -> None:
         """Join the cluster at an address, or start one on this machine."""
@@ -78,8 +82,8 @@ class RayEngine(Engine):
 class _Worker:
     """An actor: it keeps the work, and with it all that the work has loaded."""
 
-    def __init__(self, shared: list[Any]) -> None:
-        self._work: Work = optional("ray", extra="scale").get(shared[0])
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
     def ready(self) -> None:
         """Answer as soon as it is up."""
@@ -94,23 +98,32 @@ class _Sharing:
     def __init__(
         self,
         ray: Any,  # noqa: ANN401
-        actors: list[Any],
         waiting: Iterator[Chunk],
         start_seconds: float,
+        make: Callable[[], Any],
     ) -> None:
         self._ray, self._waiting, self._start_seconds = ray, waiting, start_seconds
+        self._make = make
         self._again: list[Chunk] = []
         self._idle: list[Any] = []
-        self._starts, self._deaths = Counter[Any](), Counter[int]()
+        self._failures, self._deaths = 0, Counter[int]()
         self._pending: dict[Any, tuple[Any, Chunk | None]] = {}
         """Calls that were made: of actors that start (None), or that work on a chunk."""
-        for actor in actors:
-            self._start(actor)
+
+    def start(self) -> None:
+        """Ask for one more actor, which may have to wait for room."""
+        actor = self._make()
+        self._pending[actor.ready.remote()] = (actor, None)
+
+    def stop(self) -> None:
+        """Let all actors go."""
+        for actor in [*self._idle, *(actor for actor, _ in self._pending.values())]:
+            self._ray.kill(actor)
 
     def run(self) -> Iterator[Report]:
         """Give every actor that is up a chunk at a time, until all are done."""
         chunk = self._take()
-        while chunk is not None or any(busy for _, busy in self._pending.values()):
+        while chunk is not None or self._busy:
             if chunk is not None and self._idle:
                 actor = self._idle.pop()
                 self._pending[actor.do.remote(chunk)] = (actor, chunk)
@@ -121,26 +134,27 @@ class _Sharing:
             try:
                 report = self._ray.get(call)
             except self._ray.exceptions.RayTaskError as error:
+                self._idle.append(actor)
                 raise _cause(error) from error
             except self._ray.exceptions.RayError as error:  # the worker died, or its node
-                self._bury(actor, done, error)
+                self._replace(done, error)
                 chunk = self._take() if chunk is None else chunk
                 continue
             self._idle.append(actor)
+            self._failures = 0
             if done is not None:
                 yield report
+
+    @property
+    def _busy(self) -> bool:
+        return any(chunk is not None for _, chunk in self._pending.values())
 
     def _take(self) -> Chunk | None:
         return self._again.pop() if self._again else next(self._waiting, None)
 
-    def _start(self, actor: Any) -> None:  # noqa: ANN401 - an actor of Ray
-        self._starts[actor] += 1
-        self._pending[actor.ready.remote()] = (actor, None)
-
     def _finished(self) -> Any:  # noqa: ANN401 - a reference of Ray
         """Wait for some call to end; for ever only as long as somebody works."""
-        busy = any(chunk for _, chunk in self._pending.values())
-        limit = None if busy else self._start_seconds
+        limit = None if self._busy else self._start_seconds
         ended, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=limit)
         if not ended:
             raise UserError(
@@ -151,16 +165,17 @@ class _Sharing:
             )
         return ended[0]
 
-    def _bury(self, actor: Any, chunk: Chunk | None, error: Exception) -> None:  # noqa: ANN401
-        """Let an actor that died start again, and its chunk be done by whoever is free."""
+    def _replace(self, chunk: Chunk | None, error: Exception) -> None:
+        """Ask for an actor in place of one that died; its chunk is done by whoever is free."""
         if chunk is not None:
             self._deaths[chunk.index] += 1
             if self._deaths[chunk.index] >= MAX_ATTEMPTS:
                 raise gave_up(chunk) from error
             self._again.append(chunk)
-            self._starts[actor] = 0  # it was up
-        if self._starts[actor] < MAX_ATTEMPTS:
-            self._start(actor)
+        else:
+            self._failures += 1
+        if self._failures < MAX_ATTEMPTS:
+            self.start()
         elif not self._pending and not self._idle:
             raise UserError(
                 "no worker can start",

@@ -76,6 +76,10 @@ def test_an_encoder_of_ones_own_makes_banks(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0, found.output
     assert FeatureBank.open(tmp_path / "bank").encoder == "sizes"
+    many = [str(folder), "-o", str(tmp_path / "many"), *command[3:], "--workers", "2"]
+    found = CliRunner().invoke(app, many)  # every worker runs the file
+    assert found.exit_code == 0, found.output
+    assert FeatureBank.open(tmp_path / "many").num_rows == 12
     file.write_text(OWN.replace("AUDIO", "TEXT"))
     with pytest.raises(UnknownEncoder, match=r"no encoder for audio items: got Sizes for text"):
         CliRunner().invoke(app, command, catch_exceptions=False)

@@ -1,7 +1,7 @@
 """`unitail predict`: labelled examples and files in, answers out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -103,7 +103,7 @@ def predict(
     from unitail.cli.predict_together import must_stream, run_together
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
-    asked = {
+    asked: dict[str, Any] = {
         "also": also or [],
         "label_column": label_column,
         "content_column": content_column,

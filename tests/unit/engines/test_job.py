@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.sounds import write_sounds
+from unitail import TailClassifier
 from unitail.banks.bank import FeatureBank
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
@@ -26,7 +27,7 @@ from unitail.processes import ProcessGroup
 from unitail.workflows.answer_files import AnswerTable
 from unitail.workflows.encode_bank import encode_bank
 from unitail.workflows.fit import fit_files
-from unitail.workflows.predict import make_classifier, predict_files
+from unitail.workflows.predict import predict_files
 
 ENCODER = make_encoder("log-mel", device="cpu")
 
@@ -226,7 +227,7 @@ def test_answers_that_depend_on_each_other_are_refused(
 ) -> None:
     examples = read_labelled(tables[0])
     kept = fit_files(examples, device="cpu").classifier.kept_examples()
-    classifier = make_classifier(joint=True, device="cpu").fit(kept.vectors, kept.labels)
+    classifier = TailClassifier(visibility="joint", device="cpu").fit(kept.vectors, kept.labels)
     rows = open_rows([str(tables[1])], like=examples)
     with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*name unlabelled files"):
         answer_rows_to_folder(LocalEngine(), rows, classifier, Storage(tmp_path / "o"))

@@ -1,6 +1,6 @@
 """A support that was read and is ready to answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -178,7 +178,7 @@ class Fitted:
         pool = None
         if self.pool is not None and self.pool_read is not None:
             read = self.pool[: self.pool_read.shape[1]]
-            pool = _stacked(views, np.broadcast_to(read, (len(group), *read.shape)))
+            pool = _stacked(views, [read] * len(group))
         answers = self.learner.infer(support, asked, pool)
         offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
         answers = _agreeing(answers, offsets, None)
@@ -282,7 +282,7 @@ def _scaled_alone(support: Support, queries: Tensor, scale: Scale) -> tuple[Tens
     return scaled(features), scaled(queries)
 
 
-def _stacked(views: Sequence[Scaling], rows: NDArray[Any]) -> Tensor:
+def _stacked(views: Sequence[Scaling], rows: Iterable[NDArray[Any]]) -> Tensor:
     """Show each of B times some rows (B, m, d_T) through a view of its own."""
     return torch.from_numpy(np.stack([view(each) for view, each in zip(views, rows, strict=True)]))
 

@@ -126,7 +126,9 @@ def _training_table(page: Page, runs: Sequence[Path]) -> None:
     by_name: dict[str, list[Path]] = defaultdict(list)
     for run in runs:
         by_name[split_name(run.name)].append(run)
-    page.table(["run", "steps of each seed", "1-shot", "5-shot", "loss 1-shot", "loss 5-shot"])
+    header = ["run", "steps of each seed", "1-shot", "5-shot", "loss 1-shot", "loss 5-shot"]
+    base = {run.name.rpartition("_")[2]: validations(run)[-1] for run in by_name.get(BASE, [])}
+    page.table([*header, *(["1-shot from base", "5-shot from base"] if base else [])])
     for name, own in by_name.items():
         last = [validations(run)[-1] for run in own]
         steps = ", ".join(str(entry["step"]) for entry in last)
@@ -135,7 +137,23 @@ def _training_table(page: Page, runs: Sequence[Path]) -> None:
             for key, factor, digits in (("accuracy", 100, 1), ("loss", 1, 2))
             for shots in ("1-shot", "5-shot")
         ]
+        if base:
+            cells += [_from_base(own, base, shots) for shots in ("1-shot", "5-shot")]
         page.row(name, steps, *cells)
+
+
+def _from_base(own: Sequence[Path], base: dict[str, dict[str, Any]], shots: str) -> str:
+    """Write the difference of accuracy, in points, from the base of the same seed and classes."""
+    changes = [
+        100
+        * (
+            validations(run)[-1]["validation"][shots]["accuracy"]
+            - base[run.name.rpartition("_")[2]]["validation"][shots]["accuracy"]
+        )
+        for run in own
+        if run.name.rpartition("_")[2] in base
+    ]
+    return interval(changes) if any(changes) else ""
 
 
 def _means(rows: Rows) -> dict[tuple[str, int], dict[str, float]]:
@@ -225,7 +243,7 @@ def _plot(runs: Sequence[Path], path: Path) -> None:
                 lw=1.2,
                 alpha=0.8,
             )
-        axis.set(title=f"{key}, {shots}, held-out classes", xlabel="step", xscale="log")
+        axis.set(title=f"{key}, {shots}, held-out classes", xlabel="step")
         axis.grid(alpha=0.3)
     lines = [
         panels[0].plot([], [], color=f"C{place % 10}", label=name)[0]

@@ -110,7 +110,9 @@ def test_measure_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert again == measured
     rows = [json.loads(line) for line in measured.splitlines()]
     assert {row["bank"] for row in rows} == {"efflite0/rsscn7"}
-    assert "| base | 5, 5 | 5.0 ± 63.5 | 5.0 ± 63.5 | 1.95 ± 0.64 | 1.95 ± 0.64 |" in text
+    assert "| base | 5, 5 | 5.0 ± 63.5 | 5.0 ± 63.5 | 1.95 ± 0.64 | 1.95 ± 0.64 |  |  |" in text
+    assert "| other | 5, 5 | 25.0 ± 63.5 |" in text  # 20 and 30 %, where base has 0 and 10
+    assert "| 20.0 ± 0.0 | 20.0 ± 0.0 |" in text
     means = {row["learner"]: 100 * row["accuracy"] for row in rows if row["shots"] == 1}
     change = (means["other_0"] - means["base_0"] + means["other_1"] - means["base_1"]) / 2
     cell = rows_of(out / "README.md")["other"][0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,22 @@ from unitail.errors import InvalidConfig
 
 Config = TypeVar("Config")
 Choice = TypeVar("Choice", bound=enum.StrEnum)
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
+    """Read JSON; `ValueError` for all that is wrong with it, endless nesting too."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Read TOML; `ValueError` for all that is wrong with it, endless nesting too."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Config:
@@ -25,12 +42,12 @@ def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Confi
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read the tables of a TOML file; `what` it is stands in error messages."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidConfig(
             f"the {what} cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise InvalidConfig(
             f"{path} is not valid TOML", got=str(error), allowed="TOML 1.0"
         ) from error

@@ -6,12 +6,16 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from safetensors import SafetensorError
 
 from unitail.errors import CannotWrite
+
+MAX_NAME_BYTES = 230
+"""Of what the name of something unfinished keeps of the whole's; systems take 255 in all."""
 
 
 @contextmanager
@@ -20,13 +24,13 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
     Whenever the process is killed, `target` is absent, the old one or the new one, and complete;
     for the instant between two renames the old one is called `.NAME.old`, see `recover_folder`.
+    Another process that writes the same folder meanwhile is refused.
     """
-    fresh, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
-    with disk_errors(target):
+    _check_elsewhere(target)
+    fresh, old = _beside(target, ".new"), _beside(target, ".old")
+    with disk_errors(target), _alone_in(fresh, target):
         recover_folder(target)
-        shutil.rmtree(fresh, ignore_errors=True)
         try:
-            fresh.mkdir(parents=True)
             yield fresh
             for path in (*fresh.iterdir(), fresh):
                 flush(path)
@@ -42,7 +46,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 def recover_folder(target: Path) -> None:
     """Repair what a kill in the middle of replacing `target` left; only for who may write there."""
-    old = target.with_name(f".{target.name}.old")
+    old = _beside(target, ".old")
     if target.exists():
         shutil.rmtree(old, ignore_errors=True)
     elif old.exists():
@@ -51,8 +55,61 @@ def recover_folder(target: Path) -> None:
 
 def readable_folder(target: Path) -> Path:
     """Return where the contents of `target` are, also while it is being replaced."""
-    old = target.with_name(f".{target.name}.old")
+    old = _beside(target, ".old")
     return old if old.exists() and not target.exists() else target
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """Return what something is called until it is whole; the name is hidden, and not too long."""
+    name = os.fsdecode(os.fsencode(path.name)[:MAX_NAME_BYTES])
+    return path.with_name(f".{name}{suffix}") if name else path
+
+
+def _check_elsewhere(target: Path) -> None:
+    """Refuse to replace the current folder, or one around it: what is in there would be lost."""
+    if Path.cwd().is_relative_to(target.resolve()):
+        raise CannotWrite(
+            f"{target} is the folder that you are in, or one around it",
+            got="a folder in use",
+            allowed="a new folder, or another one",
+            remedy="Name a folder inside it.",
+        )
+
+
+@contextmanager
+def _alone_in(fresh: Path, target: Path) -> Iterator[None]:
+    """Make an empty folder that no other process takes, whatever a killed one left there."""
+    if sys.platform == "win32":
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        yield
+        return
+    descriptor = None
+    while descriptor is None:
+        descriptor = _claim(fresh, target)
+    try:
+        for path in fresh.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _claim(fresh: Path, target: Path) -> int | None:
+    """Lock a folder, made if need be; None if another process had just given it its final name."""
+    fresh.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(fresh, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        lock(fresh, descriptor, writes=target)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, FileNotFoundError):
+            return None
+        raise
+    return descriptor
 
 
 @contextmanager
@@ -74,13 +131,38 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that even after a crash it is either the old one or the new one."""
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
+    """Write a file so that even after a crash it is either the old one or the new one.
+
+    Of several processes that write it at once the last one's is there in the end, and whole.
+    """
+    fresh = _beside(path, ".new")
+    with _opened_alone(fresh) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            if sys.platform == "win32":
+                file.close()  # an open file cannot be renamed there
+            os.replace(fresh, path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+
+
+def _opened_alone(path: Path) -> IO[bytes]:
+    """Open a file to write it anew, after others that do so have finished."""
+    while True:
+        file = path.open("ab")
+        if sys.platform != "win32":
+            import fcntl
+
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                file.truncate(0)  # a process was killed here
+                return file
+        file.close()  # the other process has given it its final name
 
 
 def write_json(path: Path, content: object) -> None:
@@ -105,8 +187,10 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def lock(path: Path, descriptor: int) -> None:
+def lock(path: Path, descriptor: int, *, writes: Path | None = None) -> None:
     """Refuse to work on the folder of an open file beside another process, until it is closed.
+
+    `writes` is what is written, if not that folder.
 
     The system frees the lock of a process that was killed.
     """
@@ -118,7 +202,7 @@ def lock(path: Path, descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise CannotWrite(
-            f"another process is writing {path.parent}",
+            f"another process is writing {writes or path.parent}",
             got="a locked file",
             allowed="one writer at a time",
             remedy="Wait until it has finished, or name another folder.",

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from unitail.cli.main import app
+from unitail.cli.main import app, main
 
 HEAVY = ("torch", "numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "transformers")
 
@@ -70,3 +70,50 @@ def test_an_unknown_command_is_a_wrong_call() -> None:
     result = CliRunner().invoke(app, ["forecast"])
     assert result.exit_code == 2
     assert "No such command 'forecast'" in result.output
+
+
+def _main(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int | str | None, str]:
+    """Run the command in this process; return its exit code and what it says of errors."""
+    monkeypatch.setattr(sys, "argv", ["unitail", *arguments])
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code, capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["predict", "fit --save x", "bank info", "bench --suite"])
+def test_a_name_too_long_for_the_system_is_one_sentence(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = "a" * 5000 + (".toml" if "suite" in command else "")
+    code, said = _main(monkeypatch, capfd, *command.split(), name)
+    assert code == 2
+    assert "File name too long" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("9 GB"), "unitail: the memory does not suffice: got 9 GB; allowed: what this"),
+        (OSError(28, "No space left", "a\nb"), "unitail: a\ufffdb cannot be used: got No space"),
+        (OSError("odd"), "unitail: the system refuses: got odd; allowed: files"),
+    ],
+)
+def test_what_the_system_refuses_is_one_sentence(
+    error: Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("unitail.cli.main.app", fail)
+    code, written = _main(monkeypatch, capfd)
+    assert code == 2
+    assert written.startswith(said)
+    assert len(written.splitlines()) == 1

@@ -77,3 +77,26 @@ def test_a_bug_is_not_told_as_an_unreadable_file() -> None:
     )
     assert result.returncode == 70
     assert "ZeroDivisionError" in result.stderr
+
+
+@pytest.mark.parametrize(("where", "code"), [("> /dev/full", 2), (">&-", 0), (">&- 2>&-", 0)])
+def test_a_full_disk_or_a_closed_stream_is_no_bug(tmp_path: Path, where: str, code: int) -> None:
+    result = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m unitail --version {where}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == code
+    full = "unitail: the output could not be written: [Errno 28] No space left on device\n"
+    assert result.stderr == (full if code else "")
+
+
+def test_names_that_are_no_text_are_said_all_the_same(tables: Path) -> None:
+    arguments = ["predict", tables / "support.csv", tables / "support.csv", "--label-column=kind"]
+    out = os.fsdecode(bytes(tables / "answers") + b"\xff.csv")
+    output = tables / "output"
+    assert finish(fork(COMMAND, *arguments, "--out", out, output=output)) == 0
+    assert "answers\\udcff.csv" in output.read_text()
+    assert Path(out).exists()

@@ -1,11 +1,12 @@
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from unitail.configuration import from_table, require, to_table
+from unitail.configuration import from_table, parse_json, parse_toml, require, to_table
 from unitail.errors import InvalidConfig
 
 
@@ -96,3 +97,14 @@ def test_tables_in_tables_are_configurations() -> None:
         from_table(Shelf, {"paints": [{"price": 1.0}]}, "shelf")
     with pytest.raises(InvalidConfig, match=r"shelf\.paints has the wrong type: got 3; allowed: a"):
         from_table(Shelf, {"paints": [3]}, "shelf")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [(parse_json, '{"a":' * 100_000), (parse_toml, "a = " + "[" * 100_000)],
+)
+def test_endless_nesting_is_an_error_like_any_other(
+    parse: Callable[[str], object], text: str
+) -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        parse(text)

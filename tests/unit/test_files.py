@@ -111,3 +111,59 @@ def test_all_is_on_the_disk_before_a_folder_has_its_name(
             (fresh / name).write_text(name)
     assert set(flushed[:2]) == {"one", "two"}
     assert flushed[2:] == [".model.new", "renamed", tmp_path.name]
+
+
+def test_a_failed_write_leaves_nothing_beside_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(tmp_path / "file.json", ["new"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_may_be_as_long_as_the_system_takes(tmp_path: Path) -> None:
+    write_json(tmp_path / ("é" * 127), ["x"])
+    with fresh_folder(tmp_path / ("m" * 255)) as fresh:
+        (fresh / "file").write_text("x")
+    assert sorted(len(path.name) for path in tmp_path.iterdir()) == [127, 255]
+
+
+def test_two_processes_that_write_one_file_do_not_mix_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    texts = [letter * 3_000_000 for letter in "ab"]
+    children = []
+    for text in texts:
+        children.append(os.fork())
+        if children[-1] == 0:
+            for _ in range(8):
+                files.write_text(path, text)
+            os._exit(0)
+    while any(os.waitpid(child, os.WNOHANG) == (0, 0) for child in children[:1]):
+        assert not path.exists() or path.read_text() in texts
+    assert os.waitstatus_to_exitcode(os.waitpid(children[1], 0)[1]) == 0
+    assert path.read_text() in texts
+    assert [each.name for each in tmp_path.iterdir()] == ["answers.csv"]
+
+
+def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    with fresh_folder(target) as fresh:
+        (fresh / "file").write_text("first")
+        message = r"another process is writing .*model: .*Wait until it has finished"
+        with pytest.raises(CannotWrite, match=message), fresh_folder(target):
+            pass
+    assert (target / "file").read_text() == "first"
+
+
+@pytest.mark.parametrize("name", [".", "..", "/"])
+def test_the_current_folder_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    message = "is the folder that you are in, or one around it: .*Name a folder inside it"
+    with pytest.raises(CannotWrite, match=message), fresh_folder(Path(name)):
+        pass

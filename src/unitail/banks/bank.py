@@ -107,7 +107,11 @@ class FeatureBank(FeatureTable):
 
 def find_banks(root: Path | str) -> list[Path]:
     """List the folders of all banks in `root`, which may be one itself, in the order of names."""
-    root = Path(root)
+    return _find_banks(Path(root), set())
+
+
+def _find_banks(root: Path, seen: set[Path]) -> list[Path]:
+    """List banks below folders that were not seen before: a link may lead back to one."""
     if (root / MANIFEST_FILE).is_file():
         return [root]
     if not root.is_dir():
@@ -117,11 +121,13 @@ def find_banks(root: Path | str) -> list[Path]:
             allowed="a folder that holds banks",
             remedy="Name another folder, or make banks with `unitail bank import`.",
         )
+    seen.add(root.resolve())
     # Hidden folders are left out: an unfinished bank is one.
     folders = sorted(
         path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
-    return [bank for folder in folders for bank in find_banks(folder)]
+    new = [folder for folder in folders if folder.resolve() not in seen]
+    return [bank for folder in new for bank in _find_banks(folder, seen)]
 
 
 def named_banks(root: Path | str) -> dict[str, Path]:

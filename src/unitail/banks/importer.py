@@ -6,7 +6,6 @@ each row and the names of the `classes`.
 
 import io
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +25,8 @@ from unitail.files import sha256_of
 from unitail.progress import OnProgress
 
 KEYS = ("q", "scale", "code", "y", "classes")
+MAX_MEMBER_BYTES = 2**29
+"""Of the classes of rows, or of their names: a small archive can stand for far more."""
 MAX_SCALE = float(np.finfo(np.float16).max)
 REMEDY = "Fetch or export the file again, or leave it out."
 
@@ -74,7 +75,7 @@ class CodedBank:
         path = Path(path)
         try:
             members, header = _read_archive(path)
-        except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except Exception as error:  # decoders of archives and headers raise anything
             raise InvalidBank(
                 f"{path} cannot be read",
                 got=f"{type(error).__name__}: {error}",
@@ -164,12 +165,22 @@ def _read_archive(path: Path) -> tuple[dict[str, NDArray[Any]], NpyHeader]:
             header = NpyHeader.read(file)
         if archive.getinfo("q.npy").file_size != header.file_bytes:
             raise ValueError("q has more or fewer numbers than it should")
-        members = {
-            key: np.lib.format.read_array(io.BytesIO(archive.read(f"{key}.npy")))
-            for key in KEYS
-            if key != "q"
-        }
+        members = {key: _read_member(archive, f"{key}.npy") for key in KEYS if key != "q"}
     return members, header
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Read a whole array, whose size is compared with the file's before memory is taken for it."""
+    size = archive.getinfo(name).file_size
+    if size > MAX_MEMBER_BYTES:
+        raise ValueError(f"{name} has {size:,} bytes, more than {MAX_MEMBER_BYTES:,}")
+    content = io.BytesIO(archive.read(name))
+    header = NpyHeader.read(content)
+    if size != header.file_bytes:
+        raise ValueError(f"{name} has more or fewer numbers than it should")
+    content.seek(0)
+    array: NDArray[Any] = np.lib.format.read_array(content)
+    return array
 
 
 def _check_members(path: Path, members: dict[str, NDArray[Any]], header: NpyHeader) -> None:

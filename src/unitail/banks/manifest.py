@@ -1,6 +1,5 @@
 """What a feature bank says about itself, and the names of its files."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import from_table, require, to_table
+from unitail.configuration import from_table, parse_json, require, to_table
 from unitail.errors import InvalidBank, InvalidConfig
 
 FORMAT = 1
@@ -138,7 +137,7 @@ def describe(manifest: BankManifest, class_names: tuple[str, ...]) -> dict[str, 
 
 def _read_json(path: Path) -> object:
     try:
-        content: object = json.loads(path.read_text(encoding="utf-8"))
+        content: object = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidBank(
             f"{path.parent} is not a feature bank",

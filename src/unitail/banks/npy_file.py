@@ -32,7 +32,14 @@ class NpyHeader:
         version = npy.read_magic(file)
         if version not in _READERS:
             raise ValueError(f"version {version} of the .npy format")
-        shape, fortran_order, dtype = _READERS[version](file)
+        try:
+            shape, fortran_order, dtype = _READERS[version](file)
+        except (
+            Exception
+        ) as error:  # numpy tokenises and evaluates the header, which may be anything
+            raise ValueError(f"a header that is no description: {error}") from error
+        if min(shape, default=0) < 0:
+            raise ValueError(f"the shape {shape}")
         if fortran_order or dtype.hasobject:
             raise ValueError("columns before rows" if fortran_order else "Python objects")
         return cls(dtype, shape, file.tell())

@@ -6,7 +6,6 @@ again. The folder gets its final name when it is complete, so no half-written ba
 """
 
 import errno
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ from unitail.banks.manifest import (
     describe,
 )
 from unitail.banks.npy_file import GrowingArray
-from unitail.configuration import to_table
+from unitail.configuration import parse_json, to_table
 from unitail.errors import CannotWrite, InvalidBank
 from unitail.files import flush, lock, sha256_of, write_json
 
@@ -152,7 +151,7 @@ class BankWriter:
         if not path.exists():
             return 0
         try:
-            table = json.loads(path.read_text(encoding="utf-8"))
+            table = parse_json(path.read_text(encoding="utf-8"))
             stored, rows = dict(table["bank"]), int(table["rows_written"])
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidBank(

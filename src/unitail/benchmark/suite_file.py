@@ -1,13 +1,12 @@
 """What to test on, in a TOML file: data sets in groups, episodes, learners."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unitail.banks.cross import ARROW
-from unitail.configuration import from_table, require
+from unitail.configuration import from_table, parse_toml, require
 from unitail.encoder_names import encoder_name
 from unitail.errors import InvalidConfig, UserError
 from unitail.evaluation.protocol import ALL_WAYS, EvaluationProtocol
@@ -141,7 +140,7 @@ def read_suite(name: str | Path) -> SuiteFile:
             allowed = f"{', '.join(suite_names())}, or a .toml file"
             raise UserError("unknown suite", got=name, allowed=allowed)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} cannot be read as a suite",

@@ -25,9 +25,12 @@ from unitail.cli.commands.validity import validity
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
 from unitail.cli.plain_help import PlainCommand
 from unitail.errors import UserError
+from unitail.wording import excerpt, shown
 
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
+REFUSED = 2
+"""Exit code of an error that the caller can fix."""
 BUG = 70
 """Exit code of an unexpected error, as in sysexits.h."""
 
@@ -73,8 +76,29 @@ def main() -> None:
     outputs = outlast_closed_pipes()
     code = _run()
     sys.stdout.flush()
+    for output in outputs:
+        if output.trouble is not None:
+            typer.echo(f"unitail: the output could not be written: {output.trouble}", err=True)
+            code = code or REFUSED
     sys.stderr.flush()
     sys.exit(CLOSED_PIPE if any(output.was_closed for output in outputs) else code)
+
+
+def refusal_of(error: OSError | MemoryError) -> UserError:
+    """Say what the system refused: a name that is too long, a closed folder, memory."""
+    if isinstance(error, MemoryError):
+        return UserError(
+            "the memory does not suffice",
+            got=excerpt(str(error)) or "no more of it",
+            allowed="what this machine, or the limit on this process, leaves",
+            remedy="Give fewer or smaller items at a time, or more memory.",
+        )
+    return UserError(
+        f"{shown(str(error.filename))} cannot be used" if error.filename else "the system refuses",
+        got=error.strerror or excerpt(str(error)),
+        allowed="files and folders that can be opened",
+        remedy="Check the name, the permissions and the room on the disk.",
+    )
 
 
 def _run() -> int | str | None:
@@ -83,7 +107,10 @@ def _run() -> int | str | None:
         app()
     except UserError as error:
         typer.echo(f"unitail: {error}", err=True)
-        return 2
+        return REFUSED
+    except (OSError, MemoryError) as error:
+        typer.echo(f"unitail: {refusal_of(error)}", err=True)
+        return REFUSED
     except SystemExit as end:
         return end.code
     except Exception:

@@ -1,4 +1,4 @@
-"""What a command does when nobody reads its output any more, as after `| head`."""
+"""What a command does when its output cannot be written: nobody reads it, or the disk is full."""
 
 import io
 import sys
@@ -15,21 +15,29 @@ class PatientOutput(io.FileIO):
     """
 
     was_closed = False
+    trouble: OSError | None = None
+    """What the system said when it refused to write, as a full disk does."""
 
     def write(self, content: bytes, /) -> int:  # type: ignore[override]
         """Write, or pretend to."""
-        if not self.was_closed:
+        if not self.was_closed and self.trouble is None:
             try:
                 return super().write(content) or 0
             except BrokenPipeError:
                 self.was_closed = True
+            except OSError as error:
+                self.trouble = error
         return len(content)
 
 
 def outlast_closed_pipes() -> list[PatientOutput]:
-    """Put such outputs in the place of `sys.stdout` and `sys.stderr`, where these are files."""
+    """Put such outputs in the place of `sys.stdout` and `sys.stderr`, where these are files.
+
+    A stream that was closed before the start gets an end that swallows all.
+    """
     stdout, stderr = _patient(sys.stdout), _patient(sys.stderr)
-    sys.stdout, sys.stderr = stdout or sys.stdout, stderr or sys.stderr
+    sys.stdout = stdout or sys.stdout or io.StringIO()
+    sys.stderr = stderr or sys.stderr or io.StringIO()
     return [stream.buffer.raw for stream in (stdout, stderr) if stream]  # type: ignore[attr-defined]
 
 
@@ -42,6 +50,6 @@ def _patient(stream: TextIO) -> io.TextIOWrapper | None:
     return io.TextIOWrapper(
         io.BufferedWriter(output),  # type: ignore[type-var]
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors="backslashreplace",  # names of files need not be text
         line_buffering=output.isatty() or stream is sys.stderr,
     )

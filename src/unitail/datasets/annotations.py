@@ -1,11 +1,11 @@
 """One JSON file of images, annotations and categories, as iNaturalist and COCO publish them."""
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unitail.configuration import parse_json
 from unitail.datasets.reading import Found, OneSet, check_there, shipped_list
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
@@ -59,7 +59,7 @@ def _read(
 ) -> tuple[dict[int, str], dict[int, str], dict[int, str], dict[int, set[int]]]:
     """Read paths by image, names and supercategories by category, and images by category."""
     try:
-        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        table: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         paths = {int(each["id"]): str(each["file_name"]) for each in table["images"]}
         names = {int(each["id"]): str(each["name"]) for each in table["categories"]}
         parents = {

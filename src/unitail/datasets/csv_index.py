@@ -1,9 +1,9 @@
 """A CSV file with a row for each item: its path or text, its label, perhaps its split."""
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from unitail.configuration import parse_json
 from unitail.datasets.reading import Found, Part, check_there, column, read_rows
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
@@ -105,7 +105,7 @@ class CsvIndex:
             return self.item, self.label
         path = root / self.columns_from
         try:
-            table = json.loads(path.read_text(encoding="utf-8-sig"))
+            table = parse_json(path.read_text(encoding="utf-8-sig"))
             item = table.get("image_column_name", self.item)
             return str(item), str(table.get("category_column_name", self.label))
         except (OSError, ValueError, AttributeError) as error:

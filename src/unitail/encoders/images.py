@@ -57,14 +57,15 @@ def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optio
     )
 
 
-def pages_of(path: Path) -> int:
-    """Count the pages of a TIFF file; 1 if it has none that can be counted."""
+def has_pages(path: Path) -> bool:
+    """Tell whether a TIFF file has a second page; to count all may take longer than to read one."""
     pil = optional("PIL.Image", extra="encoders")
     try:
-        with _QUIET, pil.open(path, formats=["TIFF"]) as image:
-            return int(getattr(image, "n_frames", 1))
+        with _QUIET, opened(path, MAX_BYTES) as file, pil.open(file, formats=["TIFF"]) as image:
+            image.seek(1)
+            return True
     except Exception:  # whatever is wrong with the file is told when it is read
-        return 1
+        return False
 
 
 def is_image(item: object) -> bool:

@@ -4,10 +4,10 @@ A folder is trusted with numbers only. Pickled weights are refused, and so is a 
 asks for attention code from the hub, which transformers would fetch and run.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
+from unitail.configuration import parse_json
 from unitail.errors import UnknownEncoder
 from unitail.extras import optional
 from unitail.files import sha256_of
@@ -92,7 +92,7 @@ def read_settings(folder: Path, file: str) -> Any:  # noqa: ANN401 - JSON
     """Return what a JSON file of a model's folder holds; None if there is none."""
     path = folder / file
     try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return parse_json(path.read_text(encoding="utf-8")) if path.exists() else None
     except (OSError, ValueError) as error:
         raise cannot_load(str(folder), f"{file}: {error}") from error
 

@@ -142,9 +142,11 @@ def _read(
               ON id = encoder WHERE fingerprint = ? AND content IN ({marks})"""
     now, vectors, unnoted = int(time.time()), {}, []
     for row, content, blob, checksum, used in connection.execute(sql, (fingerprint, *contents)):
-        if checksum == _checksum(fingerprint, content, blob):
-            vectors[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
-            unnoted += [(now, row)] if used < now - USE_NOTED_SECONDS else []
+        if not isinstance(blob, bytes) or checksum != _checksum(fingerprint, content, blob):
+            continue
+        vectors[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
+        known = isinstance(used, int) and used >= now - USE_NOTED_SECONDS
+        unnoted += [] if known else [(now, row)]
     with suppress(sqlite3.OperationalError):  # a cache that can only be read is still read
         connection.executemany("UPDATE vectors SET used = ? WHERE rowid = ?", unnoted)
     return vectors

@@ -1,6 +1,5 @@
 """What a fitted classifier says: labels, probabilities, and its doubts about them."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unitail.configuration import require
+from unitail.errors import InvalidInput
 from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
@@ -21,8 +21,28 @@ from unitail.inputs.input_encoder import InputEncoder
 Floats = NDArray[np.float64]
 FLOATS = [np.float64, np.float32]
 """Taken as they are; others as the first."""
-checked = partial(validate_data, ensure_all_finite="allow-nan")
-"""Rows as scikit-learn checks them; what is missing is filled in later."""
+MAX_NUMBER = 1e300
+"""Sums of some larger ones are infinite."""
+
+
+def checked(estimator: BaseEstimator, *data: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Return rows as scikit-learn checks them; what is missing is filled in later."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums that only look for infinity
+            valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
+        rows = valid[0] if isinstance(valid, tuple) else valid
+        extremes = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
+        largest = float(np.abs(extremes).max())
+        if largest > MAX_NUMBER:
+            raise OverflowError(f"{largest:g}")
+    except OverflowError as error:
+        raise InvalidInput(
+            "X holds a number that is too large",
+            got=str(error),
+            allowed=f"numbers within ±{MAX_NUMBER:g}",
+            remedy="Divide the column by some power of ten.",
+        ) from error
+    return valid
 
 
 class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]

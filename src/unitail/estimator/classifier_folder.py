@@ -5,7 +5,8 @@ too; one with the shipped model refers to it by hash.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,15 +16,24 @@ import numpy as np
 import sklearn
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from unitail.configuration import parse_json
 from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
-from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.estimator.card import card
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.rows import Rows
+from unitail.estimator.saved_content import (
+    COUNTS,
+    PLAIN,
+    POOL,
+    WEIGHTS,
+    check_arrays,
+    column_names,
+    labels_from_table,
+)
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.checkpoint import load_model, write_model
 from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
@@ -32,7 +42,7 @@ from unitail.nn.episode_model import AnyModel
 CLASSIFIER_FILE = "classifier.json"
 ROWS_FILE = "support.safetensors"
 CARD_FILE = "README.md"
-SCORES, COUNTS, WEIGHTS, POOL = "held_out_scores", "counts", "weights", "pool"
+SCORES = "held_out_scores"
 FORMAT = 4
 READABLE = (2, 3, FORMAT)
 """The formats that are read; 2 has neither card nor scores, 3 no pool, weights and counts."""
@@ -42,8 +52,6 @@ VERSIONS = {
     "numpy": np.__version__,
     "scikit-learn": sklearn.__version__,
 }
-PLAIN = (str, bool, int, float)
-"""The labels that JSON carries."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,13 +103,17 @@ def _item(value: Any) -> Any:  # noqa: ANN401 - whatever a parameter holds
 
 def _parameters(table: Mapping[str, Any]) -> dict[str, Any]:
     """Read what `plain_parameters` returned."""
-    weights = table.get("class_weight")
-    return {**table, "class_weight": dict(weights) if isinstance(weights, list) else weights}
+    weights, cache = table.get("class_weight"), table.get("cache")
+    return {
+        **table,
+        "class_weight": dict(weights) if isinstance(weights, list) else weights,
+        "cache": cache if isinstance(cache, bool) else AUTO,  # never a folder of the maker's choice
+    }
 
 
 def check_parameters(folder: Path, parameters: Mapping[str, Any], known: Sequence[str]) -> None:
     """Refuse a classifier with parameters that this version does not have."""
-    unknown = sorted(set(parameters) - set(known))
+    unknown = sorted(set(parameters) - (set(known) - {"model"}))
     if unknown:
         raise InvalidCheckpoint(
             f"{folder} holds a classifier with unknown parameters",
@@ -175,13 +187,14 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
 def load_classifier(folder: Path) -> SavedClassifier:
     """Read what `save_classifier` wrote."""
     folder = readable_folder(folder)
-    try:
-        table = json.loads((folder / CLASSIFIER_FILE).read_text())
-        classes = _labels_from_table(table["classes"])
+    with load_errors(folder):
+        table = parse_json((folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
+        classes = labels_from_table(table["classes"])
         arrays = load_file(folder / ROWS_FILE)
         shipped = table["default_model"]
         _check_version(folder, table["format"])
-        saved = SavedClassifier(
+        check_arrays(arrays, len(classes))
+        return SavedClassifier(
             rows=Rows(
                 arrays["features"].astype(np.float64),
                 arrays["class_indices"],
@@ -192,23 +205,29 @@ def load_classifier(folder: Path) -> SavedClassifier:
             classes=classes,
             seed=int(table["seed"]),
             parameters=_parameters(table["parameters"]),
-            feature_names=table["feature_names"],
+            feature_names=column_names(table["feature_names"]),
             inputs=table["inputs"],
             scale=table.get("scale", "standard" if table.get("scaled") else "none"),
             pool=arrays.get(POOL),
             saved_scores=_saved_scores(table, arrays),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        if isinstance(error, InvalidCheckpoint):
-            raise
+
+
+@contextmanager
+def load_errors(folder: Path) -> Iterator[None]:
+    """Turn whatever a damaged or forged folder leads to into one sentence."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
         raise InvalidCheckpoint(
             f"{folder} does not hold a classifier that can be loaded",
             got=f"{type(error).__name__}: {error}",
             allowed=f"a folder with {CLASSIFIER_FILE} and {ROWS_FILE} as `save` writes them",
             remedy="Save the classifier again, or name another folder.",
         ) from error
-    return saved
 
 
 def _check_version(folder: Path, format_: object) -> None:
@@ -255,7 +274,3 @@ def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:
             remedy="Name the classes by strings before fitting.",
         )
     return {"dtype": classes.dtype.str, "values": values}
-
-
-def _labels_from_table(table: dict[str, Any]) -> NDArray[Any]:
-    return np.array(table["values"], dtype=np.dtype(table["dtype"]))

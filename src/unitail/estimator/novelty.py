@@ -30,6 +30,9 @@ MIN_SPREAD = 0.05
 MIN_LENGTH = 1e-3
 """Of s, in units of the support's own size: copies of a support row are not infinitely usual."""
 
+FAR = 1e100
+"""Of coordinates, in units of the support's own size: beyond this all is equally strange."""
+
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
@@ -37,6 +40,8 @@ class Novelty:
 
     rows: Rows
     """Centred, in double precision."""
+    unit: int
+    """The power of two that lengths are measured in."""
     centre: NDArray[np.float64]
     means: NDArray[np.float64]
     """Of the classes, (K, d_T)."""
@@ -48,8 +53,11 @@ class Novelty:
     @classmethod
     def of(cls, rows: Rows, seed: int) -> Self:
         """Measure a support."""
-        centre = rows.features.mean(axis=0, dtype=np.float64)
-        centred = Rows(rows.features - centre, rows.class_indices, rows.ways)
+        # Squares of huge numbers overflow: a power of two takes the size away, and no digit.
+        unit = int(np.frexp(np.abs(rows.features).max())[1])
+        features = np.ldexp(rows.features.astype(np.float64), -unit)
+        centre = features.mean(axis=0)
+        centred = Rows(features - centre, rows.class_indices, rows.ways)
         sums = np.zeros((rows.ways, centred.features.shape[1]))
         np.add.at(sums, rows.class_indices, centred.features)
         means = sums / rows.shots[:, None]
@@ -57,15 +65,21 @@ class Novelty:
         min_length = max(MIN_LENGTH * size, np.finfo(np.float64).tiny)
         logs = np.log(np.maximum(_left_out(centred, means, seed), min_length))
         spread = max(float(logs.std(ddof=1)) if len(logs) > 1 else 0.0, MIN_SPREAD)
-        return cls(centred, centre, means, min_length, (float(logs.mean()), spread, len(logs)))
+        usual = (float(logs.mean()), spread, len(logs))
+        return cls(centred, unit, centre, means, min_length, usual)
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
         chunks = [
-            self._novelty(queries[start : start + MAX_ROWS] - self.centre)
+            self._novelty(self._scaled(queries[start : start + MAX_ROWS]) - self.centre)
             for start in range(0, len(queries), MAX_ROWS)
         ]
         return np.concatenate(chunks)
+
+    def _scaled(self, queries: NDArray[Any]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):  # what is beyond all numbers is as far as the farthest
+            scaled = np.ldexp(queries.astype(np.float64), -self.unit)
+        return np.asarray(scaled.clip(-FAR, FAR))
 
     def _novelty(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.stats import t as t_distribution

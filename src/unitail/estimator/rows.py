@@ -170,6 +170,7 @@ def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
     with warnings.catch_warnings():
         # Few examples for each class are no sign of a regression here.
         warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+        warnings.filterwarnings("ignore", message="invalid value encountered in cast")
         check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:

@@ -16,6 +16,7 @@ from unitail.estimator.classifier_folder import (
     SavedClassifier,
     check_parameters,
     load_classifier,
+    load_errors,
     plain_parameters,
     save_classifier,
 )
@@ -128,15 +129,16 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         }
         changes = {name: value for name, value in asked.items() if value is not None}
         check_parameters(Path(path), saved.parameters, cls._get_param_names())
-        classifier = cls(saved.model, **{**saved.parameters, **changes})
-        inputs = restore_encoder(saved.inputs, encoder, classifier.device)
-        classifier.n_features_in_ = saved.rows.features.shape[1]
-        if saved.feature_names is not None:
-            classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-        scale = Scale(saved.scale)
-        loaded: Self = classifier._learn(
-            saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
-        )
+        with load_errors(Path(path)):
+            classifier = cls(saved.model, **{**saved.parameters, **changes})
+            inputs = restore_encoder(saved.inputs, encoder, classifier.device)
+            classifier.n_features_in_ = saved.rows.features.shape[1]
+            if saved.feature_names is not None:
+                classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
+            scale = Scale(saved.scale)
+            loaded: Self = classifier._learn(
+                saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
+            )
         return loaded
 
     def with_encoder(self, encoder: InputEncoder | None) -> Self:

@@ -1,5 +1,6 @@
 """What the columns of a table hold: items, numbers, categories, or nothing to go by."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +167,8 @@ def _paths_begin(cells: Sequence[str], folder: Path, column: str) -> Path:
 
     Answers about files have their paths as they were given, wherever the answers were written.
     """
-    found = {base: sum((base / cell).is_file() for cell in cells) for base in (folder, Path())}
+    # os.path, since pathlib raises an error where a name is too long for the system.
+    found = {base: sum(os.path.isfile(base / cell) for cell in cells) for base in (folder, Path())}
     best = max(found, key=lambda base: found[base])
     if cells and not found[best]:
         raise InvalidInput(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
-from unitail.encoders.images import pages_of
+from unitail.encoders.images import has_pages
 from unitail.errors import InvalidInput
 from unitail.inputs.folders import (
     read_class_folders,
@@ -131,7 +131,7 @@ def _pages(items: Items) -> list[str]:
         return []
     files = [item for item in items.items if isinstance(item, Path)]
     many = [file for file in files if file.suffix.lower() in (".tif", ".tiff")]
-    many = [file for file in many if pages_of(file) > 1]
+    many = [file for file in many if has_pages(file)]
     names = some(shown(file.name) for file in many)
     number = numbered(len(many), "file")
     return [f"only the first page counts of {number} with several ({names})"] if many else []

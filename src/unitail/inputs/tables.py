@@ -3,18 +3,18 @@
 import codecs
 import csv
 import io
-import json
 import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
+from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.answer_columns import without_answers
+from unitail.inputs.packed_tables import read_excel, read_parquet
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
@@ -40,11 +40,11 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     """
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
-        frame = _read_parquet(path)
+        frame = _frame(*read_parquet(_bytes(path), shown(path)))
     elif suffix in (".jsonl", ".ndjson"):
         frame = _read_json_lines(path)
     elif suffix == ".xlsx":
-        frame = _read_excel(path)
+        frame = _frame(*read_excel(_bytes(path), shown(path)))
     else:
         frame = _read_delimited(path, "\t" if suffix == ".tsv" else None)
     return _checked(frame, path)
@@ -143,8 +143,8 @@ class DelimitedRows(Iterator[list[str]]):
 
 def delimiter_of(text: str) -> str:
     """Choose the delimiter that gives the header most columns."""
-    line = text.lstrip("\r\n").split("\n", 1)[0]
-    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter))))
+    line = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
+    return max(DELIMITERS, key=lambda each: len(next(DelimitedRows([line], delimiter=each))))
 
 
 def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
@@ -153,14 +153,21 @@ def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             raise _bad_line(path, number, str(error)) from error
         if not isinstance(row, dict):
             raise _bad_line(path, number, type(row).__name__)
-        rows.append(row)
+        rows.append({_text(name): _text(cell) for name, cell in row.items()})
     names = list(dict.fromkeys(name for row in rows for name in row))
     return _frame(names, [[row.get(name) for row in rows] for name in names])
+
+
+def _text(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
+    """Replace halves of characters, which JSON can escape and no file can hold."""
+    if not isinstance(cell, str) or cell.isascii():
+        return cell
+    return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _bad_line(path: Path, number: int, got: str) -> InvalidInput:
@@ -170,45 +177,6 @@ def _bad_line(path: Path, number: int, got: str) -> InvalidInput:
         allowed="one JSON object in each line",
         remedy="Correct the line.",
     )
-
-
-def _read_excel(path: Path) -> Any:  # noqa: ANN401
-    """Read the sheet that was open last; empty rows, and columns without a name, are no data."""
-    openpyxl = optional("openpyxl", extra="excel")
-    try:
-        book = openpyxl.load_workbook(io.BytesIO(_bytes(path)), read_only=True, data_only=True)
-        sheet = book.active
-        header, *rows = [list(row) for row in sheet.iter_rows(values_only=True)] or [[]]
-    except (BadZipFile, KeyError, ValueError, OSError, AttributeError) as error:
-        raise InvalidInput(
-            f"{shown(path)} is not an Excel file",
-            got=f"{type(error).__name__}: {error}",
-            allowed="a whole .xlsx file with a sheet of cells",
-        ) from error
-    named = [place for place, name in enumerate(header) if name is not None]
-    rows = [row + [None] * (len(header) - len(row)) for row in rows if any(_holds(row))]
-    sheets = book.sheetnames
-    guesses = [f"of the sheets of {shown(path)}, {sheet.title!r} was read"] if sheets[1:] else []
-    names = [str(header[place]).strip() for place in named]
-    return _frame(names, [[row[place] for row in rows] for place in named], guesses)
-
-
-def _holds(row: list[Any]) -> list[bool]:
-    return [cell is not None for cell in row]
-
-
-def _read_parquet(path: Path) -> Any:  # noqa: ANN401
-    parquet = optional("pyarrow.parquet", extra="encoders")
-    pyarrow = optional("pyarrow", extra="encoders")
-    try:
-        table = parquet.ParquetFile(io.BytesIO(_bytes(path))).read()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InvalidInput(
-            f"{shown(path)} is not a Parquet file",
-            got=str(error).split("\n")[0],
-            allowed="a whole Parquet file",
-        ) from error
-    return _frame(table.column_names, [column.to_pylist() for column in table.columns])
 
 
 def _frame(

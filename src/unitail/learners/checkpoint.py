@@ -2,15 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
-from unitail.configuration import choice, from_table, to_table
+from unitail.configuration import choice, from_table, parse_json, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
@@ -21,6 +24,11 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TRAINED = "trained_for"
 """The key of who saw whom in training, where that is more than the model's own way."""
+
+FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.eye, torch.rand, torch.randn)
+"""What networks are built with."""
+SPARE_NUMBERS = 2**24
+"""That a network may make beside four times its weights while it is built."""
 
 
 def save_model(model: AnyModel, folder: Path | str) -> Path:
@@ -74,10 +82,14 @@ def load_model(folder: Path | str) -> AnyModel:
     """Read a model that `save_model` wrote."""
     folder = readable_folder(Path(folder))
     kind, table, trained = _read_config(folder / CONFIG_FILE)
-    model = build_model(from_table(kind.config, table, f"{folder / CONFIG_FILE}: config"))
+    config: ModelConfig = from_table(kind.config, table, f"{folder / CONFIG_FILE}: config")
     try:
-        model.load_state_dict(load_file(folder / WEIGHTS_FILE))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        model = _build_for(config, folder / WEIGHTS_FILE)
+        weights = load_file(folder / WEIGHTS_FILE)
+        model.load_state_dict(weights)
+        if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+            raise ValueError("numbers that are not finite")
+    except Exception as error:  # torch raises anything on sizes that are absurd
         raise InvalidCheckpoint(
             f"the weights in {folder} cannot be loaded",
             got=f"{type(error).__name__}: {error}",
@@ -87,9 +99,46 @@ def load_model(folder: Path | str) -> AnyModel:
     return model
 
 
+class _Bounded(TorchFunctionMode):
+    """Refuses to build a network of far more numbers than its file holds.
+
+    A small folder from a stranger may describe one that takes all memory.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self._left = 4 * numbers + SPARE_NUMBERS
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever torch returns
+        if function in FACTORIES:
+            sizes = [each if isinstance(each, Sequence) else (each,) for each in args]
+            numbers = [each for size in sizes for each in size if isinstance(each, int)]
+            self._left -= math.prod(numbers) ** (2 if function is torch.eye else 1)
+            if self._left < 0:
+                raise ValueError("far fewer numbers than the network would have")
+        return function(*args, **(kwargs or {}))
+
+
+def _build_for(config: ModelConfig, path: Path) -> AnyModel:
+    """Build the network that weights are for, after a look at their shapes."""
+    with safe_open(path, framework="pt") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    layers = max(getattr(config, name, 0) for name in ("layers", "joint_layers"))
+    if layers > len(shapes):
+        raise ValueError(f"{len(shapes)} tensors for {layers} layers")
+    with _Bounded(sum(map(math.prod, shapes))):
+        return build_model(config)
+
+
 def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any], tuple[Visibility, ...]]:
     try:
-        table: Any = json.loads(path.read_text())
+        table: Any = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidCheckpoint(
             f"{path.parent} is not a model folder",

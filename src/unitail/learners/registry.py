@@ -77,7 +77,7 @@ def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
     changes = dict(table)
     kind = model_kind(changes.pop("learner", "tail"))
     name = changes.pop("preset", next(iter(kind.presets)))
-    if name not in kind.presets:
+    if not isinstance(name, str) or name not in kind.presets:
         raise InvalidConfig("unknown preset", got=name, allowed=", ".join(kind.presets))
     config: ModelConfig = from_table(
         kind.config, {**to_table(kind.presets[name]), **changes}, where

@@ -281,5 +281,6 @@ def _directions(rows: NDArray[Any]) -> NDArray[np.float64]:
 
 def _repeated(known: NDArray[np.float64], asked: Vectors) -> list[bool]:
     """Tell which queries have the vector of an example; items of equal content share theirs."""
-    vectors = {row.tobytes() for row in known.astype(np.float32)}
+    with np.errstate(over="ignore"):  # a saved classifier may know larger numbers
+        vectors = {row.tobytes() for row in known.astype(np.float32)}
     return [row.tobytes() in vectors for row in asked.features]

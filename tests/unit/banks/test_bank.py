@@ -251,3 +251,11 @@ def test_an_encoder_of_two_names_is_one(tmp_path: Path) -> None:
     write_bank(tmp_path / "b", name="one", encoder="efficientnet-lite0")
     with pytest.raises(InvalidBank, match=r"two banks in .* are called efficientnet-lite0/one"):
         named_banks(tmp_path)
+
+
+def test_links_that_lead_back_are_followed_once(tmp_path: Path) -> None:
+    """Three of them would else be followed some 3 ** 40 times."""
+    write_bank(tmp_path / "deep" / "bank")
+    for name in "abc":
+        (tmp_path / "deep" / name).symlink_to(tmp_path)
+    assert find_banks(tmp_path) == [tmp_path / "deep" / "bank"]

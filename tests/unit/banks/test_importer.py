@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unitail.banks import importer
 from unitail.banks.importer import import_bank
 from unitail.errors import InvalidBank, InvalidConfig
 
@@ -121,7 +122,7 @@ def test_the_same_bank_is_only_opened_and_another_one_refused(tmp_path: Path) ->
         ({"classes": np.array(["a", "a", "b"])}, "got 'a' more than once"),
         (
             {"classes": np.array([None, {}], object)},
-            "cannot be read: got ValueError: Object arrays",
+            "cannot be read: got ValueError: Python objects",
         ),
     ],
 )
@@ -190,3 +191,38 @@ def test_real_banks_are_imported(tmp_path: Path, file: str, width: int, classes:
     assert np.array_equal(bank.features, _formula(path).astype(np.float16))
     assert bank.class_sizes.min() >= 30
     bank.verify()
+
+
+def _npz(path: Path, kind: int = zipfile.ZIP_DEFLATED, **changes: bytes) -> Path:
+    """Write an archive some of whose members are other bytes."""
+    with zipfile.ZipFile(_save(path, **_coded("sqrt"))) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, content in members.items():
+            archive.writestr(name, changes.get(name.removesuffix(".npy"), content))
+    return path
+
+
+def test_a_small_archive_does_not_take_all_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"{'descr': '<U500000000', 'fortran_order': False, 'shape': (9,), }\n"
+    names = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(1000)
+    path = _npz(tmp_path / "toy" / "animals.npz", classes=names)
+    with pytest.raises(InvalidBank, match=r"classes.npy has more or fewer numbers than it should"):
+        import_bank(path, tmp_path / "bank")
+    monkeypatch.setattr(importer, "MAX_MEMBER_BYTES", 500)
+    path = _npz(tmp_path / "toy" / "animals.npz", classes=bytes(5000))
+    with pytest.raises(InvalidBank, match=r"classes.npy has 5,000 bytes, more than 500"):
+        import_bank(path, tmp_path / "bank")
+
+
+def test_an_archive_that_is_locked_is_told(tmp_path: Path) -> None:
+    path = _npz(tmp_path / "toy" / "animals.npz", zipfile.ZIP_STORED)
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) - 4):
+        if data[at : at + 4] == b"PK\1\2":
+            data[at + 8] |= 1  # encrypted
+    path.write_bytes(bytes(data))
+    with pytest.raises(InvalidBank, match=r"cannot be read: got RuntimeError: .*encrypted"):
+        import_bank(path, tmp_path / "bank")

@@ -67,3 +67,18 @@ def _flags(path: Path) -> list[str]:
     text = Path("/proc/self/smaps").read_text()
     own = text[text.index(str(path)) :]
     return own[own.index("VmFlags:") :].splitlines()[0].split()[1:]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("{'descr': '<f4', 'shape': (", "got ValueError: a header that is no description"),
+        ("{[]: 1}", "got ValueError: a header that is no description"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -2)}", r"the shape \(-2, -2\)"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_told(tmp_path: Path, header: str, message: str) -> None:
+    path, text = tmp_path / "rows.npy", header.encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(16))
+    with pytest.raises(InvalidBank, match=message):
+        read_header(path)

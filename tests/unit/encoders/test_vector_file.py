@@ -223,3 +223,14 @@ def test_a_killed_writer_leaves_whole_batches(file: VectorFile) -> None:
     check = sqlite3.connect(file.path)
     assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     check.close()
+
+
+@pytest.mark.parametrize("column", ["vector", "checksum", "used"])
+@pytest.mark.parametrize("value", [None, "text", 3, -1.5])
+def test_cells_of_another_type_are_damage(file: VectorFile, column: str, value: object) -> None:
+    file.write("net", "", _vectors("a", "b"), PLENTY)
+    with sqlite3.connect(file.path) as connection:
+        connection.execute(f"UPDATE vectors SET {column} = ? WHERE content = 'a'", (value,))
+    connection.close()
+    whole = {"b"} if column != "used" else {"a", "b"}
+    assert file.read("net", ["a", "b"]).keys() == whole

@@ -78,3 +78,15 @@ def test_vectors_without_a_number_are_filled_in() -> None:
     rows = np.array([[1.0], [2.0], [1.5], [np.nan], [np.nan], [np.nan]])
     classifier = TailClassifier().fit(rows, [0, 0, 0, 1, 1, 1])
     assert classifier.predict_proba([[np.nan]])[0, 1] > 0.6
+
+
+@pytest.mark.parametrize("number", [2.0**1023, -(2.0**1023), 10**400])
+def test_numbers_whose_sums_have_no_end_are_refused(number: float) -> None:
+    """They once led to an error of a factorisation."""
+    rows = np.full((4, 3), number, dtype=object)
+    classifier = TailClassifier(random_state=0)
+    with pytest.raises(InvalidInput, match=r"X holds a number that is too large: got .*1e\+300"):
+        classifier.fit(rows, [0, 1, 0, 1])
+    classifier.fit([[0.0, np.nan], [1.0, 2.0]], [0, 1])
+    with pytest.raises(InvalidInput, match="X holds a number that is too large"):
+        classifier.predict([[np.nan, float(2.0**1023)]])

@@ -71,3 +71,12 @@ def test_rows_are_left_out_only_where_their_class_goes_on() -> None:
 def test_many_rows_are_represented_by_some() -> None:
     features, indices = sample(range(4), MAX_REFERENCES, seed=1)
     assert Novelty.of(Rows(features, indices, 4), seed=0).usual[2] == MAX_REFERENCES
+
+
+@pytest.mark.parametrize("power", [-1060, 300, 1015])
+def test_numbers_of_any_size_have_the_same_novelty(power: int) -> None:
+    features, indices = sample(range(4), 5, seed=1)
+    usual = Novelty.of(Rows(features, indices, 4), seed=0)(KNOWN)
+    sized = Novelty.of(Rows(np.ldexp(features, power), indices, 4), seed=0)
+    np.testing.assert_allclose(sized(np.ldexp(KNOWN, power)), usual, rtol=1e-3)
+    assert (sized(np.full((1, WIDTH), 1e308)) > 0.99).all() or power > 1000

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
@@ -166,4 +167,62 @@ def test_another_shipped_model_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     pretrained.write_manifest(other)
     monkeypatch.setattr(pretrained, "FOLDER", other)
     with pytest.raises(InvalidCheckpoint, match="was fitted with another shipped model"):
+        TailClassifier.load(folder)
+
+
+def _forge(folder: Path, **changes: object) -> Path:
+    """Save a classifier and change what its table says; a function changes what is there."""
+    TailClassifier(random_state=0).fit(X, Y).save(folder)
+    table = json.loads((folder / CLASSIFIER_FILE).read_text())
+    for name, change in changes.items():
+        table[name] = change(table[name]) if callable(change) else change
+    (folder / CLASSIFIER_FILE).write_text(json.dumps(table))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": "nan"}, "does not hold a classifier that can be loaded: got ValueError"),
+        ({"seed": float("inf")}, "got OverflowError"),
+        ({"parameters": []}, "got AttributeError"),
+        ({"parameters": lambda known: {**known, "model": "x"}}, "unknown parameters: got model"),
+        (
+            {"classes": {"dtype": "<U500000000", "values": ["a", "b", "c"]}},
+            "got ValueError: labels",
+        ),
+        ({"classes": {"dtype": "<U1", "values": ["a", "b"]}}, "classes that do not fit the rest"),
+        ({"classes": {"dtype": "<U1", "values": ["a", "a", "b"]}}, "are not different labels"),
+        ({"feature_names": 3}, "can be loaded: got"),
+    ],
+)
+def test_a_forged_classifier_is_refused_in_one_sentence(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidCheckpoint, match=message):
+        TailClassifier.load(_forge(tmp_path / "saved", **changes)).predict(Q)
+
+
+def test_a_classifier_does_not_choose_where_its_user_keeps_vectors(tmp_path: Path) -> None:
+    folder = _forge(tmp_path / "saved", parameters=lambda known: {**known, "cache": "/root/x"})
+    assert TailClassifier.load(folder).cache == "auto"
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"features": np.zeros(6), "class_indices": Y},
+        {"features": X, "class_indices": Y[:-1]},
+        {"features": X, "class_indices": Y + 1},
+        {"features": X, "class_indices": Y, "pool": np.zeros((4, 2))},
+        {"features": X, "class_indices": Y, "counts": np.zeros(6, int)},
+        {"features": np.full((6, 3), np.inf), "class_indices": Y},
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(
+    tmp_path: Path, arrays: dict[str, NDArray[Any]]
+) -> None:
+    folder = _forge(tmp_path / "saved")
+    save_file(arrays, folder / ROWS_FILE)
+    with pytest.raises(InvalidCheckpoint, match="that do not fit the rest"):
         TailClassifier.load(folder)

@@ -1,4 +1,5 @@
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,32 @@ def test_a_model_is_read_while_it_is_being_replaced(tmp_path: Path) -> None:
     folder.rename(tmp_path / ".model.old")
     assert load_model(folder).config == small_model().config
     assert not folder.exists(), "a reader changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("hidden_dim", 10**6, "far fewer numbers than the network would have"),
+        ("dictionary_size", 10**12, "far fewer numbers than the network would have"),
+        ("layers", 10**7, "tensors for 10000000 layers"),
+        ("mlp_dim", 10**30, "cannot be loaded: got "),
+    ],
+)
+def test_a_small_folder_does_not_take_all_memory(
+    tmp_path: Path, field: str, value: int, message: str
+) -> None:
+    folder = save_model(small_model(), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["config"][field] = value
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InvalidCheckpoint, match=message):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path, number: float) -> None:
+    model = small_model()
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[0] = number
+    with pytest.raises(InvalidCheckpoint, match="got ValueError: numbers that are not finite"):
+        load_model(save_model(model, tmp_path / "model"))

@@ -67,3 +67,8 @@ def test_labels_are_for_people_and_tell_learners_apart() -> None:
     assert not any("_" in label for label in labels.values())
     assert labels["linear_probe_tuned"] == "logistic regression"
     assert (labels["proto_head_centred"], labels["unitail"]) == ("prototypes", "unitail")
+
+
+def test_a_preset_that_is_no_name_is_unknown() -> None:
+    with pytest.raises(InvalidConfig, match=r"unknown preset: got \{\}"):
+        model_config({"preset": {}}, "model")

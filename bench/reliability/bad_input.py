@@ -1,0 +1,244 @@
+"""What bad input comes to: a right answer or one clear sentence, whatever is wrong with it.
+
+    python bench/reliability/bad_input.py --out results/reliability/bad_input.md
+
+Sound inputs of every kind are spoiled at random, by seed and number. Some are given to commands,
+each in a process of its own that may add 3 GiB of memory and take 30 seconds. That is a fault if
+the command ends by a signal or with another exit code than 0, 1 and 2; if it shows a traceback or
+another program's warning; if it refuses in anything but one sentence; if it leaves a file behind
+that nobody asked for, or half of one that somebody did. Many more are given to the readers and the
+classifier in Python, 50 in each process: there a fault is any error that is not meant for users.
+`--only FAMILY --case NUMBER` runs one command again, and shows it.
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import random
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import families
+from campaign import Outcome, Page, command, forked, tree
+from seeds import Seeds, preload
+
+from unitail.errors import UserError
+
+CODES = {0: "answered", 1: "answered in part", 2: "refused"}
+SECONDS = 30
+BATCH = 50
+"""Inputs that are read in one process."""
+USUAL_WARNING = "DataConversionWarning:"
+"""Of scikit-learn, on labels in a column."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a case."""
+
+    kind: str
+    """Answered, answered in part, refused; or what is wrong."""
+    fault: bool
+    detail: str = ""
+
+
+def judge(case: families.Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict:
+    """Say whether a command ended as it must."""
+    said = outcome.stderr.strip()
+    last = said.splitlines()[-1] if said else ""
+    if outcome.code < 0:
+        what = {-14: "hangs", -11: "crashes", -9: "is killed"}.get(outcome.code, "signal")
+        return Verdict(what, True, f"signal {-outcome.code}")
+    if "Traceback" in outcome.stderr or outcome.code not in CODES:
+        return Verdict("traceback", True, last)
+    if "Warning:" in outcome.stderr.replace(USUAL_WARNING, ""):
+        return Verdict("a warning of a library", True, last)
+    if outcome.code == 2 and not _is_one_sentence(said):
+        return Verdict("not one sentence", True, said[:300])
+    return _judge_files(case, outcome, left) or Verdict(CODES[outcome.code], False, last)
+
+
+def _judge_files(
+    case: families.Case, outcome: Outcome, left: dict[str, bytes | None]
+) -> Verdict | None:
+    """Say what is wrong with what a command left in its folder."""
+    rest = [name for name in left if name not in case.kept]
+    if outcome.code == 2 and rest:
+        return Verdict("leaves something behind", True, ", ".join(rest))
+    unfinished = [name for name in left if name.endswith((".new", ".old", ".part"))]
+    if unfinished:
+        return Verdict("leaves something unfinished", True, ", ".join(unfinished))
+    if outcome.code in (0, 1) and case.out is not None:
+        wrong = _wrong_answers(left.get(case.out), case.rows)
+        if wrong:
+            return Verdict("wrong answers", True, wrong)
+    return None
+
+
+def _is_one_sentence(said: str) -> bool:
+    lines = [line for line in said.splitlines() if line.strip()]
+    mine = [line for line in lines if line.startswith("unitail: ")]
+    return said.startswith("Usage:") or (len(mine) >= 1 and lines[-1] in mine)
+
+
+def _wrong_answers(content: bytes | None, rows: int | None) -> str:
+    """Say what is wrong with a file of answers."""
+    if content is None:
+        return "no file of answers"
+    try:
+        answers = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        return f"a file that cannot be read: {error}"
+    if rows is not None and len(answers) != rows:
+        return f"{len(answers)} rows of {rows}"
+    for row in answers:
+        given = [value for name, value in row.items() if name and name.endswith("probability")]
+        if given and given[-1] and not 0 <= float(given[-1]) <= 1:
+            return f"a probability of {given[-1]}"
+    return ""
+
+
+def run_command(
+    make: families.Family, seeds: Seeds, name: str, place: Path
+) -> tuple[Verdict, Outcome]:
+    """Make a case, run its command in a fork, and judge it."""
+    folder = place / "work"
+    folder.mkdir(parents=True)
+    case = make(seeds, folder, random.Random(name))
+    case.kept.update(tree(folder))
+    work: Callable[[], object] = case.work or command(*case.arguments)
+    outcome = forked(work, place / "log", folder=folder, seconds=SECONDS)
+    return judge(case, outcome, tree(folder)), outcome
+
+
+def read_one(make: families.Family, seeds: Seeds, name: str, place: Path) -> tuple[str, str]:
+    """Make a case and read it in this process; return what came of it, and the fault if any."""
+    place.mkdir()
+    case = make(seeds, place, random.Random(name))
+    assert case.read is not None
+    begun = time.monotonic()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", RuntimeWarning)
+            case.read()
+        kind = "answered"
+    except UserError as error:
+        kind = "refused" if "\n" not in str(error).strip() else "not one sentence"
+    except BaseException as error:
+        ours = make.name == "estimator" and isinstance(error, ValueError | TypeError)
+        if not (ours and str(error).strip()):
+            line = traceback.extract_tb(error.__traceback__)[-1]
+            return "faults", f"{type(error).__name__}: {error} ({line.filename}:{line.lineno})"
+        kind = "refused"
+    return (kind, "") if time.monotonic() - begun < SECONDS else ("faults", "hangs")
+
+
+def read_batch(
+    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
+) -> tuple[Counter[str], list[str], Outcome]:
+    """Read some inputs in one fork; count what came of them, and list the faults."""
+    notes = place / "notes.jsonl"
+
+    def work() -> None:
+        with notes.open("w", buffering=1) as file:
+            for number, name in enumerate(names):
+                result = read_one(make, seeds, name, place / str(number))
+                file.write(json.dumps([name, *result]) + "\n")
+
+    outcome = forked(work, place / "log", seconds=SECONDS * 2)
+    rows = [json.loads(line) for line in notes.read_text().splitlines()]
+    faults = [f"{name}: {fault}" for name, kind, fault in rows if fault]
+    if outcome.code != 0:  # the input after the last that was noted
+        faults.append(f"{names[len(rows)]}: ends by {outcome.code} {outcome.stderr[-200:]}")
+        rows += [["", "faults", ""]]
+    return Counter(kind for _, kind, _ in rows), faults, outcome
+
+
+def main() -> None:
+    """Run all families, and write a line of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commands", type=int, default=400, help="about so many in all")
+    parser.add_argument("--reads", type=int, default=250, help="of each family that has readers")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--case", type=int)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    preload()
+    chosen = [each for each in families.FAMILIES if not args.only or each.name in args.only]
+    page = Page(args.out, "Bad input", "Spoiled inputs of every kind.")
+    page.table(["family", "given to commands", "read in Python", *CODES.values(), "faults",
+                "longest, s", "most memory, MiB"])  # fmt: skip
+    faults: list[str] = []
+    totals: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["UNITAIL_CACHE"] = f"{name}/cache"
+        seeds = Seeds.make(Path(name) / "seeds")
+        _fill_cache(seeds, Path(name))
+        for make in chosen:
+            cells = _run_family(make, seeds, args, faults, totals, Path(name))
+            page.row(make.title, *cells)
+    page.text(f"In all {totals['commands']:,} given to commands and {totals['reads']:,} read in"
+              f" Python; faults: {len(faults)}.")  # fmt: skip
+    raise SystemExit(1 if faults else 0)
+
+
+def _fill_cache(seeds: Seeds, root: Path) -> None:
+    """Encode the sound images once: the spoiled ones are compared with them again and again."""
+    arguments = ("fit", seeds.folder / "images", "--save", root / "filled")
+    assert forked(command(*arguments), root / "log", memory=None).code == 0
+
+
+def _run_family(
+    make: families.Family,
+    seeds: Seeds,
+    args: argparse.Namespace,
+    faults: list[str],
+    totals: Counter[str],
+    root: Path,
+) -> list[object]:
+    share = -(-args.commands * make.weight // sum(each.weight for each in families.FAMILIES))
+    numbers = [args.case] if args.case is not None else list(range(share))
+    counts: Counter[str] = Counter()
+    outcomes = []
+    for number in numbers:
+        with tempfile.TemporaryDirectory(dir=root) as place:
+            name = f"{args.seed} {make.name} {number}"
+            verdict, outcome = run_command(make, seeds, name, Path(place))
+        counts["faults" if verdict.fault else verdict.kind] += 1
+        outcomes.append(outcome)
+        if verdict.fault:
+            faults.append(f"{name}: {verdict.kind}: {verdict.detail[:300]}")
+            print(faults[-1], flush=True)
+        if args.case is not None:
+            print(verdict, outcome.code, outcome.stdout, outcome.stderr, sep="\n")
+    reads = args.reads if make.reads and args.case is None else 0
+    for start in range(0, reads, BATCH):
+        with tempfile.TemporaryDirectory(dir=root) as place:
+            last = min(start + BATCH, reads)
+            names = [f"{args.seed} {make.name} read {n}" for n in range(start, last)]
+            kinds, wrong, outcome = read_batch(make, seeds, names, Path(place))
+        counts += kinds
+        outcomes.append(outcome)
+        faults += wrong
+        for fault in wrong:
+            print(fault[:400], flush=True)
+    totals.update(commands=len(numbers), reads=reads)
+    longest = max(outcome.seconds for outcome in outcomes[: len(numbers)] or outcomes)
+    peak = max(outcome.peak for outcome in outcomes)
+    cells = [counts[kind] for kind in (*CODES.values(), "faults")]
+    return [len(numbers), reads, *cells, f"{longest:.1f}", peak // 2**20]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What the campaigns share: work in a forked process under limits, and the page of results.
+
+A new interpreter takes seconds to import torch. So everything is imported once, and each case runs
+in a fork of that process, with a limit on its time and on the memory that it may add.
+"""
+
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from measuring import Page
+
+__all__ = ["GIB", "Outcome", "Page", "command", "forked", "start", "tree", "wait"]
+
+GIB = 2**30
+SECONDS = 30
+"""After which a case counts as hanging."""
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended."""
+
+    code: int
+    """Its exit code; less than zero is the signal that ended it."""
+    seconds: float
+    peak: int
+    """Bytes that were in memory at most, those of the process that it was forked from included."""
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """A process that was forked, and where it writes."""
+
+    pid: int
+    log: Path
+    since: float
+
+
+def forked(
+    work: Callable[[], object],
+    log: Path,
+    *,
+    folder: Path | None = None,
+    seconds: float = SECONDS,
+    memory: int | None = 3 * GIB,
+    prepare: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Run work in a fork to its end; what it prints goes to files in `log`."""
+    return wait(start(work, log, folder=folder, seconds=seconds, memory=memory, prepare=prepare))
+
+
+def start(
+    work: Callable[[], object],
+    log: Path,
+    *,
+    folder: Path | None = None,
+    seconds: float = SECONDS,
+    memory: int | None = 3 * GIB,
+    prepare: Callable[[], None] = lambda: None,
+) -> Started:
+    """Begin work in a fork; `prepare` is called there after the limits are set."""
+    log.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    since = time.monotonic()
+    pid = os.fork()
+    if pid:
+        return Started(pid, log, since)
+    code = 99
+    try:
+        _redirect(log)
+        if folder is not None:
+            os.chdir(folder)
+        if memory is not None:
+            limit = _mapped() + memory
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        prepare()
+        code = _exit_code(work)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def wait(process: Started) -> Outcome:
+    """Wait for a process to end."""
+    _, status, usage = os.wait4(process.pid, 0)
+    return Outcome(
+        code=os.waitstatus_to_exitcode(status),
+        seconds=time.monotonic() - process.since,
+        peak=usage.ru_maxrss * 1024,
+        stdout=_read(process.log / STDOUT),
+        stderr=_read(process.log / STDERR),
+    )
+
+
+def _read(path: Path) -> str:
+    """Read what a process said; one that was killed at once said nothing."""
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def command(*arguments: object) -> Callable[[], object]:
+    """Return the work of the `unitail` command with these arguments."""
+    from unitail.cli.main import main
+
+    def run() -> None:
+        sys.argv = ["unitail", *(os.fsdecode(str(argument)) for argument in arguments)]
+        main()
+
+    return run
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Return the files below a folder, by their names; folders hold nothing."""
+    return {
+        os.fsdecode(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def _exit_code(work: Callable[[], object]) -> int:
+    try:
+        work()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 70
+    return 0
+
+
+def _redirect(log: Path) -> None:
+    for name, number in ((STDOUT, 1), (STDERR, 2)):
+        file = os.open(log / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdout = os.fdopen(1, "w", closefd=False, encoding="utf-8")
+    sys.stderr = os.fdopen(
+        2, "w", closefd=False, encoding="utf-8", errors="backslashreplace", buffering=1
+    )
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+
+
+def _mapped() -> int:
+    """Return the bytes of address space in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+torch.set_num_threads(1)  # a fork has none of its parent's threads

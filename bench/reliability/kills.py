@@ -1,0 +1,356 @@
+"""What a kill (SIGKILL) costs: the work since the last save, and never what was saved.
+
+    python bench/reliability/kills.py --kills 200 --out results/reliability/kills.md
+
+Each job runs again and again in a fork, and is killed: half of the times at a random moment, half
+of the times right before one of its calls that write, rename or remove something, so that saves are
+not missed. Where a job is begun again it must go on, and what it leaves in the end must be what the
+same job leaves that nobody kills, to the last bit.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from campaign import Outcome, Page, Started, command, forked, start, tree, wait
+from seeds import RECIPE, Seeds, preload
+
+from unitail.banks.bank import FeatureBank
+from unitail.banks.manifest import BankManifest, FeatureType
+from unitail.banks.writer import BankWriter
+from unitail.encoders.cache import FILE, FeatureCache
+from unitail.estimator.classifier import TailClassifier
+from unitail.training.run_folder import RunFolder
+
+CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
+SIGKILL = -int(signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something to be killed."""
+
+    name: str
+    work: Callable[[], object]
+    """Does it, or goes on with it, in the folder that it is called in."""
+    check: Callable[[Path], str]
+    """Says what is wrong with the folder after a kill, if something is."""
+    result: Callable[[Path], object]
+    """Sums up what there is in the end."""
+    resumes: bool = True
+    """Whether it goes on; else every run does all of it anew."""
+
+
+def watch_calls(before: Callable[[int], None]) -> None:
+    """Call this before every call that changes files, with its number, from 1."""
+    calls = 0
+
+    def watched(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:  # noqa: ANN401
+            nonlocal calls
+            calls += 1
+            before(calls)
+            return real(*args, **options)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, watched(getattr(os, name)))
+
+
+def kill_before(number: int) -> Callable[[], None]:
+    """Return what makes a process kill itself before the call of that number."""
+
+    def kill(call: int) -> None:
+        if call == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return lambda: watch_calls(kill)
+
+
+def count_calls(job: Job, place: Path) -> tuple[int, float]:
+    """Run a job once to its end; return how many such calls it makes and how long it takes."""
+    calls = [0]
+
+    def counted() -> None:
+        watch_calls(lambda number: calls.__setitem__(0, number))
+        try:
+            job.work()
+        finally:
+            (place / "calls").write_text(str(calls[0]))
+
+    (place / "reference").mkdir()
+    outcome = forked(counted, place / "log", folder=place / "reference", seconds=300, memory=None)
+    assert outcome.code == 0, outcome
+    return int((place / "calls").read_text()), outcome.seconds
+
+
+def run_job(job: Job, kills: int, chance: random.Random, root: Path) -> list[object]:
+    """Kill a job so often; return the cells of its row."""
+    place = root / job.name.replace(" ", "_")
+    place.mkdir()
+    calls, seconds = count_calls(job, place)
+    wanted = job.result(place / "reference")
+    counts: Counter[str] = Counter()
+    folder = _fresh(place, counts)
+    while counts["killed"] < kills:
+        by_call = chance.random() < 0.5
+        share = 1.0 if not job.resumes else 0.6
+        if by_call:
+            prepare = kill_before(1 + chance.randrange(max(1, int(share * calls))))
+            process = start(job.work, place / "log", folder=folder, prepare=prepare, memory=None,
+                            seconds=300)  # fmt: skip
+        else:
+            process = start(job.work, place / "log", folder=folder, memory=None, seconds=300)
+            _sleep_and_kill(process, chance.uniform(0, share * seconds))
+        outcome = wait(process)
+        counts["killed"] += outcome.code == SIGKILL
+        counts["killed in a call"] += outcome.code == SIGKILL and by_call
+        counts["faults"] += _faults(job, folder, outcome, wanted)
+        if outcome.code == 0:
+            counts["finished"] += 1
+            folder = _fresh(place, counts)
+    outcome = forked(job.work, place / "log", folder=folder, memory=None, seconds=300)
+    counts["faults"] += outcome.code != 0 or _faults(job, folder, outcome, wanted)
+    counts["finished"] += 1
+    return [job.name, counts["killed"], counts["killed in a call"], counts["finished"],
+            counts["faults"]]  # fmt: skip
+
+
+def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> bool:
+    """Tell whether something is wrong after a run, and print it."""
+    wrong = job.check(folder)
+    if outcome.code == 0:
+        unfinished = [name for name in tree(folder) if name.endswith((".new", ".old", ".part"))]
+        wrong = wrong or (f"unfinished: {unfinished}" if unfinished else "")
+        wrong = wrong or ("" if job.result(folder) == wanted else "another result")
+    elif outcome.code != SIGKILL:
+        wrong = wrong or f"exit code {outcome.code}: {outcome.stderr[-500:]}"
+    if wrong:
+        print(job.name, wrong, flush=True)
+    return bool(wrong)
+
+
+def _fresh(place: Path, counts: Counter[str]) -> Path:
+    folder = place / f"run{counts['finished']}"
+    folder.mkdir()
+    return folder
+
+
+def _sleep_and_kill(process: Started, seconds: float) -> None:
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def training() -> Job:
+    """Return a training run of some seconds that saves every other step."""
+    recipe = RECIPE.replace("steps = 12", "steps = 60").replace(
+        "checkpoint_every = 4", "checkpoint_every = 2"
+    )
+
+    def work() -> None:
+        Path("recipe.toml").write_text(recipe)
+        command("train", "recipe.toml", "--out", "run", "--cpu")()
+
+    def check(folder: Path) -> str:
+        run = RunFolder(folder / "run")
+        try:
+            for checkpoint in run.checkpoints():
+                run.load(checkpoint)
+        except Exception as error:
+            return f"a checkpoint is not whole: {error}"
+        return ""
+
+    def result(folder: Path) -> object:
+        names = ("run/model/model.safetensors", "run/best/model.safetensors")
+        hashes = [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names]
+        log = [json.loads(line) for line in (folder / "run/log.jsonl").read_text().splitlines()]
+        return hashes, [(entry["step"], entry.get("loss"), entry.get("score")) for entry in log]
+
+    return Job("training", work, check, result)
+
+
+def bank() -> Job:
+    """Return a bank that is written in 60 chunks, each recorded."""
+    rows, width = 300, 16
+    manifest = BankManifest(
+        name="bank", encoder="maker", rows=rows, feature_dim=width, dtype=FeatureType.FLOAT32
+    )
+
+    def work() -> None:
+        with BankWriter("bank", manifest, ["a", "b"], record_seconds=0) as writer:
+            for start_row in range(writer.rows_written, rows, 5):
+                numbers = np.arange(start_row, start_row + 5, dtype=np.float32)
+                writer.append(np.outer(numbers, np.ones(width)), np.arange(5) % 2)
+
+    def check(folder: Path) -> str:
+        try:
+            if (folder / "bank").exists():
+                FeatureBank.open(folder / "bank").verify()
+        except Exception as error:
+            return f"a bank is not whole: {error}"
+        return ""
+
+    def result(folder: Path) -> object:
+        made = FeatureBank.open(folder / "bank")
+        return made.fingerprint, made.class_names
+
+    return Job("bank", work, check, result)
+
+
+def predict(seeds: Seeds) -> Job:
+    """Return answers to a table that replace those to another."""
+    table = seeds.folder / "table.csv"
+    old = "old answers\n"
+
+    def work() -> None:
+        if not Path("out.csv").exists():
+            Path("out.csv").write_text(old)
+        command("predict", table, table, "--out", "out.csv", "--report", "page.html")()
+
+    def check(folder: Path) -> str:
+        path = folder / "out.csv"
+        if not path.exists() or path.read_text() in ("", old):
+            return ""
+        lines = path.read_text().splitlines()
+        return "" if len(lines) == 11 and lines[0].startswith("size,") else "half of the answers"
+
+    def result(folder: Path) -> object:
+        return (folder / "out.csv").read_bytes()
+
+    return Job("predict --out", work, check, result, resumes=False)
+
+
+def fit(seeds: Seeds) -> Job:
+    """Return a classifier that is saved over another."""
+    table = seeds.folder / "table.csv"
+
+    def work() -> None:
+        command("fit", table, "--save", "saved")()
+
+    def check(folder: Path) -> str:
+        try:
+            if any((folder / name).exists() for name in ("saved", ".saved.old")):
+                TailClassifier.load(folder / "saved")
+        except Exception as error:
+            return f"a classifier is not whole: {error}"
+        return ""
+
+    def result(folder: Path) -> object:
+        return {name: value for name, value in tree(folder).items() if "README" not in name}
+
+    return Job("fit --save", work, check, result, resumes=False)
+
+
+def bench(seeds: Seeds) -> Job:
+    """Return a benchmark of two protocols and three learners."""
+    suite = (seeds.folder / "suite.toml").read_text()
+    suite = suite.replace("shots = [1]", "shots = [1, 2, 3]").replace(
+        "episodes = 4", "episodes = 8"
+    )
+    suite = suite.replace('["proto_head"]', '["proto_head_centred", "linear_probe_tuned"]')
+
+    def work() -> None:
+        Path("small.toml").write_text(suite)
+        command("bench", "--suite", "small.toml", "--banks", seeds.folder / "banks", "--runs",
+                "none", "--out", "results", "--device", "cpu")()  # fmt: skip
+
+    def result(folder: Path) -> object:
+        return (folder / "results" / "summary.csv").read_bytes()
+
+    return Job("bench", work, lambda folder: "", result)
+
+
+def vector_of(key: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return the vector that belongs to a key."""
+    return np.random.default_rng(key).normal(size=32).astype(np.float32)
+
+
+def use_cache(folder: Path, seed: int) -> None:
+    """Look vectors up and put them in, without end; a wrong one ends the process."""
+    cache, chance = FeatureCache(folder), random.Random(seed)
+    while True:
+        keys = {f"key {number}": number for number in chance.sample(range(400), 20)}
+        for key, vector in cache.get_many("encoder", keys).items():
+            if not np.array_equal(vector, vector_of(keys[key])):
+                raise SystemExit(3)
+        cache.put_many("encoder", {key: vector_of(number) for key, number in keys.items()})
+        if cache.trouble is not None:
+            print(cache.trouble)
+            raise SystemExit(4)
+
+
+def kill_cache(kills: int, chance: random.Random, root: Path) -> list[object]:
+    """Let two processes use one cache, and kill one of them again and again."""
+    folder = root / "cache"
+    faults = 0
+    living = [start(lambda: use_cache(folder, 0), root / "0", memory=None, seconds=600)]
+    for number in range(1, kills + 1):
+        other = start(
+            lambda seed=number: use_cache(folder, seed), root / str(number), memory=None,
+            seconds=600,
+        )  # fmt: skip
+        living.append(other)
+        time.sleep(chance.uniform(0, 0.1))
+        victim = living.pop(chance.randrange(len(living)))
+        os.kill(victim.pid, signal.SIGKILL)
+        faults += wait(victim).code != SIGKILL
+    for process in living:
+        os.kill(process.pid, signal.SIGKILL)
+        faults += wait(process).code != SIGKILL
+    with sqlite3.connect(folder / FILE) as connection:
+        faults += connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok"
+    names = [f"key {number}" for number in range(400)]
+    kept = FeatureCache(folder).get_many("encoder", names)
+    faults += any(not np.array_equal(kept[key], vector_of(int(key[4:]))) for key in kept)
+    return ["feature cache, two processes", kills, "-", len(kept), faults]
+
+
+def main() -> None:
+    """Kill all jobs, and write a line of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    preload()
+    page = Page(args.out, "Kills", f"Every job was killed {args.kills} times.")
+    page.table(["job", "kills", "of them before a call that changes files", "finished", "faults"])
+    faults = 0
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        os.environ["UNITAIL_CACHE"] = f"{name}/own-cache"
+        seeds = Seeds.make(root / "seeds")
+        jobs = [training(), bank(), predict(seeds), fit(seeds), bench(seeds)]
+        rows: dict[str, Callable[[random.Random], list[object]]] = {
+            job.name: lambda chance, job=job: run_job(job, args.kills, chance, root) for job in jobs
+        }
+        rows["cache"] = lambda chance: kill_cache(args.kills, chance, root)
+        for job_name, row in rows.items():
+            if not args.only or job_name in args.only:
+                cells = row(random.Random(f"{args.seed} {job_name}"))
+                faults += int(str(cells[-1]))
+                page.row(*cells)
+    page.text(
+        "*Finished*: runs that came to their end between kills; for the cache, vectors that it"
+        " held in the end. *Faults*: an error on going on, something half-written under its final"
+        " name, or another result than that of the run that nobody killed."
+    )
+    raise SystemExit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""Sound inputs of every kind that is read, small, in one folder: what the campaigns spoil."""
+
+import io
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from unitail.banks.manifest import BankManifest
+from unitail.banks.writer import BankWriter
+from unitail.encoders import registry
+from unitail.estimator.classifier import TailClassifier
+from unitail.learners.checkpoint import save_model
+from unitail.learners.pretrained import load_shipped
+from unitail.learners.registry import MODELS, build_model
+
+CLASSES = ("hum", "hiss")
+IMAGES = ("png", "jpg", "gif", "bmp", "webp", "tif", "ppm", "tga", "jp2", "avif")
+SOUNDS = ("wav", "flac", "ogg", "mp3", "aiff")
+WORDS = {"hum": "the engine hums along", "hiss": "a snake hisses at the cat"}
+RECIPE = """[model]
+preset = "tiny"
+projected_dim = 16
+label_dim = 8
+hidden_dim = 24
+layers = 2
+heads = 2
+mlp_dim = 32
+dictionary_size = 6
+[episodes]
+ways = [2, 4]
+shots = [1, 2]
+queries = 2
+tokens = 160
+[sources.gaussian]
+feature_dims = [8, 12]
+[training]
+steps = 12
+learning_rate = 1e-2
+checkpoint_every = 4
+report_every = 2
+[validation]
+every = 6
+episodes = 16
+ways = 3
+shots = [1]
+queries = 2
+"""
+SUITE = """title = "A suite"
+shots = [1]
+ways = [2]
+queries = 2
+episodes = 4
+learners = ["proto_head"]
+[[groups]]
+name = "all"
+sets = ["maker/*"]
+"""
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """A folder of sound inputs."""
+
+    folder: Path
+    images: dict[str, bytes] = field(default_factory=dict)
+    sounds: dict[str, bytes] = field(default_factory=dict)
+    tables: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def csv(self) -> str:
+        """A table of numbers, categories and labels."""
+        return self.tables["csv"].decode()
+
+    @classmethod
+    def make(cls, folder: Path) -> "Seeds":
+        """Write all of them."""
+        seeds = cls(folder)
+        seeds._write_images()
+        seeds._write_sounds()
+        seeds._write_tables()
+        seeds._write_texts()
+        seeds._write_banks()
+        seeds._write_models()
+        (folder / "recipe.toml").write_text(RECIPE)
+        (folder / "suite.toml").write_text(SUITE)
+        return seeds
+
+    def copy(self, name: str, target: Path) -> Path:
+        """Copy a folder of the seeds."""
+        return Path(shutil.copytree(self.folder / name, target))
+
+    def _write_images(self) -> None:
+        from PIL import Image
+
+        chance = np.random.default_rng(0)
+        for place, label in enumerate(CLASSES):
+            for number in range(3):
+                pixels = chance.integers(0, 90, (24, 24, 3), dtype=np.uint8) + 120 * place
+                path = self.folder / "images" / label / f"{number}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels.astype(np.uint8)).save(path)
+        pixels = chance.integers(0, 255, (24, 20, 3), dtype=np.uint8)
+        for suffix in IMAGES:
+            file = io.BytesIO()
+            form = {"jpg": "JPEG", "tif": "TIFF", "jp2": "JPEG2000"}.get(suffix, suffix.upper())
+            Image.fromarray(pixels).save(file, format=form)
+            self.images[suffix] = file.getvalue()
+        for mode in ("1", "L", "LA", "P", "RGBA", "I;16", "F", "CMYK"):
+            file = io.BytesIO()
+            form = "TIFF" if mode in ("F", "CMYK") else "PNG"
+            Image.fromarray(pixels).convert("L").convert(mode).save(file, format=form)
+            self.images[f"{mode}.{'tif' if form == 'TIFF' else 'png'}"] = file.getvalue()
+
+    def _write_sounds(self) -> None:
+        import soundfile
+
+        chance, time = np.random.default_rng(0), np.arange(3200) / 16_000
+        for place, label in enumerate(CLASSES):
+            for number in range(3):
+                wave = np.sin(2 * np.pi * 200 * (1 + place) * time) * (1 - place)
+                sound = 0.5 * wave + 0.3 * place * chance.normal(size=len(time))
+                path = self.folder / "sounds" / label / f"{number}.wav"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                soundfile.write(path, sound.clip(-1, 1), 16_000)
+        for suffix in SOUNDS:
+            file = io.BytesIO()
+            soundfile.write(file, 0.3 * np.sin(900 * time), 16_000, format=suffix.upper())
+            self.sounds[suffix] = file.getvalue()
+
+    def _write_tables(self) -> None:
+        import pandas as pd
+
+        chance = np.random.default_rng(0)
+        rows = [
+            {
+                "size": round(float(chance.normal(3 * place)), 3),
+                "weight": round(float(chance.normal(-2 * place)), 3),
+                "colour": ["red", "blue"][int(chance.integers(2))],
+                "label": label,
+            }
+            for place, label in enumerate(CLASSES)
+            for _ in range(5)
+        ]
+        frame = pd.DataFrame(rows)
+        self.tables["csv"] = frame.to_csv(index=False).encode()
+        self.tables["jsonl"] = frame.to_json(orient="records", lines=True).encode()
+        for suffix in ("parquet", "xlsx"):
+            file = io.BytesIO()
+            write = frame.to_parquet if suffix == "parquet" else frame.to_excel
+            write(file, index=False)
+            self.tables[suffix] = file.getvalue()
+        for suffix, content in self.tables.items():
+            (self.folder / f"table.{suffix}").write_bytes(content)
+
+    def _write_texts(self) -> None:
+        rows = [f"{text} {number},{label}" for label, text in WORDS.items() for number in range(3)]
+        self.tables["texts"] = "\n".join(["text,label", *rows]).encode()
+        (self.folder / "texts.csv").write_bytes(self.tables["texts"])
+
+    def _write_banks(self) -> None:
+        chance = np.random.default_rng(0)
+        features = chance.normal(size=(40, 6)).astype(np.float32)
+        labels = np.arange(40) % 4
+        names = ["a", "b", "c", "d"]
+        manifest = BankManifest(name="bank", encoder="maker", rows=40, feature_dim=6)
+        with BankWriter(self.folder / "banks" / "maker" / "bank", manifest, names) as writer:
+            writer.append(features + 3 * labels[:, None], labels)
+        coded = {
+            "q": chance.integers(0, 255, (40, 6), dtype=np.uint8),
+            "scale": np.float32(2.0),
+            "code": np.array("sqrt"),
+            "y": labels,
+            "classes": np.array(names),
+        }
+        (self.folder / "coded" / "maker").mkdir(parents=True)
+        np.savez_compressed(self.folder / "coded" / "maker" / "set.npz", **coded)  # type: ignore[arg-type]
+
+    def _write_models(self) -> None:
+        import pandas as pd
+
+        for name, kind in MODELS.items():
+            small = [each for key, each in kind.presets.items() if key == "tiny"]
+            if small:
+                save_model(build_model(small[0]), self.folder / "models" / name)
+        frame = pd.read_csv(io.BytesIO(self.tables["csv"]))
+        labels = frame.pop("label")
+        fitted = TailClassifier(encoder="auto", random_state=0).fit(frame, labels)
+        fitted.save(self.folder / "classifiers" / "table")
+        own = TailClassifier(self.folder / "models" / "relational", random_state=0)
+        own.fit(frame[["size", "weight"]].to_numpy(), labels).save(
+            self.folder / "classifiers" / "own"
+        )
+
+
+def preload() -> None:
+    """Load models and encoders once, so that every fork has them."""
+    import torch
+
+    for dtype in (torch.float32, torch.float64):
+        load_shipped("default", dtype=dtype)
+    for name in ("efficientnet-lite0", "minilm", "log-mel"):
+        entry = registry.ENCODERS[name]
+        made = entry.make(torch.device("cpu"))
+        registry.ENCODERS[name] = registry.Entry(entry.modality, lambda device, made=made: made)
+
+
+def read_json(path: Path) -> object:
+    """Read a JSON file."""
+    return json.loads(path.read_text())

@@ -1,0 +1,88 @@
+"""Parquet and Excel files: packed, so that a small one can stand for a table beyond all memory."""
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from zipfile import ZipFile
+
+from unitail.errors import InvalidInput
+from unitail.extras import optional
+from unitail.wording import excerpt
+
+MAX_CELLS = 50_000_000
+"""Of a table."""
+MAX_UNPACKED = 2**30
+"""Bytes of an Excel file, unpacked."""
+
+Columns = tuple[list[str], list[list[Any]], list[str]]
+"""Names, cells by column, and what was guessed, a phrase each."""
+
+
+def read_excel(content: bytes, name: str) -> Columns:
+    """Read the sheet that was open last; empty rows, and columns without a name, are no data."""
+    openpyxl = optional("openpyxl", extra="excel")
+    with _broken(name, "an Excel file", "a whole .xlsx file with a sheet of cells"):
+        file = io.BytesIO(content)
+        unpacked = sum(member.file_size for member in ZipFile(file).infolist())
+        _require_at_most(name, unpacked, MAX_UNPACKED, "bytes, unpacked")
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        sheet, sheets = book.active, book.sheetnames
+        header, *rows = list(_rows(sheet, name)) or [[]]
+    named = [place for place, title in enumerate(header) if title is not None]
+    rows = [row + [None] * (len(header) - len(row)) for row in rows if any(_holds(row))]
+    guesses = [f"of the sheets of {name}, {sheet.title!r} was read"] if sheets[1:] else []
+    names = [str(header[place]).strip() for place in named]
+    return names, [[row[place] for row in rows] for place in named], guesses
+
+
+def read_parquet(content: bytes, name: str) -> Columns:
+    """Read all columns."""
+    parquet = optional("pyarrow.parquet", extra="encoders")
+    with _broken(name, "a Parquet file", "a whole Parquet file"):
+        file = parquet.ParquetFile(io.BytesIO(content))
+        facts = file.metadata
+        _require_at_most(name, facts.num_rows * facts.num_columns, MAX_CELLS, "cells")
+        table = file.read()
+        return table.column_names, [column.to_pylist() for column in table.columns], []
+
+
+def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:  # noqa: ANN401 - a sheet of openpyxl
+    cells = 0
+    for row in sheet.iter_rows(values_only=True):
+        cells += len(row)
+        _require_at_most(name, cells, MAX_CELLS, "cells")
+        yield list(row)
+
+
+def _holds(row: list[Any]) -> list[bool]:
+    return [cell is not None for cell in row]
+
+
+@contextmanager
+def _broken(name: str, kind: str, allowed: str) -> Iterator[None]:
+    """Turn whatever readers raise on broken files into one sentence, and keep them quiet."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InvalidInput:
+        raise
+    except Exception as error:
+        said = excerpt(str(error))
+        raise InvalidInput(
+            f"{name} is not {kind}",
+            got=f"{type(error).__name__}: {said}" if said else type(error).__name__,
+            allowed=allowed,
+        ) from error
+
+
+def _require_at_most(name: str, number: int, most: int, what: str) -> None:
+    if number > most:
+        raise InvalidInput(
+            f"{name} stands for a table that is too large",
+            got=f"{number:,} {what}",
+            allowed=f"at most {most:,}",
+            remedy="Cut it into several files, or leave columns out.",
+        )

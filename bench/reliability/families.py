@@ -76,6 +76,8 @@ class Family:
     make: Make
     reads: bool
     """Whether its inputs are read in Python, too."""
+    encoders: tuple[str, ...]
+    """Those that its commands use."""
 
     def __call__(self, seeds: Seeds, folder: Path, chance: random.Random) -> Case:
         """Make a case in a folder."""
@@ -85,11 +87,11 @@ class Family:
 FAMILIES: list[Family] = []
 
 
-def family(title: str, weight: int, *, reads: bool = True) -> Callable[[Make], Make]:
+def family(title: str, weight: int, *encoders: str, reads: bool = True) -> Callable[[Make], Make]:
     """Put a function among the families; so many of 100 commands are of it."""
 
     def keep(make: Make) -> Make:
-        FAMILIES.append(Family(make.__name__, title, weight, make, reads))
+        FAMILIES.append(Family(make.__name__, title, weight, make, reads, encoders))
         return make
 
     return keep
@@ -118,7 +120,7 @@ def called(work: Callable[[], object]) -> Case:
     return Case(work=run)
 
 
-@family("images", 14)
+@family("images", 14, "efficientnet-lite0")
 def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Ask for a spoiled image."""
     name = chance.choice(sorted(seeds.images))
@@ -129,7 +131,7 @@ def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     )
 
 
-@family("sounds", 10)
+@family("sounds", 10, "log-mel")
 def sounds(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Ask for a spoiled sound."""
     suffix = chance.choice(sorted(seeds.sounds))
@@ -148,7 +150,7 @@ def tables_csv(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return _either(seeds, folder / f"bad.{suffix}", chance)
 
 
-@family("texts in CSV", 4)
+@family("texts in CSV", 4, "minilm")
 def tables_of_texts(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from spoiled texts, or ask for them."""
     (folder / "bad.csv").write_bytes(spoil_lines(seeds.tables["texts"].decode(), chance))
@@ -227,7 +229,7 @@ def _rare_parquet(chance: random.Random) -> bytes:
     return file.getvalue()
 
 
-@family("file and class names", 6, reads=False)
+@family("file and class names", 6, "efficientnet-lite0", reads=False)
 def names(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from, ask for and write files of hostile names."""
     picture = seeds.images["png"]
@@ -345,7 +347,7 @@ def estimator(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return replace(called(call), read=call)
 
 
-@family("options of commands", 5, reads=False)
+@family("options of commands", 5, "efficientnet-lite0", reads=False)
 def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Give a command odd values."""
     value = chance.choice(VALUES)
@@ -380,7 +382,7 @@ def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(tuple(chance.choice(choices)))
 
 
-@family("feature caches", 3)
+@family("feature caches", 3, "efficientnet-lite0")
 def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Use a spoiled cache: it costs time, never an answer."""
     path = folder / "cache" / "features-1.sqlite"
@@ -417,7 +419,7 @@ def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(work=run, read=read)
 
 
-@family("bombs", 3, reads=False)
+@family("bombs", 3, "efficientnet-lite0", "log-mel", reads=False)
 def bombs(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Open small files that stand for huge ones."""
     kind = chance.choice(sorted(BOMBS))

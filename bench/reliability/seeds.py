@@ -1,16 +1,19 @@
 """Sound inputs of every kind that is read, small, in one folder: what the campaigns spoil."""
 
 import io
-import json
 import shutil
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from unitail.banks.manifest import BankManifest
 from unitail.banks.writer import BankWriter
 from unitail.encoders import registry
+from unitail.encoders.encoder import Encoder
 from unitail.estimator.classifier import TailClassifier
 from unitail.learners.checkpoint import save_model
 from unitail.learners.pretrained import load_shipped
@@ -79,7 +82,7 @@ class Seeds:
         """Write all of them."""
         seeds = cls(folder)
         seeds._write_images()
-        seeds._write_sounds()
+        seeds.write_sounds()
         seeds._write_tables()
         seeds._write_texts()
         seeds._write_banks()
@@ -114,7 +117,8 @@ class Seeds:
             Image.fromarray(pixels).convert("L").convert(mode).save(file, format=form)
             self.images[f"{mode}.{'tif' if form == 'TIFF' else 'png'}"] = file.getvalue()
 
-    def _write_sounds(self) -> None:
+    def write_sounds(self) -> None:
+        """Write sounds of two classes, and one in each format."""
         import soundfile
 
         chance, time = np.random.default_rng(0), np.arange(3200) / 16_000
@@ -195,18 +199,15 @@ class Seeds:
         )
 
 
-def preload() -> None:
-    """Load models and encoders once, so that every fork has them."""
-    import torch
-
+def preload(*encoders: str) -> None:
+    """Load the model and some encoders once, so that every fork has them."""
     for dtype in (torch.float32, torch.float64):
         load_shipped("default", dtype=dtype)
-    for name in ("efficientnet-lite0", "minilm", "log-mel"):
+    for name in encoders:
         entry = registry.ENCODERS[name]
         made = entry.make(torch.device("cpu"))
-        registry.ENCODERS[name] = registry.Entry(entry.modality, lambda device, made=made: made)
+        registry.ENCODERS[name] = registry.Entry(entry.modality, partial(_given, made))
 
 
-def read_json(path: Path) -> object:
-    """Read a JSON file."""
-    return json.loads(path.read_text())
+def _given(made: Encoder[Any], device: torch.device) -> Encoder[Any]:
+    return made

@@ -1,0 +1,217 @@
+"""What a full disk, a folder that cannot be written to, or too little memory comes to.
+
+    python bench/reliability/disk_and_memory.py --out results/reliability/disk_and_memory.md
+
+Every job runs beside what an earlier run left, under a limit: a small file system that is full but
+for so many bytes (where mounting is permitted), a limit on the size of files (which fails as a
+quota does), folders of another user that are closed to writing, or a limit on memory. It must
+finish, or refuse in one sentence with exit code 2, and leave what was there as it was.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaign import Outcome, Page, command, forked, tree
+from seeds import RECIPE, Seeds, preload
+
+NOBODY = 65534
+ROOM = (0, 4, 12, 40, 100, 300)
+"""KiB that are left on a full disk, or that a file may have."""
+MEMORY = (8, 32, 64, 128, 256, 512)
+"""MiB that a process may add."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command, and the names that it writes."""
+
+    name: str
+    arguments: tuple[object, ...]
+    writes: str
+
+
+def jobs(seeds: Seeds, folder: Path) -> list[Job]:
+    """Return commands that replace or go on with what is in a folder."""
+    table = seeds.folder / "table.csv"
+    recipe = folder.parent / "recipe.toml"
+    recipe.write_text(RECIPE)
+    return [
+        Job("predict --out", ("predict", table, table, "--out", folder / "out.csv"), "out.csv"),
+        Job("predict --report", ("predict", table, table, "--report", folder / "p.html"), "p.html"),
+        Job("fit --save", ("fit", table, "--save", folder / "saved"), "saved"),
+        Job("train", ("train", recipe, "--out", folder / "run", "--cpu"), "run"),
+        Job("encode", ("encode", seeds.folder / "sounds", "--out", folder / "bank"), "bank"),
+        Job("bank import", ("bank", "import", seeds.folder / "coded", "--out", folder / "b"), "b"),
+        Job("evaluate --out", ("evaluate", table, "--splits", 2, "--out", folder / "c"), "c"),
+    ]
+
+
+def judge(outcome: Outcome, before: dict[str, bytes | None], folder: Path, job: Job) -> str:
+    """Return "finished", "refused", or what is wrong."""
+    said = [line for line in outcome.stderr.splitlines() if line.startswith("unitail: ")]
+    if outcome.code == 0:
+        return "finished"
+    if outcome.code != 2 or "Traceback" in outcome.stderr or len(said) != 1:
+        return f"exit code {outcome.code}: {outcome.stderr[-300:]}"
+    after = tree(folder)
+    lost = [name for name, content in before.items() if after.get(name) != content]
+    if lost:
+        return f"changed: {lost[:3]}"
+    new = [name for name in after if name not in before]
+    odd = [name for name in new if not _may_stay(name, job)]
+    return f"left behind: {odd[:3]}" if odd else "refused"
+
+
+def _may_stay(name: str, job: Job) -> bool:
+    """Tell whether something may be left: what a job goes on with, under a name of its own."""
+    first = name.split("/")[0]
+    goes_on = {"train": "run", "encode": ".bank.part", "bank import": "b"}.get(job.name)
+    return name == "filler" or first == goes_on
+
+
+def old_state(seeds: Seeds, folder: Path) -> None:
+    """Put there what an earlier run left."""
+    (folder / "out.csv").write_text("old answers\n")
+    (folder / "p.html").write_text("old page\n")
+    shutil.copytree(seeds.folder / "classifiers" / "table", folder / "saved")
+
+
+def run(
+    job: Job, seeds: Seeds, folder: Path, log: Path, prepare: Callable[[], None],
+    memory: int | None = None,
+) -> str:  # fmt: skip
+    """Run a job under a limit, and judge it."""
+    before = tree(folder)
+    outcome = forked(command(*job.arguments), log, folder=log.parent, prepare=prepare,
+                     memory=memory, seconds=120)  # fmt: skip
+    return judge(outcome, before, folder, job)
+
+
+def can_mount(folder: Path) -> bool:
+    """Tell whether a small file system can be mounted."""
+    folder.mkdir()
+    return mount(folder, 100) and not subprocess.run(["umount", folder], check=False).returncode
+
+
+def mount(folder: Path, kib: int) -> bool:
+    """Mount a file system of that size."""
+    options = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
+    return subprocess.run(options, capture_output=True, check=False).returncode == 0
+
+
+def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
+    """Fill a small file system but for some room."""
+    results: Counter[str] = Counter()
+    for room in ROOM[-steps:]:
+        folder.mkdir()
+        assert mount(folder, 2000)
+        try:
+            old_state(seeds, folder)
+            with (folder / "filler").open("wb", buffering=0) as filler:
+                try:
+                    while filler.write(bytes(4096)):
+                        pass
+                except OSError:
+                    pass
+                size = filler.tell()
+                filler.truncate(max(0, size - room * 1024))
+            results[run(job, seeds, folder, log, lambda: None)] += 1
+        finally:
+            subprocess.run(["umount", folder], check=True)
+            shutil.rmtree(folder)
+    return results
+
+
+def quota(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
+    """Limit the size of files, which fails in the middle of writing as a quota does."""
+    results: Counter[str] = Counter()
+    for room in ROOM[-steps:]:
+
+        def limit(room: int = room) -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room * 1024, room * 1024))
+
+        folder.mkdir()
+        old_state(seeds, folder)
+        results[run(job, seeds, folder, log, limit)] += 1
+        shutil.rmtree(folder)
+    return results
+
+
+def closed(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
+    """Work as another user than the folder's."""
+    folder.mkdir()
+    old_state(seeds, folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+    def drop() -> None:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+    result = run(job, seeds, folder, log, drop if os.getuid() == 0 else lambda: None)
+    shutil.rmtree(folder)
+    return Counter([result])
+
+
+def little_memory(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
+    """Limit what a process may add to its memory."""
+    results: Counter[str] = Counter()
+    for mib in MEMORY[-steps:]:
+        folder.mkdir()
+        old_state(seeds, folder)
+        results[run(job, seeds, folder, log, lambda: None, mib * 2**20)] += 1
+        shutil.rmtree(folder)
+    return results
+
+
+def main() -> None:
+    """Run all jobs under all limits, and write a line of each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="jobs")
+    parser.add_argument("--steps", type=int, default=len(ROOM), help="of each limit")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    preload("log-mel")
+    page = Page(args.out, "Disk and memory", "Every job under every limit.")
+    page.table(["limit", "job", "runs", "finished", "refused in one sentence", "faults"])
+    faults = 0
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        os.environ["UNITAIL_CACHE"] = f"{name}/cache"
+        (root / "cache").mkdir()
+        (root / "cache").chmod(0o777)
+        seeds = Seeds.make(root / "seeds")
+        limits = {"files of 0 to 300 KiB": quota, "a closed folder": closed,
+                  "8 to 512 MiB of memory": little_memory}  # fmt: skip
+        if can_mount(root / "probe"):
+            limits = {"a disk with 0 to 300 KiB left": full_disk, **limits}
+        (root / "log").mkdir()
+        (root / "log").chmod(0o777)
+        for limit, under in limits.items():
+            for job in jobs(seeds, root / "place"):
+                if args.only and job.name not in args.only:
+                    continue
+                results = under(job, seeds, root / "place", root / "log", args.steps)
+                wrong = {
+                    each: n for each, n in results.items() if each not in ("finished", "refused")
+                }
+                for each, number in wrong.items():
+                    print(limit, job.name, number, each, flush=True)
+                faults += sum(wrong.values())
+                page.row(limit, job.name, results.total(), results["finished"], results["refused"],
+                         sum(wrong.values()))  # fmt: skip
+    raise SystemExit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Memory and open files over many rounds of work: both must be flat.
+
+    python bench/reliability/soak.py --seconds 600 --out results/reliability/soak.md
+
+Each round encodes sounds through the cache, fits, asks, adds and removes examples, makes prediction
+sets, saves and loads. After a first tenth of the time, in which caches and pools fill, memory may
+grow by no more than 1 MiB for every 100 rounds, by a line through all measurements, and no
+file more may be open at the end than at the beginning.
+"""
+
+import argparse
+import gc
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from campaign import Page
+from seeds import Seeds, preload
+
+from unitail.encoders.cache import FeatureCache
+from unitail.encoders.encoding import encode_items
+from unitail.encoders.registry import make_encoder
+from unitail.estimator.classifier import TailClassifier
+
+MAX_GROWTH = 1.0
+"""MiB for every 100 rounds."""
+
+
+def resident() -> float:
+    """Return the memory of this process, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def open_files() -> int:
+    """Count the open files of this process."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def work(seeds: Seeds, root: Path, number: int) -> None:
+    """Do one round."""
+    chance = random.Random(number)
+    encoder = make_encoder("log-mel")
+    files = sorted((seeds.folder / "sounds").rglob("*.wav"))
+    cache = FeatureCache(root / "cache", limit_bytes=2**20)
+    noise = np.random.default_rng(number).normal(size=800)
+    vectors = encode_items(encoder, [*files, (noise, 16_000)], cache=cache).features
+    labels = [path.parent.name for path in files]
+    classifier = TailClassifier(random_state=0).fit(vectors[:-1], labels)
+    classifier.add(vectors[-1:], [chance.choice(labels)])
+    classifier.remove([chance.randrange(len(labels))])
+    before = classifier.predict_proba(vectors)
+    classifier.predict_set(vectors)
+    classifier.novelty(vectors)
+    loaded = TailClassifier.load(classifier.save(root / "saved"))
+    assert np.array_equal(loaded.predict_proba(vectors), before)
+
+
+def main() -> None:
+    """Work for a while, measure now and then, and write a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    preload()
+    rows: list[tuple[float, int, float, int]] = []
+    with tempfile.TemporaryDirectory() as name:
+        seeds = Seeds(Path(name) / "seeds")
+        seeds.write_sounds()
+        begun, number = time.monotonic(), 0
+        while (spent := time.monotonic() - begun) < args.seconds or len(rows) < 4:
+            work(seeds, Path(name), number)
+            number += 1
+            if spent >= len(rows) * args.seconds / 60:
+                gc.collect()
+                rows.append((spent, number, resident(), open_files()))
+    settled = [row for row in rows if row[0] >= args.seconds / 10][:-1] or rows
+    rounds, memory = (np.array([row[place] for row in settled]) for place in (1, 2))
+    growth = 100 * float(np.polyfit(rounds, memory, 1)[0]) if len(settled) > 2 else 0.0
+    page = Page(args.out, "Soak", f"{number:,} rounds in {args.seconds:.0f} seconds.")
+    page.table(["seconds", "rounds", "memory, MiB", "open files"])
+    for row in rows[:: max(1, len(rows) // 12)]:
+        page.row(f"{row[0]:.0f}", row[1], f"{row[2]:.1f}", row[3])
+    page.text(
+        f"Memory grew by {growth:.2f} MiB for every 100 rounds after the first tenth (promised: at"
+        f" most {MAX_GROWTH:g}), open files by {settled[-1][3] - settled[0][3]} (promised: 0)."
+    )
+    flat = growth <= MAX_GROWTH and settled[-1][3] <= settled[0][3]
+    raise SystemExit(0 if flat else 1)
+
+
+if __name__ == "__main__":
+    main()

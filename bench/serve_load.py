@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -218,7 +218,15 @@ def interval(values: list[float]) -> str:
     return f"{mean:.2f} ± {half:.2f}"
 
 
-def measure_rates(page: Page, port: int, works: list[Work], rounds: int, seconds: float) -> None:
+def measure_rates(
+    page: Page,
+    port: int,
+    works: list[Work],
+    *,
+    connections: Sequence[int],
+    rounds: int,
+    seconds: float,
+) -> None:
     """Fill the table of rates and latencies."""
     page.table(("asked", "how", "answers / s", "ratio to bare", "p50 ms", "p99 ms", "not answered"))
     for work in works:
@@ -227,7 +235,7 @@ def measure_rates(page: Page, port: int, works: list[Work], rounds: int, seconds
         load_server(port, work, 8, min(1.0, seconds))
         for _ in range(rounds):
             loads.setdefault("bare, in a loop", []).append(load_bare(work, seconds))
-            for count in CONNECTIONS:
+            for count in connections:
                 name = f"served, {count} connection{'s' * (count > 1)}"
                 loads.setdefault(name, []).append(load_server(port, work, count, seconds))
         bare = [load.rate for load in loads["bare, in a loop"]]
@@ -290,6 +298,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
     parser.add_argument("--memory-seconds", type=float, default=600.0)
     parser.add_argument("--kinds", nargs="+", default=["vectors", "images"])
+    parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS)
+    parser.add_argument("--max-requests", type=int, default=64, help="that the server takes on")
+    parser.add_argument("--overload", type=int, default=8, help="the same, of the one overloaded")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     about = (
@@ -303,11 +314,15 @@ def main() -> None:
         folders = [Path(name) / kind for kind in args.kinds]
         makers = {"vectors": vectors, "images": images}
         works = [makers[folder.name](folder) for folder in folders]
-        with server(folders) as port:
-            measure_rates(page, port, works, args.rounds, args.seconds)
+        rates = {key: getattr(args, key) for key in ("connections", "rounds", "seconds")}
+        with server(folders, "--max-requests", str(args.max_requests)) as port:
+            measure_rates(page, port, works, **rates)
             measure_memory(page, port, works, args.memory_seconds)
-        with server(folders, "--max-requests", "8") as port:
-            measure_overload(page, port, works[0], 8, args.seconds)
+            if args.max_requests == args.overload:
+                measure_overload(page, port, works[0], args.overload, args.seconds)
+                return
+        with server(folders, "--max-requests", str(args.overload)) as port:
+            measure_overload(page, port, works[0], args.overload, args.seconds)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 from measuring import Page
 
 from unitail.errors import InvalidInput
-from unitail.studio.rows import ASIDE
+from unitail.studio.changes import ASIDE
 from unitail.studio.store import Store
 
 ITEMS = 300

@@ -7,6 +7,7 @@ client.predict("flowers", files=["rose.jpg"])["answers"][0]["label"]
 """
 
 import json
+import selectors
 import threading
 import time
 import uuid
@@ -66,13 +67,15 @@ class Client:
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path.rstrip("/")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._timeout, self._retries = timeout, retries
-        self._own = threading.local()
-        self._connections: list[HTTPConnection] = []
+        self._lock = threading.Lock()
+        self._connections: dict[threading.Thread, HTTPConnection] = {}
 
     def close(self) -> None:
         """Close the connections; the client may be used on."""
-        for connection in self._connections:
-            connection.close()
+        with self._lock:
+            for connection in self._connections.values():
+                connection.close()
+            self._connections.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -110,14 +113,11 @@ class Client:
         novelty: bool = True,
     ) -> dict[str, Any]:
         """Answer items: `classes`, and `answers` with label, probabilities, set and novelty."""
-        wanted = {
-            "version": version,
-            "probabilities": probabilities,
-            "coverage": coverage,
-            "novelty": novelty,
-        }
+        wanted = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
+        if version is not None:
+            wanted["version"] = version
         if files is not None:
-            given = {key: _plain(value) for key, value in wanted.items() if value is not None}
+            given = {key: _plain(value) for key, value in wanted.items()}
             path = f"{_path(name, 'predict', 'files')}?{urlencode(given)}"
             return self._asked("POST", path, *_form(files, ()))
         content = _content(vectors, texts, rows)
@@ -167,6 +167,7 @@ class Client:
             status, reply, wait = self._send(method, f"/v1/classifiers{path}", body, headers)
             if status == 200:
                 return json.loads(reply)
+            # Who is told to try again was not heard: not even a change is made twice.
             if status != 503 or wait is None or attempt == self._retries:
                 break
             time.sleep(wait * (attempt + 1))
@@ -175,31 +176,65 @@ class Client:
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float | None]:
-        """Send on this thread's connection; again on a fresh one if the old had been closed."""
-        for _ in range(2):
-            connection = self._connection()
-            reused = connection.sock is not None
+        """Send on this thread's connection; a question is sent again if that turns out dead."""
+        connection = self._connection()
+        is_change = method != "GET" and "/predict" not in path
+        while True:
+            was_open = connection.sock is not None
+            self._reach(connection)
             try:
-                connection.request(method, self._base + path, body, headers)
-                response = connection.getresponse()
-                wait = response.headers.get("Retry-After")
-                return response.status, response.read(), None if wait is None else float(wait)
+                return _exchange(connection, method, self._base + path, body, headers)
             except (OSError, HTTPException) as error:
                 connection.close()
-                # A connection that was closed before any answer: the request was not taken up.
-                if not reused or isinstance(error, TimeoutError):
-                    reason = f"{self._host} does not answer: {error or type(error).__name__}"
-                    raise Refused(0, reason) from error
-        raise AssertionError
+                if is_change or not was_open or isinstance(error, TimeoutError):
+                    doubt = "; whether the change was made is unknown, `describe` tells the version"
+                    raise self._silent(error, doubt if is_change else "") from error
+
+    def _reach(self, connection: HTTPConnection) -> None:
+        """Connect, unless it is."""
+        try:
+            if connection.sock is None:
+                connection.connect()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            raise self._silent(error) from error
+
+    def _silent(self, error: Exception, more: str = "") -> Refused:
+        """Say that there was no answer."""
+        return Refused(0, f"{self._host} does not answer: {error or type(error).__name__}{more}")
 
     def _connection(self) -> HTTPConnection:
-        connection: HTTPConnection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            kind = HTTPSConnection if self._https else HTTPConnection
-            connection = kind(self._host, self._port, timeout=self._timeout)
-            self._own.connection = connection
-            self._connections.append(connection)
+        """Return this thread's connection; those of threads that have ended are closed."""
+        own = threading.current_thread()
+        with self._lock:
+            for thread in [each for each in self._connections if not each.is_alive()]:
+                self._connections.pop(thread).close()
+            if own not in self._connections:
+                kind = HTTPSConnection if self._https else HTTPConnection
+                self._connections[own] = kind(self._host, self._port, timeout=self._timeout)
+            connection = self._connections[own]
+        if _is_dead(connection):
+            connection.close()  # it opens by itself
         return connection
+
+
+def _exchange(
+    connection: HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
+) -> tuple[int, bytes, float | None]:
+    """Send a request and read its answer: status, body, and the seconds to wait if it says so."""
+    connection.request(method, path, body, headers)
+    response = connection.getresponse()
+    wait = response.headers.get("Retry-After")
+    return response.status, response.read(), None if wait is None else float(wait)
+
+
+def _is_dead(connection: HTTPConnection) -> bool:
+    """Tell whether the other side has closed: only then is there something to read by itself."""
+    if connection.sock is None:
+        return False
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _path(*steps: str) -> str:
@@ -216,6 +251,9 @@ def _listed(items: Any) -> Any:  # noqa: ANN401 - arrays of any library have `to
 
 
 def _plain(value: object) -> str:
+    """Write a value for an address; None is empty."""
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

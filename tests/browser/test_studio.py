@@ -7,14 +7,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
-from helpers.studios import write_pictures
+from helpers.studios import open_studio, wait_until, write_pictures
+from unitail.studio.app import make_app
+from unitail.web.access import Access
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -28,7 +32,7 @@ SERVE = """
 import sys, uvicorn
 from pathlib import Path
 from helpers.studios import open_studio
-from unitail.studio.server import make_app
+from unitail.studio.app import make_app
 from unitail.web.access import Access
 from unitail.cli.studio import _bound
 listener = _bound("127.0.0.1", 0)
@@ -65,6 +69,24 @@ def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+@contextmanager
+def served_here(source: Path) -> Iterator[str]:
+    """Serve a studio in a thread of this process, which has imported everything already."""
+    app = make_app(open_studio(source), Access.at("127.0.0.1"))
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: server.started)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join(20)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +235,7 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         before = {name: count(page, name) for name in ("red", "green", "blue")}
         process.send_signal(signal.SIGKILL)
         process.wait()
-    with served(folder) as (_, url):
+    with served_here(folder) as url:
         again = open_page(browser, url)
         for name, (given, answered) in before.items():
             wait_for_count(again, name, given, answered)
@@ -228,14 +250,14 @@ def author(page: Any) -> str:  # noqa: ANN401
     return str(page.evaluate("localStorage.getItem('unitail-author')"))
 
 
-def test_texts_in_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(
+def test_rows_of_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(
     browser: Any,  # noqa: ANN401
     tmp_path: Path,
 ) -> None:
     table = tmp_path / "points.csv"
     rows = [f"{10 * (n % 2) + n / 100},{n % 7}" for n in range(40)]
     table.write_text("\n".join(["size,shape", *rows]) + "\n")
-    with served(table) as (_, url):
+    with served_here(table) as url:
         page = open_page(browser, url, 390, 780, color_scheme="dark")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         assert page.evaluate("document.activeElement.id") == "grid"

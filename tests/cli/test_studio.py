@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -57,8 +58,8 @@ def test_what_cannot_be_is_told_before_any_work(table: Path, tmp_path: Path) -> 
         run("export", table)
     with pytest.raises(CannotWrite, match="unsupported file extension"):
         run("export", table, "--out", tmp_path / "a.xyz")
-    with pytest.raises(InvalidConfig, match="a server that others can reach needs a token"):
-        run(table, "--host", "0.0.0.0")
+    with pytest.raises(InvalidConfig, match="the token is too easy to guess: got 5 characters"):
+        run(table, "--host", "0.0.0.0", "--token", "12345")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -79,14 +80,19 @@ def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
         while "The studio is at" not in said[-1]:
             said.append(process.stdout.readline())
             assert said[-1], said
-        match = re.search(r"http://127\.0\.0\.1:\d+/", said[-1])
+        match = re.search(r"(http://127\.0\.0\.1:\d+/)\?token=(\S+)\n", said[-1])
         assert match is not None
+        own = {"Authorization": f"Bearer {match[2]}"}
         for _ in range(200):
             try:
-                with urllib.request.urlopen(f"{match[0]}api/state") as reply:
+                with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+                    urllib.request.urlopen(f"{match[1]}api/state")
+                refused.value.close()
+                request = urllib.request.Request(f"{match[1]}api/state", headers=own)
+                with urllib.request.urlopen(request) as reply:
                     state = json.load(reply)
                 break
-            except OSError:
+            except urllib.error.URLError:
                 time.sleep(0.05)
         assert (state["name"], state["modality"], len(state["names"])) == ("t.csv", "table", 6)
         process.send_signal(signal.SIGINT)

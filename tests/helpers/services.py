@@ -21,9 +21,9 @@ from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.service.app import make_app
-from unitail.service.catalogue import Catalogue
+from unitail.service.classifiers import Classifiers
 from unitail.service.limits import ServiceLimits
-from unitail.service.running import GracefulServer, make_server
+from unitail.service.server import GracefulServer, make_server
 from unitail.service.service import Service
 from unitail.web.access import Access
 
@@ -100,10 +100,10 @@ def running(
     drain_seconds: float = 0.2,
 ) -> Iterator[Live]:
     """Run a service until the block ends."""
-    catalogue = Catalogue()
+    served = Classifiers()
     for name, classifier in classifiers.items():
-        catalogue.add(name, classifier)
-    service = Service(catalogue, limits, read_only=read_only)
+        served.add(name, classifier)
+    service = Service(served, limits, read_only=read_only)
     app = make_app(service, Access.at("127.0.0.1", token=token))
     server = make_server(app, "127.0.0.1", 0, drain_seconds=drain_seconds)
     thread = threading.Thread(target=server.run, daemon=True)

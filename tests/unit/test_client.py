@@ -1,5 +1,7 @@
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -47,8 +49,66 @@ def test_a_connection_that_was_closed_in_the_meantime_is_opened_again(live: Live
     assert live.client.classifiers()
     live.client._connection().sock.shutdown(2)
     assert live.client.classifiers()
+    live.client._connection().sock.shutdown(2)
+    assert live.client.add("blobs", [0], vectors=ASKED[:1])["version"] == 2
     live.client.close()
     assert live.client.classifiers()
+
+
+@contextmanager
+def dying(after: int) -> Iterator[tuple[str, list[bytes]]]:
+    """Answer so many requests on each connection, then read one more and hang up."""
+    heard: list[bytes] = []
+    reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
+
+    def serve(server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection = server.accept()[0]
+                with connection:
+                    for number in range(after + 1):
+                        heard.append(connection.recv(10_000).split(b" HTTP")[0])
+                        if number < after:
+                            connection.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}", heard
+        finally:
+            server.shutdown(2)
+            thread.join()
+
+
+def test_a_question_is_asked_again_and_a_change_is_not() -> None:
+    with dying(after=1) as (url, heard), Client(url) as client:
+        client.classifiers()
+        assert client.classifiers() == []  # the first attempt was cut off
+        client.close()
+        client.classifiers()
+        assert client.predict("a", vectors=[[1]]) == []
+        client.close()
+        heard.clear()
+        client.classifiers()
+        with pytest.raises(Refused, match="whether the change was made is unknown, `describe`"):
+            client.add("a", [1], vectors=[[1]])
+        client.close()
+        client.classifiers()
+        with pytest.raises(Refused, match="whether the change was made is unknown"):
+            client.remove_class("a", 1)
+    changes = [b"POST /v1/classifiers/a/examples", b"DELETE /v1/classifiers/a/classes/1"]
+    assert heard == [b"GET /v1/classifiers", changes[0], b"GET /v1/classifiers", changes[1]]
+
+
+def test_connections_of_threads_that_have_ended_are_closed(live: Live) -> None:
+    before = len(live.client._connections)
+    for _ in range(3):
+        thread = threading.Thread(target=live.client.classifiers)
+        thread.start()
+        thread.join()
+    live.client.classifiers()
+    assert len(live.client._connections) <= before + 1
 
 
 def test_refusals_carry_their_sentence(live: Live) -> None:

@@ -29,20 +29,21 @@ ELSEWHERE = {
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
     "service/admission.py": "unit/service/test_app.py",
-    "service/answering.py": "unit/service/test_batching.py",
+    "service/questions.py": "unit/service/test_batching.py",
     "service/api_page.py": "unit/service/test_routes.py",
-    "service/decoding.py": "unit/service/test_decoders.py",  # runs in their processes
+    "service/decoder_process.py": "unit/service/test_decoder_pool.py",  # runs in their processes
+    "service/json_route.py": "unit/service/test_app.py",
     "service/limits.py": "unit/service/test_app.py",
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",
-    "service/service.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
-    "studio/board.py": "unit/studio/test_studio.py",
+    "studio/labels.py": "unit/studio/test_studio.py",
+    "studio/latest_answers.py": "unit/studio/test_answerer.py",
     "studio/estimate.py": "unit/studio/test_studio.py",
-    "studio/routes.py": "unit/studio/test_server.py",
-    "studio/rows.py": "unit/studio/test_store.py",
+    "studio/routes.py": "unit/studio/test_app.py",
+    "studio/changes.py": "unit/studio/test_store.py",
     "studio/schema.py": "unit/studio/test_store.py",
-    "studio/telling.py": "unit/studio/test_studio.py",
+    "studio/page_data.py": "unit/studio/test_studio.py",
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",

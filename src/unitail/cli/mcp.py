@@ -8,8 +8,8 @@ from unitail.extras import optional
 def run(models: Sequence[str], *, save_changes: bool, device: str) -> None:
     """Load, then speak the protocol; standard output is the protocol's alone."""
     optional("mcp.server.mcpserver", extra="mcp")
-    from unitail.service.loading import load_catalogue
+    from unitail.service.loading import load_classifiers
     from unitail.service.mcp_server import make_mcp_server
 
-    catalogue = load_catalogue(models, device=device, save_changes=save_changes)
-    make_mcp_server(catalogue).run()
+    classifiers = load_classifiers(models, device=device, save_changes=save_changes)
+    make_mcp_server(classifiers).run()

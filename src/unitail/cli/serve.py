@@ -36,20 +36,20 @@ def run(
         optional(package, extra="serve")
     from unitail.service.app import make_app
     from unitail.service.limits import ServiceLimits
-    from unitail.service.loading import load_catalogue
-    from unitail.service.running import make_server
+    from unitail.service.loading import load_classifiers
+    from unitail.service.server import make_server
     from unitail.service.service import Service
 
     access = Access.at(host, token=read_token(token_file), names=names, origins=origins)
     console = Console()
     with listening(host, port) as listener:
-        catalogue = load_catalogue(
+        classifiers = load_classifiers(
             models,
             device=device,
             save_changes=save_changes,
             tell=lambda line: say(console, line),
         )
-        service = Service(catalogue, ServiceLimits(**limits), read_only=read_only)
+        service = Service(classifiers, ServiceLimits(**limits), read_only=read_only)
         server = make_server(make_app(service, access), host, port)
         address = f"[{host}]" if ":" in host else host
         say(console, f"Listening at http://{address}:{listener.getsockname()[1]}")

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 FIRST_PORT, PORTS = 8765, 100
 PAGES = (".html", ".htm")
-AUTO = "auto"
+TOKEN = "studio-token"
+"""The file of the user's token, beside what the cache keeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,25 +75,29 @@ def serve(
     """Serve the page until somebody ends it."""
     uvicorn = optional("uvicorn", extra="studio")
     optional("fastapi", extra="studio")
-    token = new_token() if place.token == AUTO else place.token
+    from unitail.studio.link import leading_page, own_token
+
+    local = is_local(place.host)
+    token = place.token or (own_token(default_cache().folder / TOKEN) if local else new_token())
     access = Access.at(place.host, token=token)
     console = Console()
     with _bound(place.host, place.port) as listener:
         studio = _open(source, project, **how)
-        from unitail.studio.server import make_app
+        from unitail.studio.app import make_app
+        from unitail.studio.schema import studio_folder
 
         _tell(console, studio.catalogue)
-        url = _url(listener, place.host)
-        say(console, f"The studio is at {url}  (Ctrl-C ends it)")
-        if token is not None and place.token == AUTO:
-            say(console, f"Others open {url}?token={token}")
+        link = f"{_url(listener, place.host)}?token={token}"
+        console.print("The studio is at", link, markup=False, highlight=False, soft_wrap=True)
+        say(console, "Ctrl-C ends it.")
         config = uvicorn.Config(
             make_app(studio, access), log_level="warning", timeout_graceful_shutdown=1
         )
-        if place.browser and is_local(place.host):
-            webbrowser.open(f"{url}?token={token}" if token else url)
-        with suppress(KeyboardInterrupt):  # every label is on the disk
-            uvicorn.Server(config).run(sockets=[listener])
+        with leading_page(studio_folder(source), link) as page:
+            if place.browser and local:
+                webbrowser.open(page)
+            with suppress(KeyboardInterrupt):  # every label is on the disk
+                uvicorn.Server(config).run(sockets=[listener])
         say(console, "All labels are kept.")
 
 
@@ -108,7 +113,7 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(source, project, label_column=label_column, **how)
-    from unitail.studio.export import Kind
+    from unitail.studio.results import Kind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
         vectors = studio.vectors
@@ -197,5 +202,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _url(listener: socket.socket, host: str) -> str:
+    if host in ("0.0.0.0", "::"):
+        host = socket.gethostname()  # which others may know it by
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}/"

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import unitail
@@ -23,6 +25,10 @@ from unitail.nn.episode_model import AnyModel
 OPSET = 20
 COVERAGES = (0.8, 0.9, 0.95)
 """For which the file says how improbable a label in a set may be."""
+TOLERANCE = 1e-3
+"""By how much probabilities of a file may differ: it computes in single precision."""
+CHECKED = 40
+"""Rows that a file is asked before it is written."""
 
 
 class CannotExport(UserError):
@@ -40,10 +46,20 @@ class Sizes:
     width: int
 
 
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What a file is asked before it is written, and what it must answer."""
+
+    given: tuple[NDArray[Any], ...]
+    expected: NDArray[Any]
+    """Probabilities."""
+
+
 def export_classifier(classifier: TailClassifier, path: Path) -> Path:
     """Write a fitted classifier: vectors in, probabilities and class indices out, any rows.
 
-    The names of the classes, the encoder's name and what sets need are in the file's metadata.
+    The names of the classes, the encoder's name and what sets need are in the file's metadata. A
+    file that answers otherwise than the classifier is not written.
     """
     kept = classifier.kept_examples()
     fitted = classifier._fitted
@@ -57,7 +73,11 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
         ),
     }
     rows = {0: torch.export.Dim.DYNAMIC}
-    return _write(ClassifierGraph(classifier), (example,), (rows,), facts, path)
+    graph = ClassifierGraph(classifier)
+    asked = kept.vectors[:CHECKED].astype("float32")
+    asked = (asked + asked[::-1]) / 2  # between the examples, where answers are less sure
+    expected = classifier.with_encoder(None).predict_proba(asked)
+    return _write(graph, (example,), (rows,), facts, path, Check((asked,), expected))
 
 
 def export_model(model: AnyModel, sizes: Sizes, path: Path) -> Path:
@@ -71,7 +91,12 @@ def export_model(model: AnyModel, sizes: Sizes, path: Path) -> Path:
     )
     graph = ModelGraph(model, classes=sizes.classes, width=sizes.width)
     facts = {"sizes": json.dumps(vars(sizes))}
-    return _write(graph, example, (None, None, {0: torch.export.Dim.DYNAMIC}), facts, path)
+    dynamic = (None, None, {0: torch.export.Dim.DYNAMIC})
+    asked = (*example[:2], torch.randn(CHECKED, sizes.width, generator=generator))
+    with torch.no_grad():
+        expected = graph(*asked).numpy()
+    check = Check(tuple(each.numpy() for each in asked), expected)
+    return _write(graph, example, dynamic, facts, path, check)
 
 
 def _write(
@@ -80,16 +105,34 @@ def _write(
     dynamic: tuple[Any, ...],
     facts: dict[str, str],
     path: Path,
+    check: Check,
 ) -> Path:
-    for package in ("onnx", "onnxscript"):
+    for package in ("onnx", "onnxscript", "onnxruntime"):
         optional(package, extra="onnx")
     program = _traced(graph, example, dynamic)
     content = program.model_proto
     for key, value in {"producer": f"unitail {unitail.__version__}", **facts}.items():
         entry = content.metadata_props.add()
         entry.key, entry.value = key, value
-    write_bytes(path, content.SerializeToString())
+    file = content.SerializeToString()
+    _require_same_answers(file, check)
+    write_bytes(path, file)
     return path
+
+
+def _require_same_answers(content: bytes, check: Check) -> None:
+    """Refuse to write a file that answers otherwise than what it was made of."""
+    session = optional("onnxruntime", extra="onnx").InferenceSession(content)
+    names = [each.name for each in session.get_inputs()]
+    probabilities = session.run(None, dict(zip(names, check.given, strict=True)))[0]
+    difference = float(np.abs(probabilities - check.expected).max())
+    if not difference <= TOLERANCE:
+        raise CannotExport(
+            "the file would answer otherwise than the model",
+            got=f"probabilities that differ by {difference:.2g}",
+            allowed=f"at most {TOLERANCE:g}",
+            remedy="Please report it, with the versions of torch, onnxscript and onnxruntime.",
+        )
 
 
 def _traced(graph: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[Any, ...]) -> Any:  # noqa: ANN401

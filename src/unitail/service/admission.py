@@ -3,8 +3,10 @@
 import time
 from dataclasses import dataclass, field
 
+from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
-from unitail.web.asgi import App, Message, Receive, Scope, Send, send_json
+from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_json
+from unitail.web.body import BodyLimits
 from unitail.web.refusal import Refusal
 
 WORK = ("/v1/", "/label-studio/")
@@ -14,12 +16,15 @@ RETRY_SECONDS = 1
 
 @dataclass(eq=False)
 class Admission:
-    """An application that takes on so many requests at a time, and counts them."""
+    """An application that takes on so many requests and bytes at a time, and counts them."""
 
     app: App
     metrics: Metrics
-    limit: int
+    limits: ServiceLimits
+    body_limits: BodyLimits
     at_work: int = field(default=0, init=False)
+    bytes_at_work: int = field(default=0, init=False)
+    """Of the bodies of requests at work, as they were announced."""
     closing: bool = field(default=False, init=False)
     """Whether connections are closed after their answer, since the server stops."""
 
@@ -27,15 +32,35 @@ class Admission:
         """Answer a request, or send it away."""
         if scope["type"] != "http" or not scope["path"].startswith(WORK):
             await self.app(scope, receive, send)
-        elif self.at_work >= self.limit:
+            return
+        size = self._bytes_of(scope)
+        refusal = self._refusal(size)
+        if refusal is None:
+            await self._work(scope, receive, send, size)
+        else:
             self.metrics.shed.inc()
-            refusal = overloaded(f"{self.at_work} at work", f"at most {self.limit} at a time")
             self.metrics.count_request("shed", refusal.status, 0.0)
             await send_json(send, refusal.status, refusal.content, refusal.headers)
-        else:
-            await self._work(scope, receive, send)
 
-    async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _bytes_of(self, scope: Scope) -> int:
+        """Return the bytes that a request announces, or that it may have if it does not."""
+        length = header(scope, "content-length")
+        if length is not None:
+            return int(length)  # digits: the gate has seen to it
+        is_open = header(scope, "transfer-encoding") is not None
+        return self.body_limits.bytes_for(scope) if is_open else 0
+
+    def _refusal(self, size: int) -> Refusal | None:
+        most = self.limits.concurrency
+        if self.at_work >= most:
+            return overloaded(f"{self.at_work} at work", f"at most {most} at a time")
+        # One alone is always taken on: its size has a limit of its own.
+        if self.bytes_at_work and self.bytes_at_work + size > self.limits.bytes_at_work:
+            got = f"{self.bytes_at_work + size:,} bytes in all requests"
+            return overloaded(got, f"at most {self.limits.bytes_at_work:,} at a time")
+        return None
+
+    async def _work(self, scope: Scope, receive: Receive, send: Send, size: int) -> None:
         start, status = time.perf_counter(), 500
 
         async def watched(message: Message) -> None:
@@ -47,11 +72,13 @@ class Admission:
             await send(message)
 
         self.at_work += 1
+        self.bytes_at_work += size
         self.metrics.at_work.set(self.at_work)
         try:
             await self.app(scope, receive, watched)
         finally:
             self.at_work -= 1
+            self.bytes_at_work -= size
             self.metrics.at_work.set(self.at_work)
             route = getattr(scope.get("route"), "path", "other")
             self.metrics.count_request(route, status, time.perf_counter() - start)

@@ -17,8 +17,10 @@ from unitail.service.api_page import PAGE_POLICY, api_page
 from unitail.service.routes import router
 from unitail.service.service import Service
 from unitail.web.access import Access
-from unitail.web.guards import Guards, Limits
+from unitail.web.body import BodyLimits
+from unitail.web.guards import Guards
 from unitail.web.refusal import Refusal
+from unitail.wording import excerpt
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
 """What a monitor may ask without the token."""
@@ -39,8 +41,11 @@ def make_app(service: Service, access: Access) -> Guards:
     app.include_router(label_studio.router)
     _add_pages(app, service)
     _add_errors(app)
-    app.state.admission = Admission(app, service.metrics, service.limits.concurrency)
-    limits = Limits(body_bytes=service.limits.body_bytes, body_seconds=service.limits.body_seconds)
+    own = service.limits
+    limits = BodyLimits(
+        max_bytes=own.json_bytes, max_form_bytes=own.body_bytes, max_seconds=own.body_seconds
+    )
+    app.state.admission = Admission(app, service.metrics, own, limits)
     return Guards(app.state.admission, access=access, limits=limits, open_paths=OPEN_PATHS)
 
 
@@ -96,9 +101,14 @@ def _add_errors(app: FastAPI) -> None:
 def _sentence(problem: dict[str, Any]) -> str:
     """Say what is wrong with a field of a request, in the form of all errors."""
     where = ".".join(str(step) for step in problem["loc"][1:]) or "the body"
-    got = repr(problem.get("input"))
-    got = got if len(got) <= 60 else got[:59] + "…"
+    got = _brief(problem.get("input"))
     return (
         f"{where} is not as it should be: got {got}; allowed: see the description of the address."
         f" {problem['msg']}."
     )
+
+
+def _brief(value: object) -> str:
+    """Write the beginning of a value, which may be very large."""
+    cut = value[:60] if isinstance(value, str | bytes | list) else value
+    return excerpt(repr(cut), 60)

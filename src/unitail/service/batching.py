@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from unitail.service.answering import Question, answer
+from unitail.service.questions import Question, answer
 
 Answers = list[dict[str, Any]]
 

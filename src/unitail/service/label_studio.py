@@ -8,6 +8,7 @@ one `<Image>` whose tasks hold `data:` addresses: this server fetches nothing th
 
 import base64
 import binascii
+import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
-from unitail.service.answering import Wanted
-from unitail.service.catalogue import Version
+from unitail.service.classifiers import Version
+from unitail.service.questions import Wanted
 from unitail.service.service import Service
 from unitail.web.refusal import Refusal
 
@@ -57,7 +58,7 @@ class Interface:
 @router.get("/health")
 async def health(request: Request, name: str) -> dict[str, str]:
     """Tell that the backend lives."""
-    _service(request).catalogue.find(name)
+    _service(request).classifiers.find(name)
     return {"status": "UP", "model_class": "unitail"}
 
 
@@ -66,14 +67,14 @@ async def setup(request: Request, name: str) -> dict[str, str]:
     """Look at the labelling interface when the model is added."""
     content = await _content(request)
     Interface.of(content.get("schema"))
-    return {"model_version": _version_name(_service(request).catalogue.find(name).newest)}
+    return {"model_version": _version_name(_service(request).classifiers.find(name).newest)}
 
 
 @router.post("/predict")
 async def predict(request: Request, name: str) -> dict[str, Any]:
     """Suggest a label for each task."""
     service, content = _service(request), await _content(request)
-    version = service.catalogue.find(name).newest
+    version = service.classifiers.find(name).newest
     interface = Interface.of(content.get("label_config"))
     tasks = content.get("tasks")
     if not isinstance(tasks, list):
@@ -93,7 +94,7 @@ async def predict(request: Request, name: str) -> dict[str, Any]:
 async def webhook(request: Request, name: str) -> JSONResponse:
     """Learn from an annotation."""
     service, content = _service(request), await _content(request)
-    served = service.catalogue.find(name)
+    served = service.classifiers.find(name)
     if content.get("action") not in LEARNED_FROM:
         return JSONResponse({"learned": 0}, 201)
     project, annotation = content.get("project"), content.get("annotation")
@@ -113,8 +114,8 @@ async def _rows(
 ) -> NDArray[Any]:
     values = [_value(interface, task) for task in tasks]
     if version.takes == "text":
-        return await service.items.texts(version, values)
-    return await service.items.files(version, [_bytes_of(value) for value in values])
+        return await service.vectors.texts(version, values)
+    return await service.vectors.files(version, [_bytes_of(value) for value in values])
 
 
 def _value(interface: Interface, task: Any) -> str:  # noqa: ANN401 - JSON
@@ -175,8 +176,8 @@ def _parsed(config: object) -> ElementTree.Element:
 
 async def _content(request: Request) -> dict[str, Any]:
     try:
-        content = await request.json()
-    except ValueError as error:
+        content = await _service(request).parse(json.loads, await request.body())
+    except (ValueError, RecursionError) as error:
         raise _malformed("the body", "JSON") from error
     if not isinstance(content, dict):
         raise _malformed("the body", "a JSON object")

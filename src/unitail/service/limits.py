@@ -8,7 +8,11 @@ class ServiceLimits:
     """What one request may ask for, and how many may be at work."""
 
     body_bytes: int = 32 * 2**20
-    """Of a request."""
+    """Of a request that brings files."""
+    json_bytes: int = 8 * 2**20
+    """Of a request in JSON, which is parsed in one piece: others wait as long."""
+    bytes_at_work: int = 256 * 2**20
+    """Of all requests that are at work; those that would bring more are told to try again."""
     body_seconds: float = 30.0
     """For a request to arrive."""
     items: int = 1000

@@ -9,20 +9,20 @@ from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import is_classifier
 from unitail.inputs.read import read_labelled
-from unitail.service.catalogue import Catalogue
+from unitail.service.classifiers import Classifiers
 from unitail.wording import shown
 from unitail.workflows.fit import fit_files
 
 
-def load_catalogue(
+def load_classifiers(
     given: Sequence[str],
     *,
     device: str = "auto",
     save_changes: bool = False,
     tell: Callable[[str], None] = lambda line: None,
-) -> Catalogue:
+) -> Classifiers:
     """Load or fit each of `FOLDER`, `TABLE` or `NAME=FOLDER`; `tell` is called with lines."""
-    catalogue = Catalogue()
+    classifiers = Classifiers()
     for each in given:
         name, path = _named(each)
         if not path.exists():
@@ -40,9 +40,9 @@ def load_catalogue(
                 remedy=f"Run `unitail fit {shown(path)} --save FOLDER`, and serve that folder.",
             )
         classifier = TailClassifier.load(path, device=device) if saved else _fitted(path, device)
-        catalogue.add(name, classifier, path if save_changes else None)
+        classifiers.add(name, classifier, path if save_changes else None)
         tell(f"{name}: {len(classifier.classes_)} classes from {shown(path)}")
-    return catalogue
+    return classifiers
 
 
 def _named(given: str) -> tuple[str, Path]:

@@ -10,19 +10,17 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 import unitail
-from unitail.errors import UserError
-from unitail.estimator.fitted import ClassifierLearner
-from unitail.service.answering import Wanted
-from unitail.service.catalogue import Catalogue, Version
+from unitail.errors import InvalidInput, UserError
+from unitail.estimator.conformal import folds
+from unitail.service.classifiers import Classifiers, Version
 from unitail.service.limits import ServiceLimits
+from unitail.service.questions import Wanted
 from unitail.service.service import Service
 from unitail.web.refusal import Refusal
-from unitail.workflows.learning_curve.curve import own_curve
 
-SPLITS = 50
-"""Random splits of each size that `evaluate` asks."""
 INSTRUCTIONS = (
     "Few-shot classifiers. `list_classifiers` says what each takes; `classify` answers with a"
     " label, its probability, a set of labels that cannot be ruled out, and novelty (near 1: none"
@@ -30,9 +28,11 @@ INSTRUCTIONS = (
 )
 
 
-def make_mcp_server(catalogue: Catalogue, limits: ServiceLimits | None = None) -> MCPServer[Any]:
+def make_mcp_server(
+    classifiers: Classifiers, limits: ServiceLimits | None = None
+) -> MCPServer[Any]:
     """Return the server; `run()` speaks on standard input and output."""
-    service = Service(catalogue, limits)
+    service = Service(classifiers, limits)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
@@ -57,7 +57,7 @@ def make_mcp_server(catalogue: Catalogue, limits: ServiceLimits | None = None) -
 def _tools(service: Service) -> list[Any]:
     async def list_classifiers() -> list[dict[str, Any]]:
         """List the classifiers: name, what they take, classes with numbers of examples."""
-        return [served.newest.describe() for served in service.catalogue]
+        return [served.newest.describe() for served in service.classifiers]
 
     async def classify(
         name: str,
@@ -68,7 +68,7 @@ def _tools(service: Service) -> list[Any]:
         """Answer texts or vectors, whichever the classifier takes."""
         with_sets = Wanted(probabilities=False, coverage=coverage)
         with _told():
-            version = service.catalogue.find(name).newest
+            version = service.classifiers.find(name).newest
             async with service.in_time():
                 rows = await _rows(service, version, texts, vectors)
                 answers = await service.predict(version, rows, with_sets)
@@ -82,15 +82,15 @@ def _tools(service: Service) -> list[Any]:
     ) -> dict[str, Any]:
         """Add labelled texts or vectors; a label that is new makes a class. Kept in memory."""
         with _told():
-            served = service.catalogue.find(name)
+            served = service.classifiers.find(name)
             async with service.in_time() as deadline:
                 rows = await _rows(service, served.newest, texts, vectors)
                 return (await service.add(served, rows, labels, deadline)).describe()
 
     async def evaluate(name: str) -> dict[str, Any]:
-        """Estimate the accuracy on new items from the examples alone, with a 95 % interval."""
+        """Estimate the accuracy on new items by leaving examples out, with a 95 % interval."""
         with _told():
-            version = service.catalogue.find(name).newest
+            version = service.classifiers.find(name).newest
             estimate: dict[str, Any] = await service.compute(_evaluated, version)
             return estimate
 
@@ -98,19 +98,25 @@ def _tools(service: Service) -> list[Any]:
 
 
 def _evaluated(version: Version) -> dict[str, Any]:
-    """Leave examples out and ask for them, as `unitail evaluate` does."""
-    classifier = version.classifier
-    curve = own_curve(
-        classifier._fitted.rows.repeated(),
-        {"unitail": ClassifierLearner.of(classifier)},
-        splits=SPLITS,
-    )
-    accuracy = list(curve.accuracy("unitail").values())[-1]
-    more = curve.forecast("unitail")
+    """Leave out each example once, and ask the same classifier, fitted on the others, for it."""
+    fitted = version.classifier._fitted
+    held_out = fitted.held_out(folds(fitted.rows))
+    asked = len(held_out.places)
+    if not asked:
+        raise InvalidInput(
+            "the accuracy cannot be estimated",
+            got="no class of two examples or more",
+            allowed="classes of which an example can be left out",
+            remedy="Add examples.",
+        )
+    truths = fitted.rows.class_indices[held_out.places]
+    right = int((held_out.probabilities.argmax(axis=1) == truths).sum())
+    interval = binomtest(right, asked).proportion_ci(method="wilson")
     return {
         "version": version.number,
-        "accuracy": {"mean": accuracy.mean, "low": accuracy.low, "high": accuracy.high},
-        "with_twice_the_examples": {"mean": more.mean, "low": more.low, "high": more.high},
+        "accuracy": {"mean": right / asked, "low": interval.low, "high": interval.high},
+        "right": right,
+        "asked": asked,
         "examples": len(version.labels),
     }
 
@@ -130,8 +136,8 @@ async def _rows(
         )
     service.check_count(len(texts or vectors or ()), "items")
     if texts is not None:
-        return await service.items.texts(version, texts)
-    return service.items.vectors(vectors or [])
+        return await service.vectors.texts(version, texts)
+    return service.vectors.numbers(vectors or [])
 
 
 @contextmanager

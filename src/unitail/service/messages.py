@@ -1,11 +1,22 @@
 """What requests and answers look like: the types behind the OpenAPI description."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
 Number = float | None
+Item = TypeVar("Item")
+Many = Annotated[list[Item], Field(fail_fast=True)]
+"""A list of which the first fault is told: a large one may have millions."""
 
 
 class Exact(BaseModel):
@@ -17,11 +28,11 @@ class Exact(BaseModel):
 class Content(Exact):
     """Items of one kind: vectors, texts, or rows of a table."""
 
-    vectors: list[list[Number]] | None = Field(
+    vectors: Many[Many[Number]] | None = Field(
         None, description="Vectors, all of one width; null where a value is missing."
     )
-    texts: list[str] | None = Field(None, description="Texts.")
-    rows: list[dict[str, Any]] | None = Field(
+    texts: Many[str] | None = Field(None, description="Texts.")
+    rows: Many[dict[str, Any]] | None = Field(
         None, description="Rows of a table, each a mapping from columns to values."
     )
 
@@ -59,13 +70,13 @@ class Answers(BaseModel):
 class NewExamples(Content):
     """Labelled items; a label that is new makes a class."""
 
-    labels: list[Label] = Field(description="The class of each item.")
+    labels: Many[Label] = Field(description="The class of each item.")
 
 
 class Forgotten(Exact):
     """Examples to forget."""
 
-    places: list[int] = Field(min_length=1, description="Places among the examples, from 0.")
+    places: Many[int] = Field(min_length=1, description="Places among the examples, from 0.")
     version: int = Field(description="The newest version, in which the places were counted.")
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from unitail.service import messages
-from unitail.service.answering import Wanted
-from unitail.service.catalogue import Version
+from unitail.service.classifiers import Version
+from unitail.service.json_route import JsonRoute
+from unitail.service.questions import Wanted
 from unitail.service.service import Service
 from unitail.web.refusal import Refusal
 
@@ -25,7 +26,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "Too much to do; try again after `Retry-After` seconds.",
     }.items()
 }
-router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS)
+router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS, route_class=JsonRoute)
 
 Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
 Coverage = Annotated[
@@ -44,13 +45,13 @@ def _service(request: Request) -> Service:
 @router.get("", summary="List the classifiers", response_model=list[messages.Classifier])
 async def list_classifiers(request: Request) -> JSONResponse:
     """Say what there is to know of every classifier, as its newest version is."""
-    return JSONResponse([each.newest.describe() for each in _service(request).catalogue])
+    return JSONResponse([each.newest.describe() for each in _service(request).classifiers])
 
 
 @router.get("/{name}", summary="Describe a classifier", response_model=messages.Classifier)
 async def describe(request: Request, name: Name, version: int | None = None) -> JSONResponse:
     """Say what there is to know of a classifier."""
-    served = _service(request).catalogue.find(name)
+    served = _service(request).classifiers.find(name)
     kept = [each.number for each in served.versions]
     return JSONResponse({**served.version(version).describe(), "versions": kept})
 
@@ -59,7 +60,7 @@ async def describe(request: Request, name: Name, version: int | None = None) -> 
 async def predict(request: Request, name: Name, question: messages.Question) -> JSONResponse:
     """Answer vectors, texts or rows, each by itself: one or many."""
     service = _service(request)
-    version = service.catalogue.find(name).version(question.version)
+    version = service.classifiers.find(name).version(question.version)
     wanted = Wanted(
         probabilities=question.probabilities, coverage=question.coverage, novelty=question.novelty
     )
@@ -80,7 +81,7 @@ async def predict_files(
 ) -> JSONResponse:
     """Answer uploaded images, sounds or texts: one or many."""
     service = _service(request)
-    asked = service.catalogue.find(name).version(version)
+    asked = service.classifiers.find(name).version(version)
     wanted = Wanted(probabilities=probabilities, coverage=coverage, novelty=novelty)
     async with service.in_time():
         rows = await _uploaded(service, asked, files)
@@ -90,7 +91,7 @@ async def predict_files(
 @router.get("/{name}/examples", summary="List examples", response_model=messages.Examples)
 async def list_examples(request: Request, name: Name) -> JSONResponse:
     """List the label of every example; the examples themselves are not kept."""
-    version = _service(request).catalogue.find(name).newest
+    version = _service(request).classifiers.find(name).newest
     return JSONResponse({"version": version.number, "labels": version.labels.tolist()})
 
 
@@ -100,7 +101,7 @@ async def add_examples(
 ) -> JSONResponse:
     """Take labelled vectors, texts or rows in; a label that is new makes a class."""
     service = _service(request)
-    served = service.catalogue.find(name)
+    served = service.classifiers.find(name)
     async with service.in_time() as deadline:
         rows = await _rows(service, served.newest, examples)
         version = await service.add(served, rows, examples.labels, deadline)
@@ -116,7 +117,7 @@ async def add_files(
 ) -> JSONResponse:
     """Take uploaded examples in; a label that is new makes a class."""
     service = _service(request)
-    served = service.catalogue.find(name)
+    served = service.classifiers.find(name)
     async with service.in_time() as deadline:
         rows = await _uploaded(service, served.newest, files)
         version = await service.add(served, rows, labels, deadline)
@@ -130,7 +131,7 @@ async def remove_examples(
     """Forget examples by their places; the classifier is then as if fitted on the others."""
     service = _service(request)
     places = np.array(forgotten.places, dtype=np.int64)
-    served = service.catalogue.find(name)
+    served = service.classifiers.find(name)
     async with service.in_time() as deadline:
         version = await service.remove(served, forgotten.version, lambda _: places, deadline)
     return messages.Classifier(**version.describe())
@@ -140,7 +141,7 @@ async def remove_examples(
 async def remove_class(request: Request, name: Name, label: str) -> messages.Classifier:
     """Forget all examples of a class."""
     service = _service(request)
-    served = service.catalogue.find(name)
+    served = service.classifiers.find(name)
 
     def choose(version: Version) -> NDArray[np.int64]:
         places = np.flatnonzero(version.labels.astype(str) == label)
@@ -172,10 +173,10 @@ async def _rows(service: Service, version: Version, content: messages.Content) -
     [what] = brought
     service.check_count(len(given[what] or ()), what)
     if content.vectors is not None:
-        return service.items.vectors(content.vectors)
+        return await service.parse(service.vectors.numbers, content.vectors)
     if content.texts is not None:
-        return await service.items.texts(version, content.texts)
-    return await service.items.table(version, content.rows or [])
+        return await service.vectors.texts(version, content.texts)
+    return await service.vectors.table(version, content.rows or [])
 
 
 async def _uploaded(
@@ -183,7 +184,7 @@ async def _uploaded(
 ) -> NDArray[Any]:
     service.check_count(len(files), "files")
     contents = [await file.read() for file in files]
-    return await service.items.files(version, contents)
+    return await service.vectors.files(version, contents)
 
 
 def _answers(version: Version, answers: list[dict[str, Any]]) -> JSONResponse:

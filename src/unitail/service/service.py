@@ -4,50 +4,57 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
 from unitail.service.admission import overloaded
-from unitail.service.answering import Question, Wanted, check_rows
 from unitail.service.batching import Batcher
-from unitail.service.catalogue import Catalogue, Served, Version
-from unitail.service.decoders import Decoders
-from unitail.service.items import Items
+from unitail.service.classifiers import Classifiers, Served, Version
+from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
+from unitail.service.questions import Question, Wanted, check_rows
+from unitail.service.request_vectors import RequestVectors
 from unitail.web.refusal import Refusal
 from unitail.wording import numbered
+
+T = TypeVar("T")
 
 
 class Service:
     """All that answers requests, whatever brings them."""
 
     def __init__(
-        self, catalogue: Catalogue, limits: ServiceLimits | None = None, *, read_only: bool = False
+        self,
+        classifiers: Classifiers,
+        limits: ServiceLimits | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
-        self.catalogue, self.limits = catalogue, limits or ServiceLimits()
+        self.classifiers, self.limits = classifiers, limits or ServiceLimits()
         self.read_only = read_only
         self.metrics = Metrics()
         self.ready = False
         # One thread each: torch has threads of its own, and encoding must not hold answers up.
         self._compute = ThreadPoolExecutor(1, "answers")
         self._encode = ThreadPoolExecutor(1, "encoding")
+        self._parse = ThreadPoolExecutor(1, "parsing")
         self._batcher = Batcher(
             self._compute, max_rows=self.limits.batch_rows, on_batch=self.metrics.count_batch
         )
-        self.decoders = Decoders(self.limits, on_death=self.metrics.decoder_deaths.inc)
-        self.items = Items(self._encode, self.decoders)
+        self.decoders = DecoderPool(self.limits, on_death=self.metrics.decoder_deaths.inc)
+        self.vectors = RequestVectors(self._encode, self.decoders)
 
     async def start(self) -> None:
         """Get ready: from then on no answer waits for what could have been computed before."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._compute, self.catalogue.warm)
-        if any(served.newest.takes in ("image", "audio") for served in self.catalogue):
+        await loop.run_in_executor(self._compute, self.classifiers.warm)
+        if any(served.newest.takes in ("image", "audio") for served in self.classifiers):
             await self.decoders.start()
-        for served in self.catalogue:
+        for served in self.classifiers:
             self.metrics.watch_examples(served.newest.name, served.count_examples)
         self.ready = True
 
@@ -57,6 +64,11 @@ class Service:
         await self.decoders.close()
         self._compute.shutdown()
         self._encode.shutdown()
+        self._parse.shutdown()
+
+    async def parse(self, work: Callable[..., T], *given: Any) -> T:  # noqa: ANN401
+        """Read what a request brings, one request at a time, while others are answered."""
+        return await asyncio.get_running_loop().run_in_executor(self._parse, work, *given)
 
     async def predict(
         self, version: Version, rows: NDArray[Any], wanted: Wanted

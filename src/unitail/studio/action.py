@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from unitail.errors import InvalidInput
-from unitail.studio.rows import (
+from unitail.studio.changes import (
     ASIDE,
     Change,
     ClassRow,
@@ -189,9 +189,9 @@ def _batches(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def _require_names_free(changes: Sequence[Change], classes: Sequence[ClassRow]) -> None:
     """Refuse to bring back a name that another class has by now."""
-    names = {row.name.casefold(): row for row in classes}
+    names = {row.name: row for row in classes}
     for each in changes:
         if isinstance(each.after, ClassRow) and not each.after.deleted:
-            holder = names.get(each.after.name.casefold())
+            holder = names.get(each.after.name)
             if holder is not None and holder.id != each.after.id:
                 raise Conflict(f"there is a class {holder.name!r} again", [holder])

@@ -9,14 +9,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput
+from unitail.errors import InvalidInput, UserError
 from unitail.inputs.items import Items
 from unitail.inputs.read import read_unlabelled
 from unitail.inputs.recognise import is_table
@@ -28,15 +27,23 @@ MAX_FOLDER_CLASSES = 200
 """Subfolders that are offered as classes."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Catalogue:
-    """The items of a studio, in their order; an item's place never changes while it runs."""
+    """The items of a studio, in their order; an item's place never changes while it runs.
+
+    Files that are new come after the others. Threads may share it: what is there only grows.
+    """
 
     source: Path
     items: Items
     keys: tuple[str, ...]
     given: Mapping[int, str]
     """Labels that the table itself has, by place."""
+    places: dict[str, int] = field(init=False)
+    """The place of each key."""
+
+    def __post_init__(self) -> None:
+        self.places = {key: place for place, key in enumerate(self.keys)}
 
     @classmethod
     def read(
@@ -77,10 +84,34 @@ class Catalogue:
         """How many cells a row of a table has; 0 for other items."""
         return self.items.items.shape[1] if self.modality is Modality.TABLE else 0  # type: ignore[attr-defined]
 
-    @cached_property
-    def places(self) -> dict[str, int]:
-        """The place of each key."""
-        return {key: place for place, key in enumerate(self.keys)}
+    def take_in_new(self) -> range:
+        """Look into the folder again, and take in files that are new; return their places."""
+        first = len(self)
+        nothing = range(first, first)
+        if not self.source.is_dir():
+            return nothing
+        try:
+            now = read_unlabelled([self.source], modality=str(self.modality))
+        except UserError:  # the folder is gone or empty
+            return nothing
+        keys = tuple(_keys(self.source, now))
+        new = [place for place, key in enumerate(keys) if key not in self.places]
+        if not new:
+            return nothing
+        own = self.items
+        records = {each.item: each for each in now.records}
+        self.items = replace(
+            own,
+            items=(*own.items, *(now.items[place] for place in new)),
+            names=(*own.names, *(now.names[place] for place in new)),
+            records=(
+                *own.records,
+                *(replace(records[each], item=first + rank) for rank, each in enumerate(new)),
+            ),
+        )
+        self.places = {**self.places, **{keys[each]: first + n for n, each in enumerate(new)}}
+        self.keys = (*self.keys, *(keys[each] for each in new))  # the last: it says how many
+        return range(first, len(self))
 
     def require(self, place: int) -> int:
         """Return a place, or say that nothing is there."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unitail.errors import InvalidInput
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
-from unitail.studio.board import Named
+from unitail.studio.labels import Labelled
 from unitail.studio.vectors import Vectors
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.interval import Estimate, forecast
@@ -54,7 +54,7 @@ class Estimated:
 
 
 def estimate(
-    vectors: Vectors, named: Named, *, device: str, is_over: Callable[[], bool]
+    vectors: Vectors, named: Labelled, *, device: str, is_over: Callable[[], bool]
 ) -> Estimated | None:
     """Estimate the accuracy; None if there are too few labels for it."""
     known = set(vectors.known().tolist())

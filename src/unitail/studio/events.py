@@ -22,6 +22,8 @@ class Hub:
 
     def tell(self, name: str, content: object) -> None:
         """Hand news to all; `content` is what JSON can say."""
+        if not self._listeners:
+            return
         self._put(f"event: {name}\ndata: {json.dumps(content, separators=(',', ':'))}\n\n")
 
     def close(self) -> None:

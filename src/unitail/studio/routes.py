@@ -14,9 +14,9 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 import unitail
 from unitail.errors import InvalidInput
-from unitail.studio import telling
-from unitail.studio.export import Kind, zipped
-from unitail.studio.rows import ASIDE, Done
+from unitail.studio import page_data
+from unitail.studio.changes import ASIDE, Done
+from unitail.studio.results import Kind, zipped
 from unitail.studio.studio import Studio
 from unitail.wording import shown
 from unitail.workflows.answers import DOUBTFUL, NOVEL
@@ -99,10 +99,10 @@ def state_routes(studio: Studio) -> APIRouter:
             "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
             "sorted_folder": shown(studio.sorted_folder),
             "limits": {"doubtful": DOUBTFUL, "novel": NOVEL, "aside": ASIDE},
-            "changes": telling.changes(studio.catalogue, studio.store.since()),
-            "answers": telling.answers(studio.sheet.at(known)),
+            "changes": page_data.changes(studio.catalogue, studio.store.since()),
+            "answers": page_data.answers(studio.answers.at(known)),
             "progress": studio.progress(),
-            "estimate": telling.estimated(studio.estimated),
+            "estimate": page_data.estimated(studio.estimated),
             "trouble": studio.trouble,
         }
 
@@ -147,7 +147,7 @@ def item_routes(studio: Studio) -> APIRouter:
 
     @router.get("/items/{place}/why")
     def why(place: Place) -> list[dict[str, Any]]:
-        return telling.neighbours(existing(place), studio.board, studio.vectors)
+        return page_data.neighbours(existing(place), studio.labels, studio.vectors)
 
     @router.post("/contents")
     def contents(asked: Asking) -> dict[int, Any]:

@@ -64,13 +64,15 @@ def database_of(source: Path, project: str | None) -> str:
     """Return the URL of a project's database: `project` is a file, a URL, or None for its usual."""
     if project is not None and "://" in project:
         return project
-    if project is not None:
-        path = Path(project)
-    else:
-        path = (source if source.is_dir() else source.parent) / FOLDER / _file_of(source)
+    path = studio_folder(source) / _file_of(source) if project is None else Path(project)
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     return f"sqlite:///{path.resolve()}"
+
+
+def studio_folder(source: Path) -> Path:
+    """Return where a project keeps what is its own."""
+    return (source if source.is_dir() else source.parent) / FOLDER
 
 
 def _file_of(source: Path) -> str:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from unitail.errors import InvalidInput
 from unitail.studio.action import Action, current_revision
-from unitail.studio.rows import (
+from unitail.studio.changes import (
     Change,
     ClassRow,
     Conflict,
@@ -24,7 +24,7 @@ from unitail.studio.rows import (
     changes_from_text,
 )
 from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, open_database
-from unitail.wording import CONTROL_CHARACTERS, numbered
+from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered
 
 MAX_NAME = 100
 """Characters of a class name."""
@@ -95,19 +95,23 @@ class Store:
             return action.do(changes, f"{numbered(len(changes), 'item')}: {what}")
 
     def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> Done:
-        """Label items that have no label yet, and make the classes that are missing for it."""
+        """Label items that have no label yet, and make the classes that are missing for it.
+
+        Names that differ in capitals alone are different here: that they are one is for the user
+        to say, who can merge them.
+        """
         with self._action(author) as action:
-            ids = {row.name.casefold(): row.id for row in action.classes()}
+            ids = {row.name: row.id for row in action.classes()}
             made: list[ClassRow] = []
-            for name in dict.fromkeys(map(_clean, names.values())):
-                if name.casefold() not in ids:
+            for name in dict.fromkeys(map(clean_name, names.values())):
+                if name not in ids:
                     made.append(ClassRow(action.free_id() + len(made), name))
-                    ids[name.casefold()] = made[-1].id
+                    ids[name] = made[-1].id
             _require_few(len(ids))
             changes = [Change(replace(new, deleted=True), new) for new in made]
             for item, row in action.labels(names).items():
                 if row.class_id is None:
-                    class_id = ids[_clean(names[item]).casefold()]
+                    class_id = ids[clean_name(names[item])]
                     changes.append(Change(row, replace(row, class_id=class_id)))
             number = len(changes) - len(made)
             return action.do(changes, f"{numbered(number, 'label')} that were there before")
@@ -115,7 +119,7 @@ class Store:
     def add_class(self, name: str, *, author: str = "") -> Done:
         """Add a class."""
         with self._action(author) as action:
-            clean = _clean(name)
+            clean = clean_name(name)
             action.require_free(clean)
             _require_few(len(action.classes()) + 1)
             new = ClassRow(action.free_id(), clean)
@@ -125,7 +129,7 @@ class Store:
     def rename_class(self, class_id: int, name: str, *, author: str = "") -> Done:
         """Give a class another name."""
         with self._action(author) as action:
-            old, clean = action.class_row(class_id), _clean(name)
+            old, clean = action.class_row(class_id), clean_name(name)
             action.require_free(clean, but=class_id)
             change = Change(old, replace(old, name=clean))
             return action.do([change], f"{old.name} is now {clean}")
@@ -178,14 +182,14 @@ def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:
     return sa.select(table).where(table.c.version > revision)
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
     """Return a class name in one way of writing it, or refuse it."""
     clean = " ".join(unicodedata.normalize("NFC", name).split())
     if not clean or len(clean) > MAX_NAME or clean.translate(CONTROL_CHARACTERS) != clean:
         raise InvalidInput(
             "this cannot be the name of a class",
-            got=repr(name[: MAX_NAME + 1]),
-            allowed=f"1 to {MAX_NAME} characters",
+            got=f"{excerpt(name, 40)!r}, {numbered(len(clean), 'character')}",
+            allowed=f"1 to {MAX_NAME} characters that can be seen",
             remedy="Write another name.",
         )
     return clean
@@ -194,7 +198,10 @@ def _clean(name: str) -> str:
 def _require_few(classes: int) -> None:
     if classes > MAX_CLASSES:
         raise InvalidInput(
-            "there are too many classes", got=f"{classes:,}", allowed=f"up to {MAX_CLASSES:,}"
+            "there are too many classes",
+            got=f"{classes:,}",
+            allowed=f"up to {MAX_CLASSES:,}",
+            remedy="Merge or delete some.",
         )
 
 

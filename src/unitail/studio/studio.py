@@ -7,22 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder
-from unitail.studio import telling
-from unitail.studio.answering import NONE, Answered, Answerer, Sheet
-from unitail.studio.board import Board, Named
+from unitail.errors import InvalidInput
+from unitail.studio import page_data
+from unitail.studio.answerer import Answerer
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.changes import Done
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
-from unitail.studio.export import Results
+from unitail.studio.labels import Labelled, Labels
+from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.media import Media
-from unitail.studio.rows import Done
+from unitail.studio.results import Results
 from unitail.studio.store import Store
 from unitail.studio.suggestions import doubts, suggest
 from unitail.studio.vectors import Vectors
 from unitail.studio.watch import Watch
+from unitail.wording import shown
 
 POLL_SECONDS = 1.0
 """Between two looks at the database, which others may write to, and at the files."""
@@ -46,15 +50,16 @@ class Studio:
         self.boot = secrets.token_hex(8)
         """Pages that know another one load everything again."""
         self.hub, self.media = Hub(), Media(catalogue)
-        self.board, self.sheet = Board(catalogue), Sheet(len(catalogue))
+        self.labels, self.answers = Labels(catalogue), LatestAnswers(len(catalogue))
         self.vectors = Vectors(catalogue, encoder=encoder, cache=cache, device=device)
         self.watch = Watch(catalogue)
         self.answerer = Answerer(
-            self.board,
+            self.labels,
             self.vectors,
-            self.sheet,
+            self.answers,
             device=device,
             on_answers=self._tell_answers,
+            on_novelty=self._tell_novelty,
             on_rest=self._answered,
         )
         self.estimated: Estimated | None = None
@@ -64,9 +69,10 @@ class Studio:
         """Why nothing is answered any more, if so."""
         self._sync_lock = threading.Lock()
         self._ended, self._labels_moved = threading.Event(), threading.Event()
+        self._new_items = threading.Event()
         self._threads: list[threading.Thread] = []
         self._take_given()
-        self.board.take(store.since())
+        self.labels.take(store.since())
 
     def start(self) -> None:
         """Begin to encode, answer and watch, in threads of their own."""
@@ -80,6 +86,7 @@ class Studio:
         """End all threads, and let go of the database."""
         self._ended.set()
         self._labels_moved.set()
+        self._new_items.set()
         self.answerer.stop()
         self.hub.close()
         for thread in self._threads:
@@ -127,11 +134,11 @@ class Studio:
     def sync(self) -> None:
         """Take over what is new in the store, and tell it."""
         with self._sync_lock:
-            snapshot = self.store.since(self.board.revision)
-            if snapshot.revision == self.board.revision:
+            snapshot = self.store.since(self.labels.revision)
+            if snapshot.revision == self.labels.revision:
                 return
-            self.board.take(snapshot)
-            self.hub.tell("changes", telling.changes(self.catalogue, snapshot))
+            self.labels.take(snapshot)
+            self.hub.tell("changes", page_data.changes(self.catalogue, snapshot))
         self.answerer.wake()
         self._labels_moved.set()
 
@@ -139,17 +146,17 @@ class Studio:
 
     def progress(self) -> dict[str, Any]:
         """Return how far the encoding is, and what is wrong with files."""
-        return telling.progress(self.vectors, self.board, self.changed)
+        return page_data.progress(self.vectors, self.labels, self.changed)
 
     def next(self, count: int) -> list[int]:
         """Return what to label next."""
-        named = self.board.named()
+        named = self.labels.labelled()
         known = self.vectors.known()
         done = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
         open_places = known[~np.isin(known, done)]
         if not len(open_places):
             return []
-        answered = self.sheet.at(open_places)
+        answered = self.answers.at(open_places)
         doubt = None if (answered.class_ids[:, 0] == NONE).any() else doubts(answered.probabilities)
         labelled = self.vectors.at(known[np.isin(known, done)])
         chosen = suggest(self.vectors.at(open_places), doubt, labelled, count, seed=len(done))
@@ -157,7 +164,7 @@ class Studio:
 
     def results(self) -> Results:
         """Return all labels and answers for files."""
-        return Results.of(self.catalogue, self.board, self.vectors, device=self.device)
+        return Results.of(self.catalogue, self.labels, self.vectors, device=self.device)
 
     @property
     def sorted_folder(self) -> Path:
@@ -183,15 +190,27 @@ class Studio:
         if not given or self.store.revision() > 0:
             return
         keys = self.catalogue.keys
-        self.store.label_by_name({keys[place]: name for place, name in given.items()})
+        try:
+            self.store.label_by_name({keys[place]: name for place, name in given.items()})
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"the labels of {shown(self.catalogue.source)} cannot be classes of a studio",
+                got=f"{error.wrong}, {error.got}",
+                allowed=error.allowed,
+                remedy="Name the column of the labels with --label-column; one that is not there"
+                " is begun without labels.",
+            ) from error
 
     def _encode(self) -> None:
         def more() -> None:
             self.hub.tell("progress", self.progress())
             self.answerer.wake()
 
-        labelled = self.board.named().places
-        self.vectors.encode_all(labelled, on_more=more, is_over=self._ended.is_set)
+        while not self._ended.is_set():
+            labelled = self.labels.labelled().places
+            self.vectors.encode_all(labelled, on_more=more, is_over=self._ended.is_set)
+            self._new_items.wait()
+            self._new_items.clear()
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_SECONDS):
@@ -199,7 +218,9 @@ class Studio:
             self.look_at_files()
 
     def look_at_files(self) -> None:
-        """Take notice of files that have vanished or changed."""
+        """Take notice of files that have vanished or changed, or are new."""
+        if self.watch.folders_changed():
+            self._take_in_new()
         seen = self.watch.look()
         if not seen:
             return
@@ -209,11 +230,28 @@ class Studio:
         self.answerer.wake()
         self.hub.tell("progress", self.progress())
 
-    def _tell_answers(self, answered: Answered) -> None:
-        self.hub.tell("answers", telling.answers(answered))
+    def _take_in_new(self) -> None:
+        """Show files that are new, and let them be encoded; those that are back have labels."""
+        with self._sync_lock:
+            new = self.catalogue.take_in_new()
+            if not new:
+                return
+            self.vectors.grow()
+            self.answers.grow(len(self.catalogue))
+            back = self.labels.find_back()
+            self.hub.tell("items", page_data.new_items(self.catalogue, new))
+            self.hub.tell("changes", page_data.changes(self.catalogue, back))
+        self.watch.follow(new)
+        self._new_items.set()
 
-    def _answered(self, _named: Named) -> None:
-        self.hub.tell("rest", {"revision": self.board.revision})
+    def _tell_answers(self, answered: Answered) -> None:
+        self.hub.tell("answers", page_data.answers(answered))
+
+    def _tell_novelty(self, places: Places, novelty: NDArray[np.float64]) -> None:
+        self.hub.tell("novelty", page_data.novelty(places, novelty))
+
+    def _answered(self, _named: Labelled) -> None:
+        self.hub.tell("rest", {"revision": self.labels.revision})
 
     def _estimate(self) -> None:
         while not self._ended.is_set():
@@ -224,10 +262,10 @@ class Studio:
             try:
                 self.estimated = estimate(
                     self.vectors,
-                    self.board.named(),
+                    self.labels.labelled(),
                     device=self.device,
                     is_over=self._labels_moved.is_set,
                 )
             except Superseded:
                 continue
-            self.hub.tell("estimate", telling.estimated(self.estimated))
+            self.hub.tell("estimate", page_data.estimated(self.estimated))

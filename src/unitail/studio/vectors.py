@@ -56,6 +56,7 @@ class Vectors:
         self._lock = threading.Lock()
         self._features: Floats | None = None
         self._known = np.zeros(len(catalogue), dtype=bool)
+        self._begun = np.zeros(len(catalogue), dtype=bool)
         self._versions = np.zeros(len(catalogue), dtype=np.int64)
         self.encoder: InputEncoder | None = None
         self.contents: dict[int, str] = {}
@@ -63,6 +64,8 @@ class Vectors:
         self.failures: dict[int, str] = {}
         """Why an item has no vector, by place."""
         self.progress = Progress(0, len(catalogue))
+        self.changes = 0
+        """Counts up whenever a vector comes, changes or goes, or items are new."""
 
     @property
     def chosen(self) -> InputEncoder:
@@ -77,10 +80,13 @@ class Vectors:
         on_more: Callable[[], None] = lambda: None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Encode all items, those at the `first` places first; `on_more` is called in between."""
+        """Encode all items that were not yet, those at the `first` places first.
+
+        `on_more` is called in between.
+        """
         try:
-            by = self._choose()
-            order = list(dict.fromkeys([*first, *range(len(self._catalogue))]))
+            by = self.encoder or self._choose()
+            order = self._begin(first)
             size = len(order) if self._catalogue.modality is Modality.TABLE else FIRST_CHUNK
             while order and not is_over():
                 self._encode(by, order[:size])
@@ -90,11 +96,32 @@ class Vectors:
             self.progress = replace(self.progress, trouble=str(error))
             on_more()
 
+    def _begin(self, first: Iterable[int]) -> list[int]:
+        """Return what is to be encoded, in its order; nobody else will."""
+        with self._lock:
+            order = dict.fromkeys([*first, *range(len(self._begun))])
+            own = [place for place in order if not self._begun[place]]
+            self._begun[own] = True
+            return own
+
+    def grow(self) -> None:
+        """Make room for items that are new; `encode_all` then encodes them."""
+        with self._lock:
+            self.changes += 1
+            more = len(self._catalogue) - len(self._known)
+            self._known = np.pad(self._known, (0, more))
+            self._begun = np.pad(self._begun, (0, more))
+            self._versions = np.pad(self._versions, (0, more))
+            if self._features is not None:
+                self._features = np.pad(self._features, ((0, more), (0, 0)))
+            self.progress = replace(self.progress, total=len(self._catalogue))
+
     def encode_again(self, places: Sequence[int]) -> None:
         """Encode items whose files have changed, or are back."""
         if self.encoder is not None and self._catalogue.modality is not Modality.TABLE:
             with self._lock:
                 self._versions[list(places)] += 1  # what is being read now is out of date
+                self.changes += 1
             self._encode(self.encoder, places, again=True)
 
     def forget(self, places: Sequence[int], reason: str) -> None:
@@ -102,6 +129,7 @@ class Vectors:
         with self._lock:
             self._known[list(places)] = False
             self._versions[list(places)] += 1
+            self.changes += 1
             self.failures.update(dict.fromkeys(places, reason))
 
     def known(self) -> Places:
@@ -146,7 +174,7 @@ class Vectors:
         with self._lock:
             if self._features is None:
                 width = vectors.features.shape[1]
-                self._features = np.zeros((len(self._catalogue), width), np.float32)
+                self._features = np.zeros((len(self._known), width), np.float32)
             current = self._versions[list(places)] == before  # others have changed meanwhile
             rows = [row for row, place in enumerate(vectors.kept) if current[place]]
             kept = [places[vectors.kept[row]] for row in rows]
@@ -160,9 +188,10 @@ class Vectors:
                     self._known[places[failure.place]] = False
             fresh = [place for place, is_so in zip(places, current, strict=True) if is_so]
             self._versions[fresh] += 1
+            self.changes += 1
             self.contents.update({place: contents[place] for place in fresh if contents[place]})
-        if not again:
-            self.progress = replace(self.progress, done=self.progress.done + len(places))
+            if not again:
+                self.progress = replace(self.progress, done=self.progress.done + len(places))
 
 
 def _content(path: Path | None) -> str:

@@ -1,10 +1,15 @@
-"""What happens to the files while a studio is open: some vanish, some change, some come back."""
+"""What happens to files while a studio is open: some vanish, change, come back, or are new."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from unitail.studio.catalogue import Catalogue
+
+Stamp = tuple[int, int]
+"""Size and time of a file."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +28,23 @@ class Watch:
     """Looks at size and time of all files; texts and rows of tables are not looked at again."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        files = {place: catalogue.file(place) for place in range(len(catalogue))}
-        self._files = {place: path for place, path in files.items() if path is not None}
-        self._stamps: Mapping[int, tuple[int, int] | None] = self._look()
+        self._catalogue = catalogue
+        self._stamps: dict[int, Stamp | None] = {}
+        self._folders: dict[str, _Folder] = {}
+        self.follow(range(len(catalogue)))
+        self.folders_changed()
+
+    def follow(self, places: Iterable[int]) -> None:
+        """Look at these items from now on."""
+        for place in places:
+            path = self._catalogue.file(place)
+            if path is not None:
+                self._stamps[place] = _stamp(path)
 
     def look(self) -> Seen:
         """Return what has happened since the last look."""
-        before, self._stamps = self._stamps, self._look()
-        vanished, changed = [], []
+        before, vanished, changed = self._stamps, [], []
+        self._stamps = {place: self._now(place) for place in before}
         for place, stamp in self._stamps.items():
             if stamp is None and before[place] is not None:
                 vanished.append(place)
@@ -38,12 +52,44 @@ class Watch:
                 changed.append(place)
         return Seen(tuple(vanished), tuple(changed))
 
-    def _look(self) -> dict[int, tuple[int, int] | None]:
-        stamps: dict[int, tuple[int, int] | None] = {}
-        for place, path in self._files.items():
-            try:
-                status = os.stat(path)
-                stamps[place] = (status.st_size, status.st_mtime_ns)
-            except OSError:
-                stamps[place] = None
-        return stamps
+    def folders_changed(self) -> bool:
+        """Tell whether something was put into a folder, or taken out, since this was last asked."""
+        before, self._folders = self._folders, {}
+        waiting = [str(self._catalogue.source)] if self._catalogue.source.is_dir() else []
+        while waiting:
+            path = waiting.pop()
+            with suppress(OSError):
+                self._folders[path] = _Folder.at(path, before.get(path))
+                waiting += self._folders[path].subfolders
+        return self._folders != before
+
+    def _now(self, place: int) -> Stamp | None:
+        path = self._catalogue.file(place)
+        return None if path is None else _stamp(path)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder as it was at some time."""
+
+    time: int
+    """When something was last put into it, or taken out."""
+    subfolders: tuple[str, ...]
+
+    @classmethod
+    def at(cls, path: str, known: "_Folder | None") -> "_Folder":
+        """Look at a folder; what is in it is read only if that has changed."""
+        time = os.stat(path).st_mtime_ns  # before it is read: what comes later changes it again
+        if known is not None and known.time == time:
+            return known
+        with os.scandir(path) as entries:
+            own = [each for each in entries if each.is_dir(follow_symlinks=False)]
+        return cls(time, tuple(sorted(each.path for each in own if each.name[0] != ".")))
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +25,10 @@ from unitail.web.refusal import Refusal
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MIN_TOKEN = 16
 """Characters of a token: a shorter one could be guessed."""
+TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""What headers and cookies carry as it is."""
 COOKIE = "unitail_token"
+"""What the names of cookies begin with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,7 @@ class Access:
         On this machine alone, its own names are the hosts. Beyond it, a token is required, and
         hosts are the `names` that the server is reached by, or any if none is given.
         """
-        _check_token_is_long(token)
+        _require_good_token(token)
         local = is_local(host)
         if not local and token is None:
             raise InvalidConfig(
@@ -152,12 +156,21 @@ def is_local(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def _check_token_is_long(token: str | None) -> None:
-    if token is not None and (len(token) < MIN_TOKEN or not token.isascii()):
+def cookie_name(scope: Scope) -> str:
+    """Name the cookie of the port that a request names: browsers share cookies among ports."""
+    port = urlsplit(f"//{header(scope, 'host')}").port
+    return COOKIE if port is None else f"{COOKIE}_{port}"
+
+
+def _require_good_token(token: str | None) -> None:
+    if token is None:
+        return
+    is_long, is_plain = len(token) >= MIN_TOKEN, TOKEN.fullmatch(token) is not None
+    if not (is_long and is_plain):
         raise InvalidConfig(
-            "the token is too easy to guess",
-            got=f"{len(token)} characters" if token.isascii() else "characters beyond ASCII",
-            allowed=f"{MIN_TOKEN} ASCII characters or more",
+            "the token is too easy to guess" if is_plain else "the token cannot be sent as it is",
+            got=f"{len(token)} characters" if is_plain else "other characters",
+            allowed=f"{MIN_TOKEN} or more letters, digits and -._~+/ (and = at the end)",
             remedy='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))".',
         )
 
@@ -194,4 +207,5 @@ def _cookie(scope: Scope) -> str | None:
         cookies.load(header(scope, "cookie") or "")
     except CookieError:
         return None
-    return cookies[COOKIE].value if COOKIE in cookies else None
+    name = cookie_name(scope)
+    return cookies[name].value if name in cookies else None

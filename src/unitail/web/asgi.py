@@ -28,11 +28,16 @@ async def send_json(
 ) -> None:
     """Answer a request."""
     body = json.dumps(content).encode()
-    sent = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        **(headers or {}),
-    }
+    await _send(send, status, body, {"content-type": "application/json", **(headers or {})})
+
+
+async def send_html(send: Send, status: int, page: str) -> None:
+    """Answer a request by a page."""
+    await _send(send, status, page.encode(), {"content-type": "text/html; charset=utf-8"})
+
+
+async def _send(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    sent = {"content-length": str(len(body)), **headers}
     lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
     await send({"type": "http.response.start", "status": status, "headers": lines})
     await send({"type": "http.response.body", "body": body})

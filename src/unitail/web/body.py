@@ -2,9 +2,29 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from unitail.web.asgi import Message, Receive, Scope, header
 from unitail.web.refusal import Refusal
+
+FORM = "multipart/form-data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyLimits:
+    """How much of a request is read."""
+
+    max_bytes: int
+    """Of a body that is no form; it is parsed in one piece, while everything else waits."""
+    max_form_bytes: int
+    """Of a form with files."""
+    max_seconds: float
+    """For all of it to arrive."""
+
+    def bytes_for(self, scope: Scope) -> int:
+        """Return the bytes that the body of a request may have, by what it says it is."""
+        kind = (header(scope, "content-type") or "").strip().lower()
+        return self.max_form_bytes if kind.startswith(FORM) else self.max_bytes
 
 
 class LimitedBody:

@@ -1,12 +1,12 @@
 """The gate in front of an application: access, size of bodies, headers for browsers."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
-from unitail.web.access import COOKIE, Access
-from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_json
-from unitail.web.body import LimitedBody
+from unitail.web.access import Access, cookie_name
+from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_html, send_json
+from unitail.web.body import BodyLimits, LimitedBody
 from unitail.web.refusal import Refusal
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -20,27 +20,25 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """What browsers are told with every answer that does not say otherwise."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How much of a request is read."""
-
-    body_bytes: int = 64 * 2**20
-    body_seconds: float = 60.0
+NEEDS_TOKEN = (
+    "<!doctype html><html lang=en><meta charset=utf-8><title>unitail</title>"
+    "<h1>This page needs its token</h1>"
+    "<p>Open the link that was printed where unitail was started: it ends in ?token=…</p></html>"
+)
+"""What a browser shows that comes without it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guards:
     """An application behind the gate; it is an application (ASGI) itself.
 
-    With FastAPI: `app.add_middleware(Guards, access=Access.at("127.0.0.1"))`.
+    With FastAPI: `app.add_middleware(Guards, access=Access.at("127.0.0.1"), limits=LIMITS)`.
     """
 
     app: App
     _: KW_ONLY
     access: Access
-    limits: Limits = field(default_factory=Limits)
+    limits: BodyLimits
     content_policy: str = NOTHING
     """The Content-Security-Policy of answers that bring none of their own."""
     open_paths: frozenset[str] = frozenset()
@@ -61,7 +59,7 @@ class Guards:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = LimitedBody(
-            receive, max_bytes=self.limits.body_bytes, max_seconds=self.limits.body_seconds
+            receive, max_bytes=self.limits.bytes_for(scope), max_seconds=self.limits.max_seconds
         )
         try:
             token = self._token_in_link(scope)
@@ -70,7 +68,7 @@ class Guards:
             )
             body.check_announced(scope)
         except Refusal as refusal:
-            await send_json(send, refusal.status, refusal.content, refusal.headers)
+            await _refuse(scope, send, refusal)
             return
         if token is not None:
             await _keep_token(scope, send, token)
@@ -92,6 +90,15 @@ class Guards:
             return None
         token = dict(_query(scope)).get("token")
         return token if token is not None and self.access.knows(token) else None
+
+
+async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Say why; somebody who opened a page without the token is told where to find it."""
+    is_page = scope["method"] == "GET" and "text/html" in (header(scope, "accept") or "")
+    if refusal.status == 401 and is_page:
+        await send_html(send, refusal.status, NEEDS_TOKEN)
+    else:
+        await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 
 async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send) -> None:
@@ -121,7 +128,9 @@ async def _keep_token(scope: Scope, send: Send, token: str) -> None:
     # Two slashes at the beginning would be another server.
     path = "/" + scope["path"].lstrip("/")
     where = quote(path) + (f"?{rest}" if rest else "")
-    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    # Lax: whoever follows a link from a chat or a file comes from another site. Requests of other
+    # sites' pages are refused by their origin, whatever cookies they bring.
+    cookie = f"{cookie_name(scope)}={token}; Path=/; HttpOnly; SameSite=Lax"
     secure = "; Secure" if scope.get("scheme") == "https" else ""
     await send_json(send, 303, {}, {"Location": where, "Set-Cookie": cookie + secure})
 

@@ -6,10 +6,12 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from torch import Tensor
 
 from helpers.blobs import blobs
 from unitail import TailClassifier
 from unitail.errors import InvalidConfig
+from unitail.export.graphs import ClassifierGraph
 from unitail.export.onnx import CannotExport, Sizes, export_classifier, export_model
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -93,4 +95,20 @@ def test_what_looks_at_values_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     with pytest.raises(CannotExport, match="this model cannot be written as ONNX: got"):
         export_model(network, Sizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_answers_otherwise_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = TailClassifier(model(), device="cpu", class_prior=[0.2, 0.3, 0.5]).fit(X, Y)
+    forward = ClassifierGraph.forward
+
+    def without_prior(graph: ClassifierGraph, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        probabilities, indices = forward(graph, vectors)
+        return probabilities / probabilities.new_tensor([0.2, 0.3, 0.5]), indices
+
+    monkeypatch.setattr(ClassifierGraph, "forward", without_prior)
+    with pytest.raises(CannotExport, match="would answer otherwise than the model: got"):
+        export_classifier(classifier, tmp_path / "classifier.onnx")
     assert not list(tmp_path.iterdir())

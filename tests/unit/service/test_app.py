@@ -21,12 +21,20 @@ from helpers.services import (
     vector_classifier,
 )
 from unitail.client import Client, Refused
-from unitail.service.answering import answer
+from unitail.service import messages
 from unitail.service.limits import ServiceLimits
+from unitail.service.questions import answer
 
 TOKEN = "a-token-of-24-characters"
 LIMITS = ServiceLimits(
-    body_bytes=20_000, body_seconds=0.3, items=20, pixels=10_000, answer_seconds=2.0, concurrency=4
+    body_bytes=40_000,
+    json_bytes=20_000,
+    bytes_at_work=50_000,
+    body_seconds=0.3,
+    items=20,
+    pixels=10_000,
+    answer_seconds=1.0,
+    concurrency=4,
 )
 QUESTION = json.dumps({"vectors": [ASKED[0].tolist()]}).encode()
 PREDICT = "/v1/classifiers/blobs/predict"
@@ -102,6 +110,15 @@ def test_a_body_that_is_too_large_is_refused_announced_or_not(live: Live) -> Non
         status, headers, sentence = send(live, body=body)
         assert (status, headers.get("connection")) == (413, "close")
         assert "allowed: at most 20,000 bytes" in sentence
+
+
+def test_forms_may_be_larger_than_json(live: Live) -> None:
+    with pytest.raises(Refused, match="cannot be read") as caught:
+        live.client.predict("colours", files=[b"x" * 30_000])
+    assert caught.value.status == 422
+    with pytest.raises(Refused, match="allowed: at most 40,000 bytes") as caught:
+        live.client.predict("colours", files=[b"x" * 40_000])
+    assert caught.value.status == 413
 
 
 def test_a_body_that_stalls_is_given_up(live: Live) -> None:
@@ -217,7 +234,7 @@ def test_an_answer_that_takes_too_long_is_given_up(live: Live, gate: threading.E
     status, headers, sentence = send(live)
     gate.set()
     assert (status, headers["retry-after"]) == (503, "1")
-    assert "got no answer within 2 s; allowed: answers within 2 s. Try again in 1 s." in sentence
+    assert "got no answer within 1 s; allowed: answers within 1 s. Try again in 1 s." in sentence
 
 
 def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
@@ -243,6 +260,54 @@ def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
     assert [reply[0] for reply in replies[:4]] == [200] * 4
     assert replies[4]["answers"]
     assert send(live)[0] == 200
+
+
+def test_too_many_bytes_at_a_time_are_sent_away(live: Live, gate: threading.Event) -> None:
+    large = json.dumps({"vectors": [ASKED[0].tolist()], "texts": None}).encode()
+    large += b" " * (19_000 - len(large))
+    replies: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: replies.append(send(live, body=large))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    while live.service.metrics.at_work._value.get() < 2:
+        time.sleep(0.005)
+    refused_length, refused_chunks = send(live, body=large), send(live, body=iter([QUESTION]))
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert [reply[0] for reply in replies] == [200, 200]
+    assert refused_length[0] == refused_chunks[0] == 503
+    assert (
+        "got 57,000 bytes in all requests; allowed: at most 50,000 at a time" in refused_length[2]
+    )
+    assert send(live, body=large)[0] == 200
+
+
+def test_others_are_answered_while_a_large_body_is_parsed(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+    parse = messages.Question.model_validate_json
+
+    def slow(body: bytes) -> messages.Question:
+        begun.set()
+        over.wait(5)
+        return parse(body)
+
+    monkeypatch.setattr(messages.Question, "model_validate_json", slow)
+    [thread], replies = ask_in_threads(live, 1)
+    assert begun.wait(5)
+    assert send(live, "GET", "/v1/classifiers/blobs", None)[0] == 200
+    over.set()
+    thread.join()
+    assert replies[0][0] == 200
+
+
+def test_the_first_of_a_million_faults_is_told(live: Live) -> None:
+    status, _, sentence = send(live, body=json.dumps({"vectors": [["a"] * 3000]}))
+    assert (status, "vectors.0.0 is not as it should be: got 'a'" in sentence) == (422, True)
 
 
 def test_unexpected_errors_tell_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,18 +10,18 @@ import pytest
 
 from helpers.services import ASKED, vector_classifier
 from unitail.service import batching
-from unitail.service.answering import Question, Wanted, answer
 from unitail.service.batching import Batcher
-from unitail.service.catalogue import Catalogue, Version
+from unitail.service.classifiers import Classifiers, Version
+from unitail.service.questions import Question, Wanted, answer
 
 TOLERANCE = 1e-12
 """What float64 may differ by, as matrix products of other shapes add up in another order."""
 
 
 def version(**settings: object) -> Version:
-    catalogue = Catalogue()
-    catalogue.add("blobs", vector_classifier(**settings))
-    return catalogue.find("blobs").newest
+    classifiers = Classifiers()
+    classifiers.add("blobs", vector_classifier(**settings))
+    return classifiers.find("blobs").newest
 
 
 def questions(asked: Version) -> list[Question]:

@@ -5,7 +5,7 @@ import pytest
 from helpers.services import ASKED, vector_classifier
 from unitail import TailClassifier
 from unitail.errors import InvalidInput
-from unitail.service.loading import load_catalogue
+from unitail.service.loading import load_classifiers
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +15,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_folders_are_served_by_their_name_or_another(folder: Path) -> None:
     lines: list[str] = []
-    catalogue = load_catalogue([str(folder), f"other={folder}"], device="cpu", tell=lines.append)
-    assert [served.newest.name for served in catalogue] == ["My-blobs", "other"]
+    classifiers = load_classifiers(
+        [str(folder), f"other={folder}"], device="cpu", tell=lines.append
+    )
+    assert [served.newest.name for served in classifiers] == ["My-blobs", "other"]
     assert lines[1] == f"other: 3 classes from {folder}"
 
 
@@ -24,20 +26,20 @@ def test_examples_are_fitted(tmp_path: Path) -> None:
     table = tmp_path / "fruit.csv"
     rows = [f"{size},{label}" for size, label in zip((1, 1.2, 5, 5.5), "aabb", strict=True)]
     table.write_text("\n".join(["size,label", *rows]))
-    catalogue = load_catalogue([str(table)], device="cpu")
-    assert catalogue.find("fruit").newest.describe()["takes"] == "table"
+    classifiers = load_classifiers([str(table)], device="cpu")
+    assert classifiers.find("fruit").newest.describe()["takes"] == "table"
 
 
 def test_changes_are_saved_before_they_are_answered(folder: Path, tmp_path: Path) -> None:
     own = vector_classifier().save(tmp_path / "own")
-    catalogue = load_catalogue([str(own)], device="cpu", save_changes=True)
-    catalogue.find("own").changed(lambda classifier: classifier.add(ASKED[:2], [0, 1]))
+    classifiers = load_classifiers([str(own)], device="cpu", save_changes=True)
+    classifiers.find("own").changed(lambda classifier: classifier.add(ASKED[:2], [0, 1]))
     assert len(TailClassifier.load(own).kept_examples().labels) == 14
 
 
 def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not there: got no such folder or file"):
-        load_catalogue([str(tmp_path / "nothing")])
+        load_classifiers([str(tmp_path / "nothing")])
     (tmp_path / "table.csv").write_text("size,label\n1,a\n2,b\n")
     with pytest.raises(InvalidInput, match="changes cannot be saved to examples"):
-        load_catalogue([str(tmp_path / "table.csv")], save_changes=True)
+        load_classifiers([str(tmp_path / "table.csv")], save_changes=True)

@@ -5,21 +5,24 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from mcp import Client
 
-from helpers.services import ASKED, text_classifier, vector_classifier
-from unitail.service.catalogue import Catalogue
-from unitail.service.mcp_server import make_mcp_server
+from helpers.services import ASKED, MODEL, text_classifier, vector_classifier
+from unitail import TailClassifier
+from unitail.errors import InvalidInput
+from unitail.service.classifiers import Classifiers
+from unitail.service.mcp_server import _evaluated, make_mcp_server
 
 
 def with_client(work: Callable[[Client], Awaitable[None]]) -> None:
-    catalogue = Catalogue()
-    catalogue.add("blobs", vector_classifier())
-    catalogue.add("letters", text_classifier())
+    classifiers = Classifiers()
+    classifiers.add("blobs", vector_classifier())
+    classifiers.add("letters", text_classifier())
 
     async def run() -> None:
-        async with Client(make_mcp_server(catalogue)) as client:
+        async with Client(make_mcp_server(classifiers)) as client:
             await work(client)
 
     asyncio.run(run())
@@ -49,9 +52,30 @@ def test_a_model_classifies_teaches_and_evaluates() -> None:
         estimate = await call(client, "evaluate", name="blobs")
         accuracy = estimate["accuracy"]
         assert 0 <= accuracy["low"] <= accuracy["mean"] <= accuracy["high"] <= 1
-        assert (estimate["examples"], accuracy["mean"] > 0.5) == (12, True)
+        assert (estimate["examples"], estimate["asked"]) == (12, 12)
+        assert accuracy["mean"] == estimate["right"] / 12 > 0.5
 
     with_client(work)
+
+
+def test_what_is_evaluated_is_the_classifier_that_answers() -> None:
+    """Its weights, scale and pool are a part of it, and copies of a row never answer for it."""
+    rows = np.array([[0.0], [0.1], [5.0], [4.9], [0.05]])
+    labels = ["a", "a", "b", "b", "b"]  # the last one is wrong, and where it is heavy it wins
+
+    def evaluated(count: int, **weights: Any) -> dict[str, Any]:  # noqa: ANN401
+        classifier = TailClassifier(MODEL, device="cpu", scale="none")
+        classifiers = Classifiers()
+        classifiers.add("it", classifier.fit(rows[-count:], labels[-count:], **weights))
+        return _evaluated(classifiers.find("it").newest)
+
+    light, heavy = evaluated(5), evaluated(5, sample_weight=[1, 1, 1, 1, 9])
+    assert (light["right"], heavy["right"]) == (3, 2)
+    assert (heavy["asked"], heavy["examples"]) == (5, 5)
+    assert heavy["accuracy"]["low"] < 0.4 < heavy["accuracy"]["high"]
+    rows, labels = rows[[0, 2]], ["a", "b"]
+    with pytest.raises(InvalidInput, match="got no class of two examples or more"):
+        evaluated(2)
 
 
 @pytest.mark.parametrize(

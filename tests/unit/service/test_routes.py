@@ -90,6 +90,9 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
     as_files = live.client.predict("letters", files=[b"aaaa", b"bbbb"], novelty=False)["answers"]
     assert [each["label"] for each in as_files] == ["A", "B"]
     assert "novelty" not in as_files[0]
+    plain = live.client.predict("letters", files=[b"aaaa"], coverage=None)["answers"][0]
+    assert "set" not in plain
+    assert "set" in as_files[0]
     by_row = live.client.predict("table", rows=NEW_ROWS)["answers"]
     assert [each["label"] for each in by_row] == ["low", "high"]
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
-from unitail.studio.rows import ASIDE, Conflict, Done
+from unitail.studio.changes import ASIDE, Conflict, Done
 from unitail.studio.schema import COUNTERS, database_of, open_database
 from unitail.studio.store import Store
 
@@ -168,7 +168,7 @@ def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) 
 
 @pytest.mark.parametrize("name", ["", " \n", "x" * 101, "a\x07b"])
 def test_bad_names_are_refused(store: Store, name: str) -> None:
-    with pytest.raises(InvalidInput, match="this cannot be the name of a class"):
+    with pytest.raises(InvalidInput, match=r"be the name of a class: got .* character"):
         store.add_class(name)
     assert store.revision() == 0
 
@@ -247,17 +247,18 @@ def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
 def test_undo_does_not_bring_a_name_back_that_another_class_has(store: Store) -> None:
     cat = store.add_class("cat", author="ann").class_id
     store.delete_class(cat, author="ann")
-    store.add_class("Cat", author="bob")
-    with pytest.raises(Conflict, match="there is a class 'Cat' again"):
+    store.add_class("cat", author="bob")
+    with pytest.raises(Conflict, match="there is a class 'cat' again"):
         store.undo(author="ann")
 
 
 def test_labels_that_were_there_before_come_in_at_once(store: Store) -> None:
     cat = store.add_class("Cat").class_id
     label(store, {"a": 0}, cat)
-    done = store.label_by_name({"a": "dog", "b": "cat", "c": "cow", "d": "dog", "e": " dog"})
+    done = store.label_by_name({"a": "dog", "b": "cat", "c": "Cat", "d": "dog", "e": " dog"})
     assert (done.items, done.title) == (tuple("bcde"), "4 labels that were there before")
-    assert labels(store) == {"a": "Cat", "b": "Cat", "c": "cow", "d": "dog", "e": "dog"}
+    # Data that say "cat" and "Cat" may mean two things; the user can merge them.
+    assert labels(store) == {"a": "Cat", "b": "cat", "c": "Cat", "d": "dog", "e": "dog"}
     store.undo()
     assert (classes(store), labels(store)) == (["Cat"], {"a": "Cat"})
     with pytest.raises(InvalidInput, match="there are too many classes: got 1,001"):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from helpers.studios import answered, open_studio, wait_until, write_pictures
+from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio import telling
-from unitail.studio.answering import NONE, Answered
-from unitail.studio.rows import ASIDE, Done
+from unitail.studio import page_data
+from unitail.studio.changes import ASIDE, Done
+from unitail.studio.latest_answers import NONE, Answered
 from unitail.studio.studio import Studio
 
 
@@ -35,17 +36,17 @@ def add(studio: Studio, *names: str) -> list[int]:
 
 
 def label(studio: Studio, **places: list[int]) -> Done:
-    ids = {row.name: row.id for row in studio.board.classes()}
+    ids = {row.name: row.id for row in studio.labels.classes()}
     wishes: dict[int, int | None] = {
         place: ids[name] for name, own in places.items() for place in own
     }
-    seen = {place: studio.board.label(place).version for place in wishes}
+    seen = {place: studio.labels.row(place).version for place in wishes}
     return studio.label(wishes, seen, author="")
 
 
 def answers(studio: Studio) -> list[str]:
-    names = {row.id: row.name for row in studio.board.classes()} | {NONE: "-"}
-    best = studio.sheet.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
+    names = {row.id: row.name for row in studio.labels.classes()} | {NONE: "-"}
+    best = studio.answers.at(np.arange(len(studio.catalogue))).class_ids[:, 0]
     return [names[each] for each in best.tolist()]
 
 
@@ -64,16 +65,16 @@ def test_answers_are_those_of_the_classifier(studio: Studio) -> None:
     answered(studio)
     rows = studio.vectors.at(np.arange(30))
     classifier = TailClassifier(device="cpu", scale="none").fit(rows[[0, 3, 1, 4]], [0, 0, 1, 1])
-    sheet = studio.sheet.at(np.arange(30))
+    answers = studio.answers.at(np.arange(30))
     expected = np.sort(classifier.predict_proba(rows), axis=1)[:, ::-1]
-    assert np.allclose(sheet.probabilities, expected, atol=1e-4)
-    assert np.allclose(sheet.novelty, classifier.novelty(rows), atol=1e-6)
+    assert np.allclose(answers.probabilities, expected, atol=1e-4)
+    assert np.allclose(answers.novelty, classifier.novelty(rows), atol=1e-6)
 
 
 def test_what_is_looked_at_is_answered_first(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unitail.studio.answering.CHUNK", 5)
+    monkeypatch.setattr("unitail.studio.answerer.CHUNK", 5)
     add(studio, "red", "green")
     label(studio, red=[0], green=[1])
     studio.vectors.encode_all()
@@ -116,11 +117,11 @@ def test_subfolders_become_classes(tmp_path: Path) -> None:
     write_pictures(tmp_path / "cold", 3, seed=1)
     studio = open_studio(tmp_path)
     studio.use_folders("me")
-    names = [row.name for row in studio.board.classes()]
+    names = [row.name for row in studio.labels.classes()]
     assert names == ["cold", "warm"]
-    assert [studio.board.label(place).class_id for place in range(5)] == [1, 1, 1, 2, 2]
+    assert [studio.labels.row(place).class_id for place in range(5)] == [1, 1, 1, 2, 2]
     studio.do(lambda store: store.undo(author="me"))
-    assert studio.board.classes() == []
+    assert studio.labels.classes() == []
     studio.stop()
 
 
@@ -132,17 +133,35 @@ def test_a_table_brings_its_labels_once(tmp_path: Path) -> None:
     studio.do(lambda store: store.undo())
     studio.stop()
     again = open_studio(table)
-    assert again.board.named().places == ()
+    assert again.labels.labelled().places == ()
     again.stop()
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (["a", "b" * 101], "'bbbb.*…', 101 characters; allowed: 1 to 100 characters"),
+        ([f"class {n}" for n in range(1001)], "too many classes, 1,001; allowed: up to 1,000"),
+    ],
+)
+def test_labels_that_cannot_be_classes_are_told(
+    tmp_path: Path, labels: list[str], sentence: str
+) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join(["x,label", *(f"{n},{name}" for n, name in enumerate(labels))]))
+    with pytest.raises(InvalidInput, match=sentence) as caught:
+        open_studio(table)
+    assert str(caught.value).startswith(f"the labels of {table} cannot be classes of a studio: got")
+    assert str(caught.value).endswith("one that is not there is begun without labels.")
 
 
 def test_labels_by_others_in_the_database_come_in(studio: Studio, folder: Path) -> None:
     other = open_studio(folder)
     add(other, "red", "green")
     label(other, red=[0], green=[1])
-    assert studio.board.named().places == ()
+    assert studio.labels.labelled().places == ()
     studio.sync()
-    assert studio.board.named().places == (0, 1)
+    assert studio.labels.labelled().places == (0, 1)
     other.stop()
 
 
@@ -155,7 +174,7 @@ def test_threads_encode_answer_and_estimate_by_themselves(
     label(studio, red=[0, 3, 6], green=[1, 4, 7], blue=[2, 5, 8])
     wait_until(lambda: studio.vectors.progress.is_over and studio.estimated is not None)
     wait_until(lambda: answers(studio)[9:] == ["red", "green", "blue"] * 7)
-    told = telling.estimated(studio.estimated)
+    told = page_data.estimated(studio.estimated)
     assert told is not None
     assert told["sentence"].startswith("About 100 % (")
     assert told["sentence"].endswith(" right with 9 labels; 10 more: about 100 %")
@@ -163,7 +182,7 @@ def test_threads_encode_answer_and_estimate_by_themselves(
     wait_until(lambda: bool(studio.estimated and studio.estimated.suspicious))
     assert studio.estimated is not None
     [(place, likely, _)] = studio.estimated.suspicious
-    assert (place, likely) == (9, studio.board.classes()[0].id)
+    assert (place, likely) == (9, studio.labels.classes()[0].id)
 
 
 def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: Path) -> None:
@@ -207,7 +226,7 @@ def test_an_answer_to_an_older_vector_is_given_again(
     add(studio, "red", "green")
     label(studio, red=[0], green=[1])
     studio.vectors.encode_all()
-    put, times = studio.sheet.put, []
+    put, times = studio.answers.put, []
 
     def late(told: Answered) -> None:
         """Change the file while it is answered."""
@@ -217,7 +236,7 @@ def test_an_answer_to_an_older_vector_is_given_again(
             studio.look_at_files()
         put(told)
 
-    monkeypatch.setattr(studio.sheet, "put", late)
+    monkeypatch.setattr(studio.answers, "put", late)
     studio.answerer.answer_all()
     assert answers(studio)[3] == "green"
     assert [told.places.tolist() for told in times[1:]] == [[3]]
@@ -264,10 +283,12 @@ def test_why_an_answer_is_given_are_the_nearest_examples(studio: Studio) -> None
     add(studio, "red", "green", "blue")
     label(studio, red=[0, 3], green=[1, 4], blue=[2])
     answered(studio)
-    near = telling.neighbours(7, studio.board, studio.vectors)
+    near = page_data.neighbours(7, studio.labels, studio.vectors)
     assert {each["place"] for each in near[:2]} == {1, 4}
     assert [each["cosine"] for each in near] == sorted((e["cosine"] for e in near), reverse=True)
-    assert 0 not in {each["place"] for each in telling.neighbours(0, studio.board, studio.vectors)}
+    assert 0 not in {
+        each["place"] for each in page_data.neighbours(0, studio.labels, studio.vectors)
+    }
 
 
 def test_trouble_in_a_thread_is_told(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:

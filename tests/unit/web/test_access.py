@@ -8,7 +8,7 @@ from unitail.errors import InvalidConfig
 from unitail.web.access import COOKIE, LOCAL_HOSTS, Access, is_local, new_token
 from unitail.web.refusal import Refusal
 
-TOKEN = "a token of 24 characters"
+TOKEN = "a-token-of-24-characters"
 
 
 def request(method: str = "POST", **headers: str) -> dict[str, object]:
@@ -39,10 +39,26 @@ def test_beyond_this_machine_a_token_is_required(host: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("token", "got"), [("short", "5 characters"), ("ü" * 20, "beyond ASCII")])
-def test_a_token_that_could_be_guessed_is_refused(token: str, got: str) -> None:
-    with pytest.raises(InvalidConfig, match=f"too easy to guess: got .*{got}"):
+@pytest.mark.parametrize(
+    ("token", "sentence"),
+    [
+        ("short", "too easy to guess: got 5 characters; allowed: 16 or more letters, digits"),
+        ("ü" * 20, "cannot be sent as it is: got other characters"),
+        ("with a space; and more", "cannot be sent as it is"),
+        ('"quoted-quoted-quoted"', "cannot be sent as it is"),
+        ("=at-the-beginning-of-it", "cannot be sent as it is"),
+    ],
+)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(token: str, sentence: str) -> None:
+    with pytest.raises(InvalidConfig, match=sentence):
         Access.at("127.0.0.1", token=token)
+
+
+def test_a_token_of_base64_goes_through_headers_and_cookies() -> None:
+    token = "ab+/cd._~-0123456789=="
+    access = Access.at("127.0.0.1", token=token)
+    access.check(request(host="localhost:80", cookie=f"{COOKIE}_80={token}"))
+    access.check(request(host="localhost", authorization=f"Bearer {token}"))
 
 
 def test_new_tokens_are_long_and_differ() -> None:
@@ -114,12 +130,19 @@ def test_what_another_page_embeds_is_refused_but_its_links_work(site: str) -> No
 def test_the_token_comes_as_header_or_cookie() -> None:
     access = Access.at("127.0.0.1", token=TOKEN)
     access.check(request(host="localhost", authorization=f"Bearer {TOKEN}"))
-    quoted = Access.at("127.0.0.1", token=TOKEN.replace(" ", "-"))
-    quoted.check(request(host="localhost", cookie=f"a=b; {COOKIE}={quoted.token}"))
+    access.check(request(host="localhost", cookie=f"a=b; {COOKIE}={TOKEN}"))
     access.check(request(host="localhost"), needs_token=False)
     password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
     access.check(request(host="localhost", authorization=f"Basic {password}"))
     assert Access.at("127.0.0.1").knows("") is False
+
+
+def test_a_cookie_is_of_one_port() -> None:
+    """Browsers send the cookies of all ports: two studios must not log each other out."""
+    access = Access.at("127.0.0.1", token=TOKEN)
+    both = f"{COOKIE}_8765={TOKEN}; {COOKIE}_8766=another-token-of-another-one"
+    access.check(request(host="localhost:8765", cookie=both))
+    assert refused(access, request(host="localhost:8766", cookie=both)).status == 401
 
 
 @pytest.mark.parametrize(

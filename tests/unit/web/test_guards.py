@@ -7,7 +7,8 @@ from fastapi import FastAPI
 from helpers.asgi import HOST, ask, connect
 from unitail.web.access import COOKIE, Access
 from unitail.web.asgi import App, Message, Receive, Scope, Send
-from unitail.web.guards import HEADERS, NOTHING, Guards, Limits
+from unitail.web.body import BodyLimits
+from unitail.web.guards import HEADERS, NOTHING, Guards
 
 TOKEN = "a-token-of-24-characters"
 BEARER = {**HOST, "authorization": f"Bearer {TOKEN}"}
@@ -23,11 +24,15 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": str(length).encode()})
 
 
+def limits_of(max_bytes: int = 1000, max_seconds: float = 5) -> BodyLimits:
+    return BodyLimits(max_bytes=max_bytes, max_form_bytes=2 * max_bytes, max_seconds=max_seconds)
+
+
 def guarded(app: App = echo, *, token: str | None = None, **limits: float) -> Guards:
     return Guards(
         app,
         access=Access.at("127.0.0.1", token=token),
-        limits=Limits(**limits),  # type: ignore[arg-type]
+        limits=limits_of(**limits),  # type: ignore[arg-type]
         open_paths=frozenset({"/health"}),
     )
 
@@ -39,7 +44,7 @@ def fastapi_app() -> FastAPI:
     def count(content: dict[str, str]) -> int:
         return len(content)
 
-    app.add_middleware(Guards, access=Access.at("127.0.0.1"), limits=Limits(body_bytes=100))
+    app.add_middleware(Guards, access=Access.at("127.0.0.1"), limits=limits_of(100))
     return app
 
 
@@ -87,14 +92,15 @@ def test_a_link_with_the_token_becomes_a_cookie() -> None:
     reply = ask(app, path=f"//evil.example/a%20b?x=1&token={TOKEN}")
     assert reply.status == 303
     assert reply.headers["location"] == "/evil.example/a%2520b?x=1"
-    assert reply.headers["set-cookie"] == f"{COOKIE}={TOKEN}; Path=/; HttpOnly; SameSite=Strict"
-    assert ask(app, headers={**HOST, "cookie": f"{COOKIE}={TOKEN}"}).status == 200
+    cookie = f"{COOKIE}_8000={TOKEN}"
+    assert reply.headers["set-cookie"] == f"{cookie}; Path=/; HttpOnly; SameSite=Lax"
+    assert ask(app, headers={**HOST, "cookie": cookie}).status == 200
     assert ask(app, path="/?token=another-token-than-it").status == 401
     assert ask(app, "POST", path=f"/?token={TOKEN}").status == 401
 
 
 def test_a_body_as_large_as_allowed_is_read_and_one_byte_more_is_not() -> None:
-    app = guarded(body_bytes=10)
+    app = guarded(max_bytes=10)
     assert ask(app, "POST", body=[b"12345", b"67890"]).body == b"10"
     for headers in (HOST, {**HOST, "content-length": "3"}):  # whatever it announced
         reply = ask(app, "POST", headers=headers, body=[b"12345", b"67890", b"1"])
@@ -107,8 +113,23 @@ def test_a_body_as_large_as_allowed_is_read_and_one_byte_more_is_not() -> None:
     assert "the body is too large: got 11 bytes" in announced.error
 
 
+def test_a_form_may_be_larger() -> None:
+    app, form = guarded(max_bytes=10), {**HOST, "content-type": "Multipart/Form-Data; boundary=x"}
+    assert ask(app, "POST", headers=form, body=[20 * b"x"]).body == b"20"
+    assert ask(app, "POST", headers=form, body=[21 * b"x"]).status == 413
+
+
+def test_a_page_without_the_token_says_where_to_find_it() -> None:
+    app = guarded(token=TOKEN)
+    reply = ask(app, headers={**HOST, "accept": "text/html,*/*"})
+    assert (reply.status, reply.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert b"Open the link that was printed where unitail was started" in reply.body
+    assert "does not know the token" in ask(app, headers={**HOST, "accept": "*/*"}).error
+    assert ask(app, headers={"host": "evil.example", "accept": "text/html"}).status == 403
+
+
 def test_a_body_that_stalls_is_given_up() -> None:
-    reply = ask(guarded(body_seconds=0.05), "POST", body=[b"123"], stalls=True)
+    reply = ask(guarded(max_seconds=0.05), "POST", body=[b"123"], stalls=True)
     assert reply.status == 408
     assert "the body took too long to arrive: got 3 bytes in 0.05 s; allowed" in reply.error
 
@@ -122,7 +143,7 @@ def test_answers_may_take_longer_than_bodies() -> None:
     async def _empty() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    assert ask(guarded(slow, body_seconds=0.05), "POST").status == 200
+    assert ask(guarded(slow, max_seconds=0.05), "POST").status == 200
 
 
 def test_what_a_framework_makes_of_a_refused_body_is_not_sent() -> None:

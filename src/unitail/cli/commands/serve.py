@@ -37,7 +37,10 @@ def serve(
     save_changes: Annotated[
         bool, typer.Option("--save-changes", help="Write changes to the folders they came from.")
     ] = False,
-    max_body: Annotated[int, typer.Option(min=1, metavar="MIB", help="Of a request.")] = 32,
+    max_body: Annotated[
+        int, typer.Option(min=1, metavar="MIB", help="Of a request with files.")
+    ] = 32,
+    max_json: Annotated[int, typer.Option(min=1, metavar="MIB", help="Of one in JSON.")] = 8,
     max_items: Annotated[int, typer.Option(min=1, help="Items of a request.")] = 1000,
     max_pixels: Annotated[int, typer.Option(min=1, help="Of an image.")] = 25_000_000,
     max_seconds: Annotated[
@@ -67,6 +70,7 @@ def serve(
         save_changes=save_changes,
         limits={
             "body_bytes": max_body * 2**20,
+            "json_bytes": max_json * 2**20,
             "items": max_items,
             "pixels": max_pixels,
             "answer_seconds": max_seconds,

@@ -49,14 +49,12 @@ def open_studio(
     folder: Source,
     project: Project = None,
     host: Annotated[
-        str, typer.Option(help="The address to bind; any but this machine's own needs a token.")
+        str, typer.Option(help="The address to bind; 0.0.0.0 lets others in who know the link.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 is the first free one from 8765.")] = 0,
     token: Annotated[
         str | None,
-        typer.Option(
-            envvar="UNITAIL_TOKEN", help="What others must know; `auto` makes one and prints it."
-        ),
+        typer.Option(envvar="UNITAIL_TOKEN", help="What the link ends with; else one is made."),
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open the page, only say where it is.")

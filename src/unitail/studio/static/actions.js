@@ -4,7 +4,7 @@
 import { get, post } from "./api.js";
 import { announce, counted, toast } from "./dom.js";
 import { askConflict } from "./dialogs.js";
-import { chosen, focusOn, lookedAt } from "./grid.js";
+import { chosen, focusOn, isOnScreen, lookedAt } from "./grid.js";
 import { changed, classOf, isAnswered, labelOf, load, state, takeLabels, versionOf } from "./state.js";
 import { view } from "./views.js";
 
@@ -75,7 +75,7 @@ async function settle(error, wishes) {
 /** Label what is selected, or what has the focus; then go on to the next open item. */
 export async function label(id) {
   const places = selection();
-  if (!places.length) return;
+  if (!places.length || isAway(places)) return;
   const wishes = new Map(places.map((place) => [place, id]));
   const work = labelEach(wishes);
   if (places.length === 1) next();
@@ -89,10 +89,21 @@ export const selection = () => {
   return place === undefined ? [] : [place];
 };
 
+/** A key must not label what nobody sees: a single item that was scrolled away is shown first. */
+function isAway(places) {
+  const rank = view.order.indexOf(places[0]);
+  if (places.length > 1 || isOnScreen(rank)) return false;
+  focusOn(rank);
+  changed();
+  toast("This item was chosen: press again, or click another");
+  return true;
+}
+
 /** Agree with the answers of what is selected. */
 export async function confirm() {
   const places = selection().filter(isAnswered);
   if (!places.length) return announce("Nothing to confirm here.");
+  if (isAway(places)) return;
   const work = labelEach(new Map(places.map((place) => [place, state.best[place]])));
   if (places.length === 1) next();
   else chosen.places.clear();

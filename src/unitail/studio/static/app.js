@@ -8,7 +8,7 @@ import { $, counted, h, percent, toast } from "./dom.js";
 import { chosen, clear, draw, focusOn, measure } from "./grid.js";
 import { wireKeys } from "./keys.js";
 import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
-import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, takeChanges } from "./state.js";
+import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, takeChanges, takeItems, takeNovelty } from "./state.js";
 import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
@@ -162,8 +162,10 @@ function listen(onFirst) {
     first = false;
     changed();
   });
+  on("items", takeItems);
   on("changes", takeChanges);
   on("answers", takeAnswers);
+  on("novelty", takeNovelty);
   on("progress", (told) => {
     for (const place of told.changed) if (!state.progress.changed.includes(place)) forget(place);
     state.progress = told;
@@ -190,6 +192,18 @@ function theme() {
   });
 }
 
+let drawing = false;
+
+/** While somebody scrolls, only the cards are drawn: nothing else depends on where they are. */
+function drawSoon() {
+  if (drawing || !state.loaded) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    draw();
+  });
+}
+
 function wire() {
   wireSide();
   wireKeys();
@@ -201,7 +215,7 @@ function wire() {
   $("files").onclick = showFiles;
   $("again").onclick = () => show(view.name, view);
   $("more-next").onclick = () => show("next");
-  $("grid").addEventListener("scroll", () => changed(), { passive: true });
+  $("grid").addEventListener("scroll", drawSoon, { passive: true });
   $("detail").addEventListener("close", () => $("grid").focus());
   new ResizeObserver(() => changed()).observe($("grid"));
   let waiting = 0;

@@ -78,6 +78,13 @@ export function clear() {
   cards.clear();
 }
 
+/** Tell whether some of an item is on the screen. */
+export function isOnScreen(rank) {
+  const grid = $("grid");
+  const top = topOf(rank);
+  return top + shape.height > grid.scrollTop && top < grid.scrollTop + grid.clientHeight;
+}
+
 export function reveal(rank) {
   const grid = $("grid");
   const top = topOf(rank);

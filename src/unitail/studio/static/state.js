@@ -57,6 +57,20 @@ export function load(told) {
   takeAnswers(told.answers);
 }
 
+/** Take in items that are new; their places come after all others. */
+export function takeItems({ first, names }) {
+  const fresh = names.slice(state.names.length - first); // some may have come with everything else
+  if (!fresh.length) return;
+  state.names = [...state.names, ...fresh];
+  const count = state.names.length;
+  for (const [key, nothing] of [["best", NONE], ["second", NONE], ["p", 0], ["p2", 0], ["novelty", 0], ["encoded", 0]]) {
+    const longer = new state[key].constructor(count).fill(nothing);
+    longer.set(state[key]);
+    state[key] = longer;
+  }
+  changed();
+}
+
 export function takeChanges(told) {
   for (const row of told.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
   takeLabels(told.labels);
@@ -82,9 +96,15 @@ export function takeAnswers(told) {
     state.second[place] = told.second[row];
     state.p[place] = told.p[row];
     state.p2[place] = told.p2[row];
-    state.novelty[place] = told.novelty[row];
+    if (told.novelty) state.novelty[place] = told.novelty[row];
     state.encoded[place] = 1;
   });
+  changed();
+}
+
+/** Take in how novel items are, which is known a little later than their answers. */
+export function takeNovelty(told) {
+  told.places.forEach((place, row) => (state.novelty[place] = told.novelty[row]));
   changed();
 }
 

@@ -76,7 +76,7 @@ export async function show(name, { classId = null, words = "" } = {}) {
 
 /** See whether the order is another one by now; the page says so, and keeps its place. */
 export function checkOrder() {
-  if (["search", "next", "all"].includes(view.name)) return;
+  if (["search", "next"].includes(view.name)) return;
   const now = view.name === "class" ? classOrder(view.classId) : VIEWS[view.name].order();
   const same = now.length === view.order.length && now.every((each, i) => each === view.order[i]);
   view.stale = !same;

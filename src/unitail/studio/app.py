@@ -12,11 +12,12 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from unitail.errors import Unreadable, UserError
+from unitail.studio.changes import Conflict, LabelRow
 from unitail.studio.routes import class_routes, export_routes, item_routes, state_routes
-from unitail.studio.rows import Conflict, LabelRow
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
-from unitail.web.guards import Guards, Limits
+from unitail.web.body import BodyLimits
+from unitail.web.guards import Guards
 from unitail.web.refusal import Refusal
 from unitail.wording import excerpt
 
@@ -26,7 +27,7 @@ POLICY = (
     " media-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none';"
     " form-action 'none'"
 )
-LIMITS = Limits(body_bytes=4 * 2**20, body_seconds=30.0)
+LIMITS = BodyLimits(max_bytes=4 * 2**20, max_form_bytes=0, max_seconds=30.0)
 
 
 def make_app(studio: Studio, access: Access) -> FastAPI:

@@ -16,19 +16,19 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.encoders.sounds import read_sound
 from unitail.errors import Unreadable
-from unitail.service.decoders import Decoders
+from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
 
 
 def with_decoders(
-    work: Callable[[Decoders], Awaitable[object]], *, count: int = 1, **limits: float
+    work: Callable[[DecoderPool], Awaitable[object]], *, count: int = 1, **limits: float
 ) -> int:
     """Run some work, and return how many decoders died."""
     deaths = []
 
     async def run() -> None:
         settings = ServiceLimits(**limits)  # type: ignore[arg-type]
-        decoders = Decoders(settings, count, on_death=lambda: deaths.append(1))
+        decoders = DecoderPool(settings, count, on_death=lambda: deaths.append(1))
         await work(decoders)
         await decoders.close()
 
@@ -47,7 +47,7 @@ def test_files_are_decoded_as_if_they_were_read_here(tmp_path: Path) -> None:
     wav = next(write_sounds(tmp_path / "sounds", count=1).rglob("*.wav")).read_bytes()
     stereo = sound(0.3, 22_050, 2)
 
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         for kind in ("PNG", "JPEG", "GIF"):
             file = picture((10, 200, 30), (7, 5), kind)
             pixels = await decoders.decode(Modality.IMAGE, file)
@@ -70,7 +70,7 @@ BAD_FILES = [
 
 
 def test_what_cannot_be_decoded_is_told() -> None:
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         for modality, content, sentence in BAD_FILES:
             with pytest.raises(Unreadable, match=sentence):
                 await decoders.decode(modality, content)
@@ -84,13 +84,13 @@ def test_an_image_that_explodes_costs_its_own_request() -> None:
     bomb = large_png(8000)
     assert len(bomb) < 100_000  # and 192 MB as RGB
 
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         with pytest.raises(Unreadable, match="at most 25,000,000 pixels"):
             await decoders.decode(Modality.IMAGE, bomb)
 
     assert with_decoders(work) == 0
 
-    async def without_limit(decoders: Decoders) -> None:
+    async def without_limit(decoders: DecoderPool) -> None:
         with pytest.raises(Unreadable, match=r"[Mm]emory|ended with"):
             await decoders.decode(Modality.IMAGE, bomb)
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
@@ -99,7 +99,7 @@ def test_an_image_that_explodes_costs_its_own_request() -> None:
 
 
 def test_the_first_heic_file_is_no_larger_than_any_other() -> None:
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         for file in (RED[:-20], RED):  # refused by what it says of itself, whole or not
             with pytest.raises(Unreadable, match="too large: got 64 x 32 pixels; allowed: at most"):
                 await decoders.decode(Modality.IMAGE, file)
@@ -110,7 +110,7 @@ def test_the_first_heic_file_is_no_larger_than_any_other() -> None:
 def test_a_decoder_does_not_know_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNITAIL_TOKEN", "a-token-of-24-characters")
 
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
         known = Path(f"/proc/{decoders.processes[0]}/environ").read_bytes()
         assert b"OMP_NUM_THREADS=1" in known
@@ -122,7 +122,7 @@ def test_a_decoder_does_not_know_the_token(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_decoder_that_is_killed_costs_its_own_request() -> None:
     good = picture((1, 2, 3))
 
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         await asyncio.gather(*(decoders.decode(Modality.IMAGE, good) for _ in range(2)))
         first, second = decoders.processes
         os.kill(second, signal.SIGSTOP)  # the last in is the first out
@@ -140,7 +140,7 @@ def test_a_decoder_that_is_killed_costs_its_own_request() -> None:
 
 
 def test_a_decoder_that_died_in_the_meantime_is_replaced_unnoticed() -> None:
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
         os.kill(decoders.processes[0], signal.SIGKILL)
         await asyncio.sleep(0.1)
@@ -150,7 +150,7 @@ def test_a_decoder_that_died_in_the_meantime_is_replaced_unnoticed() -> None:
 
 
 def test_a_decoder_that_takes_too_long_is_ended() -> None:
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         good = picture((1, 2, 3))
         await decoders.decode(Modality.IMAGE, good)
         slow = decoders.processes[0]
@@ -164,7 +164,7 @@ def test_a_decoder_that_takes_too_long_is_ended() -> None:
 
 
 def test_whoever_goes_away_leaves_nothing_for_the_next() -> None:
-    async def work(decoders: Decoders) -> None:
+    async def work(decoders: DecoderPool) -> None:
         red, blue = picture((255, 0, 0)), picture((0, 0, 255))
         await decoders.decode(Modality.IMAGE, red)
         gone = asyncio.create_task(decoders.decode(Modality.IMAGE, red))

@@ -1,7 +1,7 @@
 """The process that decodes uploads: it has little memory, writes no files, and may die.
 
-`python -m unitail.service.decoding BYTES` reads frames from standard input, each a JSON header and
-a file's bytes, and answers each with a frame. Nothing of torch is imported here.
+`python -m unitail.service.decoder_process BYTES` reads frames from standard input, each a JSON
+header and a file's bytes, and answers each with a frame. Nothing of torch is imported here.
 """
 
 import io

@@ -12,17 +12,17 @@ from helpers.services import MODEL, colour_classifier, large_png, picture
 from unitail import TailClassifier
 from unitail.encoders.encoder import Modality
 from unitail.errors import UserError
-from unitail.service.catalogue import Catalogue, Version
-from unitail.service.decoders import Decoders
-from unitail.service.items import MAX_DECODED, Items
+from unitail.service.classifiers import Classifiers, Version
+from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
+from unitail.service.request_vectors import MAX_DECODED, RequestVectors
 
 TABLE = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
 LAST = 1
 """The thread that encodes lets go of an item a moment after it was told that it is done."""
 
 
-class Watched(Decoders):
+class Watched(DecoderPool):
     """Decoders that know how many of the images they decoded are still in memory."""
 
     def __init__(self) -> None:
@@ -42,16 +42,16 @@ class Watched(Decoders):
 
 
 def version(classifier: TailClassifier) -> Version:
-    catalogue = Catalogue()
-    catalogue.add("one", classifier)
-    return catalogue.find("one").newest
+    classifiers = Classifiers()
+    classifiers.add("one", classifier)
+    return classifiers.find("one").newest
 
 
-def with_items(work: Callable[[Items, Watched], Awaitable[Any]]) -> Any:  # noqa: ANN401
+def with_items(work: Callable[[RequestVectors, Watched], Awaitable[Any]]) -> Any:  # noqa: ANN401
     async def run() -> Any:  # noqa: ANN401
         decoders = Watched()
         with ThreadPoolExecutor(1) as pool:
-            result = await work(Items(pool, decoders), decoders)
+            result = await work(RequestVectors(pool, decoders), decoders)
         await decoders.close()
         return result
 
@@ -63,7 +63,7 @@ def test_many_large_images_in_one_request_are_never_in_memory_together() -> None
     assert len(bomb) < 20_000  # and 27 MB as RGB
     colours = version(colour_classifier())
 
-    async def work(items: Items, decoders: Watched) -> None:
+    async def work(items: RequestVectors, decoders: Watched) -> None:
         vectors = await items.files(colours, [bomb, picture((255, 0, 0))] * 4)
         assert vectors.tolist() == [[0, 0, 0], [1, 0, 0]] * 4
         assert decoders.decoded == 8
@@ -75,7 +75,7 @@ def test_many_large_images_in_one_request_are_never_in_memory_together() -> None
 def test_nor_are_those_of_many_requests() -> None:
     colours = version(colour_classifier())
 
-    async def work(items: Items, decoders: Watched) -> None:
+    async def work(items: RequestVectors, decoders: Watched) -> None:
         asked = [items.files(colours, [picture((255, 0, 0), (90, 90))] * 3) for _ in range(8)]
         await asyncio.gather(*asked)
         assert decoders.decoded == 24
@@ -88,7 +88,7 @@ def test_rows_have_the_vectors_that_they_have_alone() -> None:
     table = version(TailClassifier(MODEL, device="cpu", encoder="auto").fit(TABLE, list("aaabbb")))
     rows = [{"size": 1, "kind": "x"}, {"kind": "z", "size": None}, {"size": 2.5, "kind": None}]
 
-    async def work(items: Items, decoders: Watched) -> None:
+    async def work(items: RequestVectors, decoders: Watched) -> None:
         together = await items.table(table, rows)
         alone = [await items.table(table, [row]) for row in rows]
         assert np.array_equal(together, np.concatenate(alone))

@@ -21,75 +21,17 @@ from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.scaling import Scale
-from unitail.studio.board import Board, Named
+from unitail.studio.labels import Labelled, Labels
+from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.vectors import Vectors
 from unitail.workflows.predict import make_classifier
 
 CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
-NONE = -1
-"""In place of a class where there is no answer."""
+NOVELTY_CHUNK = 2048
 
-Places = NDArray[np.int64]
 Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Labelled places, their class ids, and the versions of their vectors."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """The answers of some items."""
-
-    turn: int
-    """Counts up whenever the labels that they rest on change."""
-    places: Places
-    versions: Places
-    """Of the vectors that were asked."""
-    class_ids: NDArray[np.int64]
-    """The two most probable classes of each item, (n, 2); `NONE` if there is none."""
-    probabilities: NDArray[np.float64]
-    """(n, 2)."""
-    novelty: NDArray[np.float64]
-
-
-class Sheet:
-    """The latest answer of each item; threads may share it."""
-
-    def __init__(self, size: int) -> None:
-        self._lock = threading.Lock()
-        self._turns = np.full(size, NONE, dtype=np.int64)
-        self._versions = np.full(size, NONE, dtype=np.int64)
-        self._class_ids = np.full((size, 2), NONE, dtype=np.int64)
-        self._probabilities = np.zeros((size, 2))
-        self._novelty = np.zeros(size)
-
-    def put(self, answered: Answered) -> None:
-        """Take answers in."""
-        with self._lock:
-            self._turns[answered.places] = answered.turn
-            self._versions[answered.places] = answered.versions
-            self._class_ids[answered.places] = answered.class_ids
-            self._probabilities[answered.places] = answered.probabilities
-            self._novelty[answered.places] = answered.novelty
-
-    def stale(self, places: Places, versions: Places, turn: int) -> Places:
-        """Return those of the places that have no answer of this turn to this vector."""
-        with self._lock:
-            old = (self._turns[places] != turn) | (self._versions[places] != versions)
-            chosen: Places = places[old]
-            return chosen
-
-    def at(self, places: Places) -> Answered:
-        """Return the answers at some places."""
-        with self._lock:
-            turn = int(self._turns[places].min()) if len(places) else NONE
-            return Answered(
-                turn,
-                places,
-                self._versions[places],
-                self._class_ids[places],
-                self._probabilities[places],
-                self._novelty[places],
-            )
 
 
 class Answerer:
@@ -97,21 +39,24 @@ class Answerer:
 
     def __init__(
         self,
-        board: Board,
+        labels: Labels,
         vectors: Vectors,
-        sheet: Sheet,
+        answers: LatestAnswers,
         *,
         device: str = "auto",
         on_answers: Callable[[Answered], None] = lambda _: None,
-        on_rest: Callable[[Named], None] = lambda _: None,
+        on_novelty: Callable[[Places, NDArray[np.float64]], None] = lambda _places, _novelty: None,
+        on_rest: Callable[[Labelled], None] = lambda _: None,
     ) -> None:
-        self._board, self._vectors, self._sheet = board, vectors, sheet
-        self._device, self._on_answers, self._on_rest = device, on_answers, on_rest
+        self._labels, self._vectors, self._answers = labels, vectors, answers
+        self._device, self._on_rest = device, on_rest
+        self._on_answers, self._on_novelty = on_answers, on_novelty
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
         self._support: Support | None = None
         self._fitted: Fitted | None = None
         self._turn = NONE
+        self._read: tuple[int, int] | None = None
 
     def wake(self, looked_at: Sequence[int] | None = None) -> None:
         """Say that labels or vectors have changed, and what somebody looks at."""
@@ -132,17 +77,24 @@ class Answerer:
             self.answer_all()
 
     def answer_all(self) -> None:
-        """Answer all that is out of date, chunk by chunk; a change in between begins anew."""
+        """Answer all that is out of date, chunk by chunk; a change in between begins anew.
+
+        How novel items are comes last: it takes as long as a third of the answers.
+        """
         while not self._ended:
             self._read_labels()
             known = self._vectors.known()
-            places = self._sheet.stale(known, self._vectors.versions(known), self._turn)
+            places = self._answers.stale(known, self._vectors.versions(known), self._turn)
+            if len(places):
+                answered = self._answer(self._next(places))
+                self._answers.put(answered)
+                self._on_answers(answered)
+                continue
+            places = self._answers.without_novelty(known)
             if not len(places):
-                self._on_rest(self._board.named())
+                self._on_rest(self._labels.labelled())
                 return
-            answered = self._answer(self._next(places))
-            self._sheet.put(answered)
-            self._on_answers(answered)
+            self._tell_novelty(places[:NOVELTY_CHUNK])
 
     def _next(self, places: Places) -> Places:
         """Choose a chunk: what is looked at, or else the first ones."""
@@ -151,7 +103,11 @@ class Answerer:
 
     def _read_labels(self) -> None:
         """Fit again if labels have changed, or the vector of a labelled item has."""
-        named = self._board.named()
+        now = (self._labels.revision, self._vectors.changes)
+        if now == self._read:
+            return
+        self._read = now
+        named = self._labels.labelled()
         known = set(self._vectors.known().tolist())
         pairs = [pair for pair in zip(*named.support, strict=True) if pair[0] in known]
         places = tuple(place for place, _ in pairs)
@@ -165,9 +121,8 @@ class Answerer:
         count, versions = len(places), self._vectors.versions(places)  # before they are read
         if self._fitted is None:
             nothing = np.full((count, 2), NONE, dtype=np.int64)
-            return Answered(
-                self._turn, places, versions, nothing, np.zeros((count, 2)), np.zeros(count)
-            )
+            zeros = np.zeros((count, 2))
+            return Answered(self._turn, places, versions, nothing, zeros, zeros[:, 0])
         classifier = self._fitted.classifier
         rows = self._fitted.span(self._vectors.at(places))
         probabilities = classifier.predict_proba(rows)
@@ -178,8 +133,14 @@ class Answerer:
             versions,
             np.asarray(classifier.classes_[best], dtype=np.int64),
             np.take_along_axis(probabilities, best, axis=1),
-            classifier.novelty(rows),
         )
+
+    def _tell_novelty(self, places: Places) -> None:
+        assert self._fitted is not None
+        rows = self._fitted.span(self._vectors.at(places))
+        novelty = self._fitted.classifier.novelty(rows)
+        self._answers.put_novelty(places, novelty)
+        self._on_novelty(places, novelty)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.answering import NONE, Answered, Sheet, Span
+from unitail.studio.answerer import Span
+from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 
 
 @pytest.fixture
@@ -37,13 +38,13 @@ def test_many_labels_need_no_span(rows: np.ndarray) -> None:
     assert Span.of(narrow[:9])(narrow) is narrow
 
 
-def test_a_sheet_knows_which_answers_are_out_of_date() -> None:
-    sheet, places, versions = Sheet(4), np.arange(4), np.array([1, 1, 2, 1])
+def test_it_is_known_which_answers_are_out_of_date() -> None:
+    answers, places, versions = LatestAnswers(4), np.arange(4), np.array([1, 1, 2, 1])
     told = Answered(
         7, places[:3], versions[:3], np.ones((3, 2), np.int64), np.ones((3, 2)), np.ones(3)
     )
-    sheet.put(told)
-    assert sheet.stale(places, versions, 7).tolist() == [3]
-    assert sheet.stale(places, versions, 8).tolist() == [0, 1, 2, 3]
-    assert sheet.stale(places, np.array([1, 2, 2, 1]), 7).tolist() == [1, 3]
-    assert sheet.at(places).class_ids[:, 0].tolist() == [1, 1, 1, NONE]
+    answers.put(told)
+    assert answers.stale(places, versions, 7).tolist() == [3]
+    assert answers.stale(places, versions, 8).tolist() == [0, 1, 2, 3]
+    assert answers.stale(places, np.array([1, 2, 2, 1]), 7).tolist() == [1, 3]
+    assert answers.at(places).class_ids[:, 0].tolist() == [1, 1, 1, NONE]

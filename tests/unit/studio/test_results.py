@@ -11,8 +11,8 @@ from helpers.studios import answered, open_studio, write_pictures
 from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.export import Kind, Results
-from unitail.studio.rows import ASIDE
+from unitail.studio.changes import ASIDE
+from unitail.studio.results import Kind, Results
 from unitail.studio.studio import Studio
 from unitail.workflows.sort_files import SortBy
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import Unreadable
-from unitail.service.decoding import LENGTHS, pack
+from unitail.service.decoder_process import LENGTHS, pack
 from unitail.service.limits import ServiceLimits
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -31,7 +31,7 @@ class Died(Exception):
     """A process ended while it decoded, or took too long."""
 
 
-class Decoders:
+class DecoderPool:
     """A few processes, each started when it is first needed, and again after it died."""
 
     def __init__(
@@ -124,7 +124,7 @@ class _Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "unitail.service.decoding",
+            "unitail.service.decoder_process",
             str(max_bytes),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -139,7 +139,7 @@ class Served:
         self.versions = [*self.versions, version][-MAX_VERSIONS:]
 
 
-class Catalogue:
+class Classifiers:
     """All classifiers of a service, by name."""
 
     def __init__(self) -> None:

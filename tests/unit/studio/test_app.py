@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from helpers.asgi import HOST, ask
 from helpers.sounds import write_sounds
 from helpers.studios import answered, get, open_studio, post, write_pictures
-from unitail.studio.server import STATIC, make_app
+from unitail.studio.app import STATIC, make_app
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 

@@ -11,32 +11,32 @@ from PIL import Image
 from helpers.services import ASKED, MODEL, vector_classifier
 from unitail import TailClassifier
 from unitail.errors import ColumnWarning, InvalidInput
-from unitail.service.catalogue import MAX_VERSIONS, Catalogue
-from unitail.service.decoders import Decoders
-from unitail.service.items import Items
+from unitail.service.classifiers import MAX_VERSIONS, Classifiers
+from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
+from unitail.service.request_vectors import RequestVectors
 from unitail.web.refusal import Refusal
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".a", "a b", "a" * 65, "ä"])
 def test_names_are_such_that_addresses_hold_them(name: str) -> None:
     with pytest.raises(InvalidInput, match="needs a name of its own: got"):
-        Catalogue().add(name, vector_classifier())
+        Classifiers().add(name, vector_classifier())
 
 
 def test_a_name_is_given_once() -> None:
-    catalogue = Catalogue()
-    catalogue.add("a", vector_classifier())
+    classifiers = Classifiers()
+    classifiers.add("a", vector_classifier())
     with pytest.raises(InvalidInput, match="got 'a' twice"):
-        catalogue.add("a", vector_classifier())
+        classifiers.add("a", vector_classifier())
     with pytest.raises(Refusal, match="no classifier of that name: got 'b'; allowed: a"):
-        catalogue.find("b")
+        classifiers.find("b")
 
 
 def test_a_change_makes_a_version_and_leaves_the_old_one_as_it_was() -> None:
-    catalogue = Catalogue()
-    catalogue.add("a", vector_classifier())
-    served = catalogue.find("a")
+    classifiers = Classifiers()
+    classifiers.add("a", vector_classifier())
+    served = classifiers.find("a")
     first = served.newest
     before = first.classifier.predict_proba(ASKED)
     for number in range(2, 9):
@@ -59,19 +59,19 @@ def test_tables_whose_cells_are_paths_are_asked_by_vectors_alone(tmp_path: Path)
         warnings.simplefilter("ignore", ColumnWarning)
         mixed = TailClassifier(MODEL, device="cpu", encoder="auto", cache=False)
         mixed.fit(frame, list("aabb"))
-    catalogue = Catalogue()
-    catalogue.add("mixed", mixed)
-    version = catalogue.find("mixed").newest
+    classifiers = Classifiers()
+    classifiers.add("mixed", mixed)
+    version = classifiers.find("mixed").newest
     assert version.takes == "vectors"
-    items = Items(ThreadPoolExecutor(1), Decoders(ServiceLimits()))
+    items = RequestVectors(ThreadPoolExecutor(1), DecoderPool(ServiceLimits()))
     with pytest.raises(Refusal, match="does not take such items: got rows of a table"):
         asyncio.run(items.table(version, [{"picture": "/etc/passwd", "size": 1.0}]))
 
 
 def test_a_change_that_fails_changes_nothing() -> None:
-    catalogue = Catalogue()
-    catalogue.add("a", vector_classifier())
-    served = catalogue.find("a")
+    classifiers = Classifiers()
+    classifiers.add("a", vector_classifier())
+    served = classifiers.find("a")
     with pytest.raises(ValueError, match="of another kind"):
         served.changed(lambda classifier: classifier.add(ASKED[:1], ["word"]))
     assert (served.newest.number, served.count_examples()) == (1, 12)

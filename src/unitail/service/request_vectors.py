@@ -14,8 +14,8 @@ from unitail.errors import Unreadable
 from unitail.extras import optional
 from unitail.inputs.encode import encode
 from unitail.inputs.input_encoder import ItemEncoder
-from unitail.service.catalogue import Version
-from unitail.service.decoders import Decoders
+from unitail.service.classifiers import Version
+from unitail.service.decoder_pool import DecoderPool
 from unitail.web.refusal import Refusal
 
 Vector = NDArray[Any]
@@ -23,18 +23,19 @@ MAX_DECODED = 3
 """Decoded files in memory, of all requests: two are decoded while one is encoded."""
 
 
-class Items:
+class RequestVectors:
     """Makes vectors of what requests bring.
 
     Items are encoded one at a time: so a vector never depends, not in its last bit, on what else is
     asked at the time.
     """
 
-    def __init__(self, encode: Executor, decoders: Decoders) -> None:
+    def __init__(self, encode: Executor, decoders: DecoderPool) -> None:
         self._encode, self._decoders = encode, decoders
         self._room = asyncio.Semaphore(MAX_DECODED)
 
-    def vectors(self, rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
+    @staticmethod
+    def numbers(rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
         """Return JSON's numbers as rows; null is a missing value."""
         if len({len(row) for row in rows}) > 1:
             raise Refusal(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.nn.visibility import Visibility
-from unitail.service.catalogue import Version
+from unitail.service.classifiers import Version
 from unitail.web.refusal import Refusal
 from unitail.wording import numbered
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.services import ASKED, running, vector_classifier
 from unitail.client import Client, Refused
-from unitail.service.answering import answer
+from unitail.service.questions import answer
 
 
 def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +34,8 @@ def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
         threads = [threading.Thread(target=ask, args=(live.url,)) for _ in range(8)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        while len(answered) < 8:
+            time.sleep(0.01)
         before = len(answered)
         live.server.handle_exit(signal.SIGTERM, None)
         ready = http.client.HTTPConnection("127.0.0.1", int(live.url.rpartition(":")[2]))

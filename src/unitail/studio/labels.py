@@ -1,14 +1,14 @@
-"""Classes and labels in memory, as the store last told of them; threads may share it."""
+"""Classes and labels in memory, as the store last told of them."""
 
 import threading
 from dataclasses import dataclass
 
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.rows import ASIDE, ClassRow, LabelRow, Snapshot
+from unitail.studio.changes import ASIDE, ClassRow, LabelRow, Snapshot
 
 
 @dataclass(frozen=True)
-class Named:
+class Labelled:
     """The labelled items that answers rest on."""
 
     revision: int
@@ -23,8 +23,8 @@ class Named:
         return self.places, self.class_ids
 
 
-class Board:
-    """What is said of the items of a catalogue."""
+class Labels:
+    """What is said of the items of a catalogue; threads may share it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -46,23 +46,33 @@ class Board:
                     self._labels[place] = row
             self.revision = snapshot.revision
 
+    def find_back(self) -> Snapshot:
+        """Return, and keep by place, the labels of items that are there now and were not."""
+        with self._lock:
+            places = self._catalogue.places
+            back = [row for row in self._elsewhere.values() if row.item in places]
+            for row in back:
+                del self._elsewhere[row.item]
+                self._labels[places[row.item]] = row
+            return Snapshot(self.revision, labels=tuple(back))
+
     def classes(self) -> list[ClassRow]:
         """Return the classes that there are, in the order in which they were made."""
         with self._lock:
             rows = [row for row in self._classes.values() if not row.deleted]
         return sorted(rows, key=lambda row: row.id)
 
-    def labels(self) -> dict[int, LabelRow]:
+    def rows(self) -> dict[int, LabelRow]:
         """Return the rows of all items that somebody ever labelled, by place."""
         with self._lock:
             return dict(self._labels)
 
-    def label(self, place: int) -> LabelRow:
+    def row(self, place: int) -> LabelRow:
         """Return what is said of an item."""
         with self._lock:
             return self._labels.get(place) or LabelRow(self._catalogue.keys[place], None)
 
-    def named(self) -> Named:
+    def labelled(self) -> Labelled:
         """Return what answers rest on."""
         with self._lock:
             alive = {row.id for row in self._classes.values() if not row.deleted}
@@ -73,7 +83,7 @@ class Board:
             )
             aside = frozenset(place for place, row in self._labels.items() if row.class_id == ASIDE)
             places = tuple(place for place, _ in pairs)
-            return Named(self.revision, places, tuple(each for _, each in pairs), aside)
+            return Labelled(self.revision, places, tuple(each for _, each in pairs), aside)
 
     def missing(self) -> list[str]:
         """Return the keys of labelled items that are not there any more."""

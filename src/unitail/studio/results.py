@@ -17,8 +17,8 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.studio.board import Board
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.labels import Labels
 from unitail.studio.vectors import Vectors
 from unitail.workflows.answer_files import write_answers
 from unitail.workflows.answers import Answer, Answers
@@ -59,11 +59,11 @@ class Results:
 
     @classmethod
     def of(
-        cls, catalogue: Catalogue, board: Board, vectors: Vectors, *, device: str = "auto"
+        cls, catalogue: Catalogue, labels: Labels, vectors: Vectors, *, device: str = "auto"
     ) -> "Results":
         """Fit on all labels, and answer all other items that have a vector."""
-        names = {row.id: row.name for row in board.classes()}
-        named = board.named()
+        names = {row.id: row.name for row in labels.classes()}
+        named = labels.labelled()
         known = set(vectors.known().tolist())
         support = [
             (place, names[each])
@@ -75,11 +75,11 @@ class Results:
         classifier = make_classifier(encoder=vectors.chosen, device=device)
         classifier.fit(vectors.at(np.array(places)), [label for _, label in support])
         examples = _chosen(catalogue.items, places).with_labels(label for _, label in support)
-        labels = {
+        given = {
             **{place: names[each] for place, each in zip(*named.support, strict=True)},
             **dict.fromkeys(named.aside, ""),
         }
-        queries = _queries(catalogue.items, labels, vectors)
+        queries = _queries(catalogue.items, given, vectors)
         return cls(
             classifier.with_encoder(vectors.chosen),
             queries.items,

@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from unitail.studio.answering import Answered
-from unitail.studio.board import Board
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.changes import Snapshot
 from unitail.studio.estimate import Estimated
-from unitail.studio.rows import Snapshot
+from unitail.studio.labels import Labels
+from unitail.studio.latest_answers import Answered, Places
 from unitail.studio.vectors import Vectors
 
 NEIGHBOURS = 6
@@ -31,19 +32,31 @@ def changes(catalogue: Catalogue, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+def new_items(catalogue: Catalogue, places: range) -> dict[str, Any]:
+    """Tell of items that are new: where they begin, and their names."""
+    return {"first": places.start, "names": catalogue.items.names[places.start : places.stop]}
+
+
 def answers(answered: Answered) -> dict[str, Any]:
     """Tell of answers, a list for each of their properties."""
-    return {
+    told = {
         "places": answered.places.tolist(),
         "best": answered.class_ids[:, 0].tolist(),
         "second": answered.class_ids[:, 1].tolist(),
         "p": np.round(answered.probabilities[:, 0], DIGITS).tolist(),
         "p2": np.round(answered.probabilities[:, 1], DIGITS).tolist(),
-        "novelty": np.round(answered.novelty, DIGITS).tolist(),
     }
+    if answered.novelty is not None:
+        told["novelty"] = np.round(answered.novelty, DIGITS).tolist()
+    return told
 
 
-def progress(vectors: Vectors, board: Board, changed: Collection[int]) -> dict[str, Any]:
+def novelty(places: Places, values: NDArray[np.float64]) -> dict[str, Any]:
+    """Tell how novel items are."""
+    return {"places": places.tolist(), "novelty": np.round(values, DIGITS).tolist()}
+
+
+def progress(vectors: Vectors, labels: Labels, changed: Collection[int]) -> dict[str, Any]:
     """Tell how far the encoding is, and of files that are unreadable, changed or gone.
 
     A file that is not what it was when it was labelled has changed, too.
@@ -51,7 +64,7 @@ def progress(vectors: Vectors, board: Board, changed: Collection[int]) -> dict[s
     contents = dict(vectors.contents)
     since = {
         place
-        for place, row in board.labels().items()
+        for place, row in labels.rows().items()
         if row.class_id is not None
         and row.content
         and contents.get(place, row.content) != row.content
@@ -62,7 +75,7 @@ def progress(vectors: Vectors, board: Board, changed: Collection[int]) -> dict[s
         "trouble": vectors.progress.trouble,
         "failures": {str(place): why for place, why in dict(vectors.failures).items()},
         "changed": sorted(since | set(changed)),
-        "missing": board.missing(),
+        "missing": labels.missing(),
     }
 
 
@@ -80,10 +93,10 @@ def estimated(told: Estimated | None) -> dict[str, Any] | None:
     }
 
 
-def neighbours(place: int, board: Board, vectors: Vectors) -> list[dict[str, Any]]:
+def neighbours(place: int, labels: Labels, vectors: Vectors) -> list[dict[str, Any]]:
     """Tell which labelled items are most like an item, and how much: why it is answered so."""
     known = set(vectors.known().tolist())
-    support = zip(*board.named().support, strict=True)
+    support = zip(*labels.labelled().support, strict=True)
     pairs = [pair for pair in support if pair[0] in known and pair[0] != place]
     if place not in known or not pairs:
         return []

@@ -1,0 +1,26 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers.markdown import lines
+from helpers.scripts import run_script
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_studio_scroll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    page = tmp_path / "page.md"
+    options = ["--items", 200, "--turns", 5, "--out", page]
+    run_script("bench/studio_scroll.py", *options, monkeypatch=monkeypatch)
+    header, *rows = lines(page)
+    assert [row[0] for row in rows] == [
+        "all items",
+        "most doubtful first",
+        "all items, ten labels meanwhile",
+    ]
+    for row in rows:
+        told = dict(zip(header, row, strict=True))
+        assert int(told["cards there"]) < 100
+        assert float(told["work, median"]) <= float(told["longest"])

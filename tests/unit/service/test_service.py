@@ -1,0 +1,97 @@
+"""Time limits on changes: "too late" means "not made", and what has begun is made to its end."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from helpers.services import ASKED, vector_classifier
+from unitail.service.classifiers import Classifiers, Served, Version
+from unitail.service.limits import ServiceLimits
+from unitail.service.service import Service
+from unitail.web.refusal import Refusal
+
+
+def with_service(work: Callable[[Service, Served], Awaitable[None]]) -> None:
+    classifiers = Classifiers()
+    classifiers.add("blobs", vector_classifier(scale="none"))
+    service = Service(classifiers, ServiceLimits(answer_seconds=0.2))
+
+    async def run() -> None:
+        await service.start()
+        await work(service, classifiers.find("blobs"))
+        await service.stop()
+
+    asyncio.run(run())
+
+
+async def add(service: Service, served: Served) -> Version:
+    async with service.in_time() as deadline:
+        return await service.add(served, ASKED[:1], [0], deadline)
+
+
+def hold(served: Served, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, threading.Event]:
+    """Let changes begin, and go on when they may; the first event says that one has begun."""
+    begun, may_go_on = asyncio.Event(), threading.Event()
+    loop, change = asyncio.get_running_loop(), served.changed
+
+    def held(how: Any) -> Version:  # noqa: ANN401
+        loop.call_soon_threadsafe(begun.set)
+        may_go_on.wait(10)
+        return change(how)
+
+    monkeypatch.setattr(served, "changed", held)
+    return begun, may_go_on
+
+
+def test_a_change_that_does_not_get_its_turn_in_time_is_never_made() -> None:
+    async def work(service: Service, served: Served) -> None:
+        async with served.lock:  # somebody else's change
+            with pytest.raises(Refusal, match=r"got no answer within 0\.2 s") as caught:
+                await add(service, served)
+            assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "1")
+        await asyncio.sleep(0.05)
+        assert served.newest.number == 1
+        assert (await add(service, served)).number == 2
+
+    with_service(work)
+
+
+def test_a_change_that_has_begun_is_answered_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(service: Service, served: Served) -> None:
+        begun, may_go_on = hold(served, monkeypatch)
+        task = asyncio.create_task(add(service, served))
+        await begun.wait()
+        await asyncio.sleep(0.3)  # longer than answers may take
+        assert not task.done()
+        may_go_on.set()
+        assert (await task).number == served.newest.number == 2
+
+    with_service(work)
+
+
+def test_who_goes_away_before_it_begins_changes_nothing_and_later_nothing_is_half_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(service: Service, served: Served) -> None:
+        async with served.lock:
+            early = asyncio.create_task(add(service, served))
+            await asyncio.sleep(0.02)
+            early.cancel()
+            await asyncio.wait([early])
+        begun, may_go_on = hold(served, monkeypatch)
+        late = asyncio.create_task(add(service, served))
+        await begun.wait()
+        late.cancel()
+        await asyncio.wait([late])
+        assert (early.cancelled(), late.cancelled(), served.newest.number) == (True, True, 1)
+        may_go_on.set()
+        async with served.lock:
+            assert served.newest.number == 2
+            assert len(served.newest.labels) == 13
+
+    with_service(work)

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,10 @@ from unitail.wording import shown
 
 HASH = 24
 """Characters of a hash in a key."""
+LONG_CELL = 32
+"""Characters; the page shows longer cells on lines of their own."""
+LINES_OF_TEXT = 4
+"""What such a cell takes, its name among them."""
 MAX_FOLDER_CLASSES = 200
 """Subfolders that are offered as classes."""
 
@@ -79,10 +84,13 @@ class Catalogue:
         """What all items are."""
         return self.items.modality
 
-    @property
-    def columns(self) -> int:
-        """How many cells a row of a table has; 0 for other items."""
-        return self.items.items.shape[1] if self.modality is Modality.TABLE else 0  # type: ignore[attr-defined]
+    @cached_property
+    def lines(self) -> int:
+        """How many lines a row of a table takes on the page; 0 for other items."""
+        if self.modality is not Modality.TABLE:
+            return 0
+        frame: Any = self.items.items
+        return sum(LINES_OF_TEXT if _holds_texts(frame[each]) else 1 for each in frame.columns)
 
     def take_in_new(self) -> range:
         """Look into the folder again, and take in files that are new; return their places."""
@@ -142,6 +150,12 @@ class Catalogue:
                 return {}
             tops.setdefault(top, []).append(place)
         return tops if 2 <= len(tops) <= MAX_FOLDER_CLASSES else {}
+
+
+def _holds_texts(column: Any) -> bool:  # noqa: ANN401 - of pandas
+    """Tell whether most cells of a column are long."""
+    lengths = sorted(len(cell) for cell in column.head(200) if isinstance(cell, str))
+    return bool(lengths) and lengths[len(lengths) // 2] > LONG_CELL
 
 
 def _keys(source: Path, items: Items) -> Iterable[str]:

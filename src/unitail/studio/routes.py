@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
+from unitail.studio.catalogue import LONG_CELL
 from unitail.studio.changes import ASIDE, Done
 from unitail.studio.results import Kind, zipped
 from unitail.studio.studio import Studio
@@ -94,11 +95,16 @@ def state_routes(studio: Studio) -> APIRouter:
             "name": studio.catalogue.source.resolve().name,
             "modality": str(items.modality),
             "names": items.names,
-            "columns": studio.catalogue.columns,
+            "lines": studio.catalogue.lines,
+            "limits": {
+                "doubtful": DOUBTFUL,
+                "novel": NOVEL,
+                "aside": ASIDE,
+                "long_cell": LONG_CELL,
+            },
             "notes": [*items.guesses, *items.ignored],
             "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
             "sorted_folder": shown(studio.sorted_folder),
-            "limits": {"doubtful": DOUBTFUL, "novel": NOVEL, "aside": ASIDE},
             "changes": page_data.changes(studio.catalogue, studio.store.since()),
             "answers": page_data.answers(studio.answers.at(known)),
             "progress": studio.progress(),

@@ -89,7 +89,7 @@ class Vectors:
             order = self._begin(first)
             size = len(order) if self._catalogue.modality is Modality.TABLE else FIRST_CHUNK
             while order and not is_over():
-                self._encode(by, order[:size])
+                self._encode(by, order[:size], on_more=on_more)
                 order, size = order[size:], CHUNK
                 on_more()
         except UserError as error:
@@ -162,15 +162,30 @@ class Vectors:
         self.encoder = by
         return by
 
-    def _encode(self, by: InputEncoder, places: Sequence[int], *, again: bool = False) -> None:
+    def _encode(
+        self,
+        by: InputEncoder,
+        places: Sequence[int],
+        *,
+        again: bool = False,
+        on_more: Callable[[], None] = lambda: None,
+    ) -> None:
         items = self._catalogue.items
+        done = self.progress.done
+
+        def tell(some: int, of: int) -> None:
+            """Say how far a table is, which is encoded in one piece."""
+            if items.modality is Modality.TABLE and some < of:
+                self.progress = replace(self.progress, done=done + len(places) * some // of)
+                on_more()
+
         if items.modality is Modality.TABLE:
             chosen = items.items.iloc[list(places)]  # type: ignore[attr-defined]
         else:
             chosen = [items.items[place] for place in places]
         before = self.versions(np.array(places, dtype=np.int64))
         contents = {place: _content(self._catalogue.file(place)) for place in places}
-        [vectors] = encode(by, chosen, on_unreadable="skip", cache=self._cache)
+        [vectors] = encode(by, chosen, on_unreadable="skip", cache=self._cache, on_progress=tell)
         with self._lock:
             if self._features is None:
                 width = vectors.features.shape[1]
@@ -191,7 +206,7 @@ class Vectors:
             self.changes += 1
             self.contents.update({place: contents[place] for place in fresh if contents[place]})
             if not again:
-                self.progress = replace(self.progress, done=self.progress.done + len(places))
+                self.progress = replace(self.progress, done=done + len(places))
 
 
 def _content(path: Path | None) -> str:

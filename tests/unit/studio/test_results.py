@@ -81,7 +81,7 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
     own = TailClassifier(encoder="auto", random_state=0, device="cpu").fit(rows, known["label"])
     expected = own.predict_proba(rows).max(axis=1)
     studio = answered(open_studio(tmp_path / "t.csv"))
-    page = studio.sheet.at(np.arange(30, 60))
+    page = studio.answers.at(np.arange(30, 60))
     np.testing.assert_allclose(page.probabilities[:, 0], expected, atol=1e-3)
     results = studio.results()
     told = [each.probability for each in results.answers.answers]

@@ -118,10 +118,11 @@ function next() {
   focusOn(Math.min(chosen.focus + 1, order.length - 1));
 }
 
-async function does(path, body, told = (done) => done.title) {
+/** Change something, and offer to undo it unless that makes no sense. */
+async function does(path, body, canUndo = true) {
   try {
     const done = await inTurn(() => post(path, body));
-    toast(told(done), path.endsWith("do") ? {} : { action: ["Undo", undo] });
+    toast(done.title, canUndo ? { action: ["Undo", undo] } : {});
     return done;
   } catch (error) {
     failed(error);
@@ -129,15 +130,24 @@ async function does(path, body, told = (done) => done.title) {
   }
 }
 
-export const undo = () => does("/api/undo", {});
-export const redo = () => does("/api/redo", {});
+export const undo = () => does("/api/undo", {}, false);
+export const redo = () => does("/api/redo", {}, false);
 export const addClass = (name) => does("/api/classes", { name });
 export const renameClass = (id, name) => does(`/api/classes/${id}/rename`, { name });
 export const mergeClass = (id, into) => does(`/api/classes/${id}/merge`, { into });
 export const deleteClass = (id) => does(`/api/classes/${id}/delete`, {});
 export const useFolders = () => does("/api/folders", {});
-export const sortFiles = (by) =>
-  does("/api/export/folders", { by }, (done) => `${counted(done.done, "file")} sorted into ${done.folder}`);
+
+/** Sort the files into folders; these stay, whatever is undone. */
+export async function sortFiles(by) {
+  toast("Sorting files …");
+  try {
+    const done = await post("/api/export/folders", { by });
+    toast(`${counted(done.done, "file")} sorted into ${done.folder}`);
+  } catch (error) {
+    failed(error);
+  }
+}
 
 /** Load everything anew, unless `isWanted` says no by the time that it is there. */
 export async function reload(isWanted) {

@@ -22,7 +22,7 @@ function heading() {
   const title = own?.title ?? (named ? named.name : `“${view.words}”`);
   const about = own?.about ?? (named ? "What is answered so, the surest first; then your labels." : "Names and contents that hold these words.");
   $("view-title").textContent = title;
-  $("view-about").textContent = `${counted(view.order.length, "item")}. ${about}`;
+  $("view-about").textContent = view.busy ? "One moment …" : `${counted(view.order.length, "item")}. ${about}`;
   $("again").hidden = !view.stale;
   $("more-next").hidden = view.name !== "next" || !view.order.length;
   const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE);
@@ -41,15 +41,25 @@ function guide() {
   const box = $("guide");
   const step = state.classes.length < 2 ? 1 : given < 2 ? 2 : 0;
   box.hidden = step === 0;
-  const look = `${step}|${state.classes.length}|${given}`;
-  if (box.look === look) return;
-  box.look = look;
+  if (box.step === step) return; // somebody may be writing there
+  box.step = step;
+  const input = box.querySelector("input");
+  const isWriting = input !== null && input === document.activeElement;
+  if (isWriting) passOn(input);
   if (step === 1) box.replaceChildren(...firstStep());
   if (step === 2)
     box.replaceChildren(
       h("span", { class: "number" }, "2"),
       h("div", {}, h("h3", {}, "Label a few items of each class"), h("p", {}, "Click an item and press ", h("kbd", {}, "1"), " or ", h("kbd", {}, "2"), ", or drag it onto a class. As soon as two classes have an example, everything else is sorted.")),
     );
+}
+
+/** Go on writing names of classes where they can always be written. */
+function passOn(input) {
+  const own = $("new-class");
+  own.value = input.value;
+  if (!own.offsetParent) document.body.classList.add("side-open"); // in a narrow window
+  own.focus();
 }
 
 function firstStep() {
@@ -59,6 +69,7 @@ function firstStep() {
     event.preventDefault();
     const name = input.value;
     input.value = ""; // at once: the next name may be on its way
+    input.placeholder = "And another one";
     if (name.trim() && !(await addClass(name)) && !input.value) input.value = name;
   });
   const folders = Object.keys(state.folders);

@@ -41,7 +41,7 @@ function media(place) {
     return h("div", { class: "picture" }, picture);
   }
   if (state.modality === "audio") {
-    const player = h("audio", { controls: true, preload: "none", src: soundOf(place), tabIndex: -1 });
+    const player = h("audio", { controls: true, controlsList: "nodownload noplaybackrate", preload: "none", src: soundOf(place), tabIndex: -1 });
     return h("div", { class: "player" }, player);
   }
   return h("div", { class: state.modality === "table" ? "cells" : "text" });
@@ -50,7 +50,11 @@ function media(place) {
 export function showContent(box, content) {
   if (content === undefined || content === null) return;
   if (typeof content === "string") box.textContent = content || "(empty)";
-  else box.replaceChildren(h("dl", {}, content.flatMap(([name, cell]) => [h("dt", {}, name), h("dd", {}, cell || "–")])));
+  else
+    box.replaceChildren(h("dl", {}, content.flatMap(([name, cell]) => {
+      const kind = cell.length > state.limits.long_cell ? "long" : "";
+      return [h("dt", { class: kind }, name), h("dd", { class: kind }, cell || "–")];
+    })));
 }
 
 /** Say what an item is believed to be: [class, probability or null, state, words]. */

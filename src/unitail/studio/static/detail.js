@@ -1,7 +1,7 @@
 // One item at large: its content, the answer, and why.
 
 import { confirm, label } from "./actions.js";
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { imageOf, showContent, soundOf, verdict } from "./card.js";
 import { $, h, icon, percent } from "./dom.js";
 import { chosen, move } from "./grid.js";
@@ -37,9 +37,13 @@ function large(place) {
   return box;
 }
 
-function small(place) {
+/** How a similar example looks; `content` is its text or cells, if it has such. */
+function small(place, content) {
   if (state.modality === "image") return h("img", { src: imageOf(place), alt: state.names[place] });
-  return h("span", { class: "snippet" }, state.names[place]);
+  if (state.modality === "audio")
+    return h("button", { class: "snippet", "aria-label": `Play ${state.names[place]}`, onclick: () => new Audio(soundOf(place)).play() }, `▶ ${state.names[place]}`);
+  const words = Array.isArray(content) ? content.map(([name, cell]) => `${name} ${cell}`).join(", ") : content;
+  return h("span", { class: "snippet" }, words || state.names[place]);
 }
 
 function fill(place) {
@@ -64,7 +68,7 @@ function fillAnswer(place) {
     : [];
   const mark = { given: "Your label", likely: "Likely", doubtful: "Doubtful", novel: "Perhaps none of your classes" }[how] ?? "";
   $("detail-answer").replaceChildren(
-    h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), h("span", {}, mark)),
+    h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), mark ? h("span", {}, mark) : null),
     h("ul", { class: "bars" }, bars.map(([id, p]) => {
       const bar = h("i", { class: "bar", colour: classOf(id).colour });
       bar.style.setProperty("--p", p);
@@ -83,11 +87,14 @@ function fillAnswer(place) {
 
 async function fillWhy(place) {
   const near = await get(`/api/items/${place}/why`).catch(() => []);
+  const places = near.map((each) => each.place);
+  const isShort = ["text", "table"].includes(state.modality) && places.length;
+  const words = isShort ? await post("/api/contents", { places }).catch(() => ({})) : {};
   if (shown !== place || !$("why")) return;
   $("why").replaceChildren(
     ...(near.length
       ? near.map(({ place: other, class_id: id, cosine }) =>
-          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other), h("figcaption", {}, h("i", { class: "dot" }), classOf(id)?.name ?? "?")))
+          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other, words[other]), h("figcaption", {}, h("i", { class: "dot" }), classOf(id)?.name ?? "?")))
       : [h("p", { class: "muted" }, "Label some items, and the nearest ones show here.")]),
   );
 }

@@ -1,7 +1,7 @@
 // Dialogs: conflicts, classes, export, shortcuts, accuracy, files.
 
 import * as actions from "./actions.js";
-import { $, counted, h, icon, percent } from "./dom.js";
+import { $, counted, h, icon, percent, toast } from "./dom.js";
 import { counts, state } from "./state.js";
 
 /** Show a dialog; resolves with the value of the button that closed it, or "". */
@@ -54,7 +54,7 @@ export async function classMenu(own) {
 }
 
 const link = (kind, title, about) =>
-  h("a", { class: "option", href: `/api/export/${kind}`, download: "" }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
+  h("a", { class: "option", href: `/api/export/${kind}`, download: "", onclick: () => toast("Everything is answered once more and written; then the download begins") }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
 
 export async function askExport() {
   const all = counts();

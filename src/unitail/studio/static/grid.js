@@ -9,7 +9,7 @@ const SHAPES = {
   image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
   text: { least: 300, gap: 12, height: () => 172 },
   audio: { least: 280, gap: 12, height: () => 128 },
-  table: { least: 260, gap: 12, height: () => Math.min(Math.max(state.columns, 2), 7) * 23 + 78 },
+  table: { least: 260, gap: 12, height: () => Math.min(Math.max(state.lines, 2), 9) * 23 + 78 },
 };
 const BEYOND = 2; // rows above and below the screen that exist, too
 

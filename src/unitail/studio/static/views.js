@@ -62,6 +62,7 @@ async function ordered() {
 export async function show(name, { classId = null, words = "" } = {}) {
   const same = name === view.name && classId === view.classId && words === view.words;
   Object.assign(view, { name, classId, words, busy: true });
+  changed(); // it may take a while: show that it was heard
   try {
     const order = await ordered();
     if (view.name !== name || view.words !== words || view.classId !== classId) return;
@@ -76,7 +77,7 @@ export async function show(name, { classId = null, words = "" } = {}) {
 
 /** See whether the order is another one by now; the page says so, and keeps its place. */
 export function checkOrder() {
-  if (["search", "next"].includes(view.name)) return;
+  if (view.busy || ["search", "next"].includes(view.name)) return;
   const now = view.name === "class" ? classOrder(view.classId) : VIEWS[view.name].order();
   const same = now.length === view.order.length && now.every((each, i) => each === view.order[i]);
   view.stale = !same;

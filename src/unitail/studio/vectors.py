@@ -1,7 +1,7 @@
 """The vectors of all items, made in the background; those that are there can be used at once."""
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.encoding import Vectors as EncodedVectors
 from unitail.encoders.hashing import content_hash
 from unitail.errors import UserError
 from unitail.inputs.encode import encode
@@ -186,6 +187,18 @@ class Vectors:
         before = self.versions(np.array(places, dtype=np.int64))
         contents = {place: _content(self._catalogue.file(place)) for place in places}
         [vectors] = encode(by, chosen, on_unreadable="skip", cache=self._cache, on_progress=tell)
+        self._take(places, before, contents, vectors)
+        if not again:
+            self.progress = replace(self.progress, done=done + len(places))
+
+    def _take(
+        self,
+        places: Sequence[int],
+        before: Places,
+        contents: Mapping[int, str],
+        vectors: EncodedVectors,
+    ) -> None:
+        """Take vectors over, but for those of files that have changed since `before`."""
         with self._lock:
             if self._features is None:
                 width = vectors.features.shape[1]
@@ -205,8 +218,6 @@ class Vectors:
             self._versions[fresh] += 1
             self.changes += 1
             self.contents.update({place: contents[place] for place in fresh if contents[place]})
-            if not again:
-                self.progress = replace(self.progress, done=done + len(places))
 
 
 def _content(path: Path | None) -> str:

@@ -142,6 +142,12 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
     return np.array(read[0]), np.array(read[1])
 
 
+def answered(title: str) -> int:
+    """Read how many items are answered from the title of a class."""
+    found = re.search(r", (\d+) answered", title)
+    return int(found[1]) if found else 0
+
+
 def measure(out: Page, url: str, chromium: str, count: int, turns: int) -> None:
     """Fill the table."""
     from playwright.sync_api import sync_playwright
@@ -154,12 +160,10 @@ def measure(out: Page, url: str, chromium: str, count: int, turns: int) -> None:
         page.set_default_timeout(120_000)
         page.goto(url)
         page.wait_for_selector(".card img")
-        page.wait_for_function("document.getElementById('encoding').hidden")
-        title = page.locator("#classes .row").first
-        page.wait_for_function(
-            "([row, least]) => Number(/, (\\d+) answered/.exec(row.title)?.[1]) > least",
-            arg=[title.element_handle(), count // 4],
-        )
+        page.wait_for_selector("#encoding", state="hidden")
+        first = page.locator("#classes .row").first
+        while answered(first.get_attribute("title")) < count // 4:
+            page.wait_for_timeout(200)
         for view, label, name in (
             ("all", False, "all items"),
             ("doubtful", False, "most doubtful first"),

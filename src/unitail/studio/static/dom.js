@@ -39,7 +39,8 @@ export function toast(text, { action = null, bad = false } = {}) {
     own.classList.add("gone");
     setTimeout(() => own.remove(), 200);
   };
-  if (action) own.append(h("button", { onclick: () => (close(), action[1]()) }, action[0]));
+  for (const older of document.querySelectorAll(".toast .action")) older.remove(); // it would undo this
+  if (action) own.append(h("button", { class: "action", onclick: () => (close(), action[1]()) }, action[0]));
   own.append(h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close")));
   const box = $("toasts");
   while (box.children.length > 2) box.firstChild.remove();

@@ -142,9 +142,9 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
     return np.array(read[0]), np.array(read[1])
 
 
-def answered(title: str) -> int:
+def answered(title: str | None) -> int:
     """Read how many items are answered from the title of a class."""
-    found = re.search(r", (\d+) answered", title)
+    found = re.search(r", (\d+) answered", title or "")
     return int(found[1]) if found else 0
 
 

@@ -31,6 +31,7 @@ from unitail.wording import numbered
 
 MAX_QUERIES = 300
 CELLS = "numbers and categories"
+ALL = "all"
 
 Vectors = NDArray[np.float32]
 
@@ -79,35 +80,34 @@ class Table:
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(self.labels))
         shuffled = {
-            f"all, {name} shuffled": self.together({**blocks, name: blocks[name][order]}, support)
+            f"{ALL}, {name} shuffled": self.together({**blocks, name: blocks[name][order]}, support)
             for name in self.items
         }
         return {
             **{f"{name} alone": block for name, block in blocks.items()},
-            "all, equal shares": self.together(blocks, support),
-            "all, as the encoders have them": np.concatenate(list(blocks.values()), axis=1),
+            ALL: self.together(blocks, support),
             **shuffled,
+            "one distance, equal shares": self.together(blocks, support),
+            "one distance, as the encoders have them": np.concatenate(
+                list(blocks.values()), axis=1
+            ),
         }
 
     def scores(self, ways: int, shots: int, seed: int) -> dict[str, float]:
-        """Return the balanced accuracy of each way to read; the last one multiplies answers."""
+        """Return the balanced accuracy of each way to read; "all" lets each part have a say."""
         support, queries = self.draw(ways, shots, seed)
         truth, scores = self.labels[queries], dict[str, float]()
-        products: NDArray[np.float64] | float = 0.0
+        widths = [block.shape[1] for block in self.blocks(support).values()]
         classes = np.unique(truth)
 
         def balanced(answers: NDArray[np.str_]) -> float:
             return float(np.mean([(answers[truth == each] == each).mean() for each in classes]))
 
         for name, vectors in self.ways_to_read(support, seed).items():
-            classifier = TailClassifier(device="cpu", scale="none", random_state=0)
+            parts = widths if name.startswith(ALL) else None
+            classifier = TailClassifier(device="cpu", scale="none", random_state=0, parts=parts)
             classifier.fit(vectors[support], self.labels[support])
-            said = classifier.predict_log_proba(vectors[queries])
-            scores[name] = balanced(classifier.classes_[said.argmax(axis=1)])
-            products = products + said if name.endswith(" alone") else products
-        scores["answers of the parts multiplied"] = balanced(
-            classifier.classes_[np.argmax(products, axis=1)]
-        )
+            scores[name] = balanced(classifier.predict(vectors[queries]))
         return scores
 
 

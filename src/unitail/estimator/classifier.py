@@ -4,7 +4,7 @@ Here are its parameters; how it learns, answers and is saved stands in `learning
 `saving`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,11 @@ class TailClassifier(
         reads and for what looks like a table by `unitail.estimator.scaling`: few columns carry all
         distances and spreads differ by much, or values are missing, or at most 8 columns have 20
         rows a class; else "none".
+    parts : sequence of int or None, default=None
+        For vectors of several encoders side by side: the columns of each, in their order. Each part
+        answers by itself and answers multiply (`unitail.learners.parts`), so that one that says
+        nothing does little harm; `scale` is then "none" by default. None: of a table with columns
+        of texts or paths, what each encoder made; else all columns are one part.
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),
@@ -147,6 +152,7 @@ class TailClassifier(
         precision: str = "auto",
         encoder: EncoderChoice = None,
         scale: str = "auto",
+        parts: Sequence[int] | None = None,
         class_prior: str | ArrayLike | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         cache: str | Path | bool = "auto",
@@ -162,6 +168,7 @@ class TailClassifier(
         self.precision = precision
         self.encoder = encoder
         self.scale = scale
+        self.parts = parts
         self.class_prior = class_prior
         self.class_weight = class_weight
         self.cache = cache

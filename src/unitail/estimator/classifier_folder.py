@@ -36,6 +36,7 @@ from unitail.estimator.saved_content import (
 )
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.checkpoint import load_model, write_model
+from unitail.learners.parts import checked_parts
 from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
 from unitail.nn.episode_model import AnyModel
 
@@ -90,6 +91,7 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
+    plain["parts"] = checked_parts(plain["parts"])
     if isinstance(plain["class_weight"], Mapping):  # JSON's keys are strings, labels need not be
         pairs = plain["class_weight"].items()
         plain["class_weight"] = [[_item(label), _item(weight)] for label, weight in pairs]

@@ -30,7 +30,7 @@ MAX_FOLDS = 20
 """The folds that a support is left out in; classes of more rows leave several out at a time."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
 """Settings that do not change the scores, which are of rows asked in isolation."""
-LATER = frozenset({"counts", "weights", "class_weight", "pool"})
+LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
 """What the first folders did not know: hashed only where it is set, so that these stay valid."""
 
 

@@ -101,7 +101,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     dtype = next(model.parameters()).dtype
     speed = speed_of(settings.device, dtype)
     answering = sizes.queries / at_once * speed.seconds(answer)
-    seconds = settings.num_draws * (speed.seconds(read) + answering)
+    seconds = settings.num_draws * (speed.seconds(read) + answering) * len(settings.parts or (1,))
     if kept < sizes.support:
         centres = kept / sizes.classes
         seconds += 2 * MAX_ROUNDS * sizes.support * centres * sizes.width / speed.operations

@@ -13,19 +13,15 @@ from torch import Tensor
 
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.conformal import HeldOut, folds
-from unitail.estimator.novelty import Novelty
+from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support, reduced, support_limit
 from unitail.estimator.scaling import Scale, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.learners.class_shares import impose_shares
-from unitail.learners.in_context import (
-    MAX_STATES,
-    InContextHypothesis,
-    InContextLearner,
-    episodes_at_once,
-)
+from unitail.learners.in_context import MAX_STATES, episodes_at_once
+from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.visibility import Visibility
 
 MAX_TOGETHER = 4000
@@ -47,8 +43,8 @@ class Fitted:
     """The rows, scaled."""
     kept: Rows
     """The rows that the model read: all of the scaled ones, or what stands for them."""
-    learner: InContextLearner
-    hypothesis: InContextHypothesis
+    learner: AnyLearner
+    hypothesis: AnyHypothesis
     class_shares: Tensor | None
     """How often each class occurs among rows that are answered together, (K,), if known."""
     offsets: Tensor | None
@@ -153,8 +149,10 @@ class Fitted:
         return HeldOut.joined(answers, self.rows.ways)
 
     @cached_property
-    def novelty(self) -> Novelty:
+    def novelty(self) -> Novelty | PartsNovelty:
         """How strange rows are to the support."""
+        if self.settings.parts:
+            return PartsNovelty.of(self.scaled, self.settings.parts, self.settings.seed)
         return Novelty.of(self.scaled, self.settings.seed)
 
     def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:

@@ -29,7 +29,7 @@ from unitail.estimator.rows import (
 from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
-from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
 MANY_ROWS = 2000
 """From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
@@ -204,7 +204,10 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(settings.class_weight, str):
             weights = class_weights(settings.class_weight, classes.tolist())
             settings = replace(settings, class_weight=weights)
-        settings = replace(settings, scale=scale or settings.scale.after(inputs))
+        if settings.parts is None and isinstance(inputs, MixedEncoder):
+            settings = replace(settings, parts=inputs.widths)
+        alone = Scale.NONE if settings.parts and settings.scale is Scale.AUTO else settings.scale
+        settings = replace(settings, scale=scale or alone.after(inputs))
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted

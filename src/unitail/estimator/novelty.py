@@ -12,8 +12,15 @@ in turn, say which lengths are usual: novelty is the quantile of log s(x) in the
 No model is asked. Only rows of classes with two or more are left out. If no class has two, every
 row is left out together with its class, and novelty compares with how strange the classes are to
 one another.
+
+Vectors of several parts (`unitail.learners.parts`) have the mean of their parts' log s, each in
+units of its usual deviation, and that is compared with the mean of the rows left out. A part counts
+by how well it tells classes apart: as max(0, -log(|x - own class mean| / mean of |x - class
+means|)), in the mean over rows left out; all count alike if none does. So a date that no labelled
+row has had makes nothing novel if dates say nothing of the classes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -47,8 +54,10 @@ class Novelty:
     """Of the classes, (K, d_T)."""
     min_length: float
     """The shortest s there is."""
-    usual: tuple[float, float, int]
-    """Mean and deviation of log s of the rows left out, and how many they are."""
+    left_out: NDArray[np.float64]
+    """log s of the rows left out, (n,)."""
+    telling: float
+    """How much nearer these are to their own class than to all, on average; 0 is not at all."""
 
     @classmethod
     def of(cls, rows: Rows, seed: int) -> Self:
@@ -63,15 +72,18 @@ class Novelty:
         means = sums / rows.shots[:, None]
         size = float(np.sqrt(np.square(centred.features).sum(axis=1).mean()))
         min_length = max(MIN_LENGTH * size, np.finfo(np.float64).tiny)
-        logs = np.log(np.maximum(_left_out(centred, means, seed), min_length))
-        spread = max(float(logs.std(ddof=1)) if len(logs) > 1 else 0.0, MIN_SPREAD)
-        usual = (float(logs.mean()), spread, len(logs))
-        return cls(centred, unit, centre, means, min_length, usual)
+        strange, telling = _left_out(centred, means, seed)
+        logs = np.log(np.maximum(strange, min_length))
+        return cls(centred, unit, centre, means, min_length, logs, telling)
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
+        return _quantiles(self.strangeness(queries), self.left_out)
+
+    def strangeness(self, queries: NDArray[Any]) -> NDArray[np.float64]:
+        """Return log s of each query."""
         chunks = [
-            self._novelty(self._scaled(queries[start : start + MAX_ROWS]) - self.centre)
+            self._strangeness(self._scaled(queries[start : start + MAX_ROWS]) - self.centre)
             for start in range(0, len(queries), MAX_ROWS)
         ]
         return np.concatenate(chunks)
@@ -81,33 +93,86 @@ class Novelty:
             scaled = np.ldexp(queries.astype(np.float64), -self.unit)
         return np.asarray(scaled.clip(-FAR, FAR))
 
-    def _novelty(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
-        from scipy.stats import t as t_distribution
-
+    def _strangeness(self, centred: NDArray[np.float64]) -> NDArray[np.float64]:
         nearest = _nearest(self.rows.features, centred, 1)
         strange = _strangeness(nearest, _distances(centred, self.means))
-        mean, spread, count = self.usual
-        deviations = (np.log(np.maximum(strange, self.min_length)) - mean) / spread
-        quantile: NDArray[np.float64] = t_distribution.cdf(
-            deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
-        )
-        return quantile
+        return np.asarray(np.log(np.maximum(strange, self.min_length)))
 
 
-def _left_out(rows: Rows, means: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """Return the strangeness of support rows to the rest."""
+@dataclass(frozen=True, eq=False)
+class PartsNovelty:
+    """The novelty of rows with several parts."""
+
+    each: tuple[Novelty, ...]
+    widths: tuple[int, ...]
+    weights: NDArray[np.float64]
+    """What each part counts; one in all, (P,)."""
+
+    @classmethod
+    def of(cls, rows: Rows, widths: tuple[int, ...], seed: int) -> Self:
+        """Measure each part of a support."""
+        blocks = _blocks(rows.features, widths)
+        each = tuple(Novelty.of(rows.with_features(block), seed) for block in blocks)
+        telling = np.array([part.telling for part in each])
+        total = telling.sum()
+        weights = telling / total if total > 0 else np.full(len(each), 1 / len(each))
+        return cls(each, widths, weights)
+
+    def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the novelty of each query, 0 to 1."""
+        blocks = _blocks(queries, self.widths)
+        asked = [part.strangeness(block) for part, block in zip(self.each, blocks, strict=True)]
+        return _quantiles(self._together(asked), self._together([p.left_out for p in self.each]))
+
+    def _together(self, logs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Join what the parts say, each in units of its usual deviation."""
+        usual = [_usual(part.left_out) for part in self.each]
+        units = [(own - mean) / spread for own, (mean, spread) in zip(logs, usual, strict=True)]
+        return np.asarray(self.weights @ np.stack(units))
+
+
+def _usual(left_out: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and deviation of what was left out."""
+    spread = float(left_out.std(ddof=1)) if len(left_out) > 1 else 0.0
+    return float(left_out.mean()), max(spread, MIN_SPREAD)
+
+
+def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Say where strangeness lies among that of the rows left out, 0 to 1."""
+    from scipy.stats import t as t_distribution
+
+    (mean, spread), count = _usual(left_out), len(left_out)
+    deviations = (strange - mean) / spread
+    quantile: NDArray[np.float64] = t_distribution.cdf(
+        deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
+    )
+    return quantile
+
+
+def _blocks(rows: NDArray[Any], widths: tuple[int, ...]) -> list[NDArray[Any]]:
+    return np.split(rows, np.cumsum(widths)[:-1], axis=1)
+
+
+def _left_out(
+    rows: Rows, means: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.float64], float]:
+    """Return the strangeness of support rows to the rest, and how well they tell classes apart."""
     shots = rows.shots[rows.class_indices]
     alone = not (shots > 1).any()
     places = np.flatnonzero(shots > 1) if not alone else np.arange(len(shots))
     if len(places) > MAX_REFERENCES:
         places = np.random.default_rng(seed).choice(places, MAX_REFERENCES, replace=False)
     features, own = rows.features[places], rows.class_indices[places]
-    distances = _distances(features, means)
+    distances, mine = _distances(features, means), (np.arange(len(own)), own)
+    telling = 0.0
     if alone:
-        distances[np.arange(len(own)), own] = np.nan
+        distances[mine] = np.nan
     else:  # distance to the mean of the others: c / (c - 1) times that to the mean of all
-        distances[np.arange(len(own)), own] *= shots[places] / (shots[places] - 1)
-    return _strangeness(_nearest(rows.features, features, 2), distances)
+        distances[mine] *= shots[places] / (shots[places] - 1)
+        mean = distances.mean(axis=1)  # zero where all rows are equal, which tells nothing
+        nearer = np.divide(distances[mine], mean, out=np.ones(len(mean)), where=mean > 0)
+        telling = max(0.0, -float(np.log(np.maximum(nearer, MIN_LENGTH)).mean()))
+    return _strangeness(_nearest(rows.features, features, 2), distances), telling
 
 
 def _strangeness(

@@ -153,7 +153,8 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         other.encoder = None if encoder is None else encoder.name if named else AUTO
         scale = self._fitted.settings.scale
         other.scale = str(Scale.AUTO if scale is Scale.AUTO.after(encoder) else scale)
-        changed = {"encoder": other.encoder, "scale": other.scale}
+        other.parts = self._fitted.settings.parts if encoder is None else None
+        changed = {"encoder": other.encoder, "scale": other.scale, "parts": other.parts}
         other._learned_with = {**self._learned_with, **changed}
         return other
 

@@ -21,6 +21,7 @@ from unitail.estimator.scaling import Scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.parts import AnyLearner, PartsLearner, checked_parts
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.nn.episode_model import AnyModel, EpisodeModel
 from unitail.nn.visibility import Visibility
@@ -63,6 +64,7 @@ class Parameters(Protocol):
     max_support: Any
     precision: Any
     scale: Any
+    parts: Any
     class_prior: Any
     class_weight: Any
 
@@ -83,6 +85,8 @@ class Settings:
     chunk_size: int | None
     max_support: int | None
     scale: Scale
+    parts: tuple[int, ...] | None
+    """The widths of parts that answer by themselves."""
     class_prior: str | ArrayLike | None
     """How often classes occur among the rows that are asked, if that differs from the support."""
     class_weight: str | ArrayLike | Mapping[Any, float] | None
@@ -120,24 +124,26 @@ class Settings:
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support"),
             scale=choice(Scale, parameters.scale, "scale"),
+            parts=checked_parts(parameters.parts),
             class_prior=parameters.class_prior,
             class_weight=parameters.class_weight,
         )
 
-    def learner(self, num_rows: int) -> InContextLearner:
+    def learner(self, num_rows: int) -> AnyLearner:
         """Return the learner that reads this number of rows."""
         dtype = self.precision.dtype(num_rows, self.device)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)
         else:  # a copy: the caller may go on to train it
             model = copy.deepcopy(self.model).to(self.device, dtype).eval().requires_grad_(False)
-        return InContextLearner(
+        learner = InContextLearner(
             model,
             num_draws=self.num_draws,
             seed=self.seed,
             chunk_size=self.chunk_size,
             visibility=self.visibility,
         )
+        return PartsLearner(learner, self.parts) if self.parts else learner
 
     def shares(self, ways: int) -> Tensor | None:
         """Read the shares of K classes as users give them, (K,)."""

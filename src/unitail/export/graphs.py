@@ -128,5 +128,12 @@ def _in_single(classifier: TailClassifier) -> Fitted:
             allowed="visibility='isolated'",
             remedy="Fit or load the classifier with visibility='isolated'.",
         )
+    if fitted.settings.parts:
+        raise InvalidConfig(
+            "answers that several parts have a say in cannot be exported",
+            got=f"parts of {', '.join(map(str, fitted.settings.parts))} columns",
+            allowed="vectors of one part",
+            remedy="Export a classifier of one of the parts, or serve this one: unitail serve.",
+        )
     settings = replace(fitted.settings, precision=Precision.SINGLE, device=torch.device("cpu"))
     return Fitted.of(fitted.rows, settings, fitted.pool)

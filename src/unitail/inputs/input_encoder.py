@@ -81,10 +81,10 @@ class Part:
         squares = ((present - centre) ** 2).sum() / max(len(present) - 1, 1)
         return replace(self, centre=centre, size=float(np.sqrt(squares)))
 
-    def standardised(self, block: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Bring vectors to mean 0 and mean square 1; what is missing is the mean."""
+    def scaled(self, block: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Bring vectors to mean square 1 around their mean, which stands for what is missing."""
         assert self.centre is not None
-        return np.nan_to_num((block - self.centre) / (self.size or np.inf))
+        return np.where(np.isnan(block), self.centre, block) / (self.size or np.inf)
 
     def __str__(self) -> str:
         if isinstance(self.encoder, TableEncoder):
@@ -95,9 +95,10 @@ class Part:
 class MixedEncoder:
     """Vectors of table rows, some of whose cells are texts, or paths of images or sounds.
 
-    Every part is centred and brought to mean square 1 by the examples, then all are put side by
-    side: each has an equal share in the mean squared distance between rows. A single part stays
-    as its encoder has it.
+    Every part is brought to mean square 1 around its mean by the examples, then all are put side by
+    side: each has an equal share in the mean squared distance between rows. What is made of them
+    is the learner's business (`widths` tells the parts apart). A single part stays as its encoder
+    has it.
     """
 
     def __init__(self, parts: Sequence[Part], unused: Mapping[str, str] | None = None) -> None:
@@ -109,6 +110,14 @@ class MixedEncoder:
     def name(self) -> str:
         """What users call it."""
         return " + ".join(dict.fromkeys(part.encoder.name for part in self.parts))
+
+    @property
+    def widths(self) -> tuple[int, ...] | None:
+        """How many columns of the vectors are of each part; None if there is but one."""
+        if len(self.parts) < 2:
+            return None
+        assert all(part.centre is not None for part in self.parts), "no examples were shown yet"
+        return tuple(len(part.centre) for part in self.parts if part.centre is not None)
 
     @property
     def contents(self) -> dict[str, ItemColumn]:
@@ -130,7 +139,7 @@ class MixedEncoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """What users should know, a phrase each."""
-        together = "Parts of equal weight: " if len(self.parts) > 1 else "Read: "
+        together = "Parts that each have a say: " if len(self.parts) > 1 else "Read: "
         dropped = [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
         return (together + ", ".join(map(str, self.parts)), *dropped)
 
@@ -141,7 +150,7 @@ class MixedEncoder:
             self.parts = tuple(map(Part.learned, self.parts, examples))
         if len(blocks) == 1:
             return blocks[0]
-        scaled = [part.standardised(block) for part, block in zip(self.parts, blocks, strict=True)]
+        scaled = [part.scaled(block) for part, block in zip(self.parts, blocks, strict=True)]
         joined = np.concatenate(scaled, axis=1) / np.sqrt(len(blocks))
         return np.asarray(joined, dtype=np.float32)
 

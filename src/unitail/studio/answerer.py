@@ -9,7 +9,7 @@ long to wait for after each label. They are in single precision, which moves pro
 An answer depends only on lengths and on inner products with labelled vectors. n of these span n
 dimensions, so every vector is written in a basis of theirs, with the length of what is left as one
 coordinate more: the same answers from n + 1 coordinates in place of a thousand. Tables keep their
-columns: these have steps and weights of their own.
+columns: these have steps and weights of their own, or parts that each have a say.
 """
 
 import threading
@@ -187,6 +187,6 @@ class Fitted:
             return None
         labelled = vectors.at(np.array(places))
         own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
-        views = Scale(own.scale).views
-        span = Span(None) if views else Span.of(labelled)
+        whole = Scale(own.scale).views or own.parts is not None
+        span = Span(None) if whole else Span.of(labelled)
         return cls(own.fit(span(labelled, labelled=True), np.array(class_ids)), span)

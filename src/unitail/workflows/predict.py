@@ -23,7 +23,7 @@ from unitail.inputs.encode import (
     long_texts,
     unread_items,
 )
-from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder
+from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.visibility import Visibility
@@ -126,7 +126,8 @@ def make_classifier(
 ) -> TailClassifier:
     """Return the classifier of what this encoder makes, which `unitail evaluate` measures.
 
-    It answers as one that has the encoder itself: tables are seen with steps and weights.
+    It answers as one that has the encoder itself: tables are seen with steps and weights, and parts
+    of mixed ones each have a say.
     """
     return TailClassifier(
         model,
@@ -135,6 +136,7 @@ def make_classifier(
         device=device,
         random_state=0,
         scale=str(Scale.AUTO.after(encoder)),
+        parts=encoder.widths if isinstance(encoder, MixedEncoder) else None,
     )
 
 

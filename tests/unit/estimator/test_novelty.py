@@ -4,7 +4,8 @@ from numpy.typing import NDArray
 from scipy.stats import ortho_group
 from sklearn.metrics import roc_auc_score
 
-from unitail.estimator.novelty import MAX_REFERENCES, Novelty
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.novelty import MAX_REFERENCES, Novelty, PartsNovelty
 from unitail.estimator.rows import Rows
 
 WIDTH = 6
@@ -65,12 +66,48 @@ def test_rows_are_left_out_only_where_their_class_goes_on() -> None:
     features, indices = sample(range(4), 3, seed=1)
     keep = np.array([0, 3, 4, 6, 9])  # one of class 0, two of class 1, one each of 2 and 3
     scale = Novelty.of(Rows(features[keep], indices[keep], 4), seed=0)
-    assert scale.usual[2] == 2
+    assert len(scale.left_out) == 2
 
 
 def test_many_rows_are_represented_by_some() -> None:
     features, indices = sample(range(4), MAX_REFERENCES, seed=1)
-    assert Novelty.of(Rows(features, indices, 4), seed=0).usual[2] == MAX_REFERENCES
+    assert Novelty.of(Rows(features, indices, 4), seed=0).left_out.shape == (MAX_REFERENCES,)
+
+
+def test_a_part_that_says_nothing_of_classes_makes_nothing_novel() -> None:
+    """Dates go on: those to come lie beyond all that were seen, and no class depends on them."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 4
+    centres = 6 * np.eye(4)
+    rows = np.hstack([centres[y] + rng.normal(size=(40, 4)), np.linspace(-1, 1, 40)[:, None]])
+    known = np.hstack([centres[y] + rng.normal(size=(40, 4)), np.linspace(3, 5, 40)[:, None]])
+    strange = np.hstack([-9 + rng.normal(size=(40, 4)), np.linspace(-1, 1, 40)[:, None]])
+    for scale in (1, 30):
+        rows, known, strange = (each * ([1] * 4 + [scale]) for each in (rows, known, strange))
+        classifier = TailClassifier(parts=[4, 1], device="cpu").fit(rows, y)
+        assert (classifier.novelty(known) > 0.95).mean() < 0.15
+        assert (classifier.novelty(strange) > 0.95).all()
+    whole = TailClassifier(scale="none", device="cpu").fit(rows, y)
+    assert (whole.novelty(known) > 0.95).mean() > 0.5
+
+
+def test_a_part_that_is_always_the_same_counts_nothing() -> None:
+    features, indices = sample(range(4), 5, seed=1)
+    rows = Rows(np.hstack([features, np.zeros((20, 3))]), indices, 4)
+    parts = PartsNovelty.of(rows, (WIDTH, 3), seed=0)
+    assert parts.weights.tolist() == [1, 0]
+    alone = Novelty.of(Rows(features, indices, 4), seed=0)
+    asked = np.hstack([KNOWN, np.zeros((len(KNOWN), 3))])
+    np.testing.assert_allclose(parts(asked), alone(KNOWN))
+
+
+def test_parts_that_tell_no_classes_apart_count_alike() -> None:
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(4, 6)), np.arange(4)  # one of each class: nothing can be left out
+    classifier = TailClassifier(parts=[3, 3], device="cpu").fit(rows, y)
+    one, other = (rows[:2] + shift for shift in ([9, 9, 9, 0, 0, 0], [0, 0, 0, 9, 9, 9]))
+    assert classifier.novelty(one).min() > classifier.novelty(rows[:2] + 0.1).max()
+    assert classifier.novelty(other).min() > classifier.novelty(rows[:2] + 0.1).max()
 
 
 @pytest.mark.parametrize("power", [-1060, 300, 1015])

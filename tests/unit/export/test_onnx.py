@@ -80,6 +80,12 @@ def test_a_model_reads_examples_in_onnx_as_in_python(tmp_path: Path) -> None:
         assert np.abs(probabilities - expected).max() < TOLERANCE
 
 
+def test_parts_are_refused(tmp_path: Path) -> None:
+    classifier = TailClassifier(device="cpu", parts=[1, X.shape[1] - 1]).fit(X, Y)
+    with pytest.raises(InvalidConfig, match=r"several parts have a say .*unitail serve"):
+        export_classifier(classifier, tmp_path / "parts.onnx")
+
+
 def test_joint_answers_are_refused(tmp_path: Path) -> None:
     joint = Relational(PRESETS["tiny"])
     classifier = TailClassifier(joint, device="cpu", visibility="joint").fit(X, Y)

@@ -63,12 +63,12 @@ def _fitted(frame: pd.DataFrame) -> MixedEncoder:
 def test_every_part_has_an_equal_share_in_the_distance_between_rows(tmp_path: Path) -> None:
     """Whatever the units: pixels from 0 to 1, counts of letters, thousands of grams."""
     frame, _ = _table(tmp_path / "t")
-    [vectors] = encode(_fitted(frame), frame)
-    widths = np.cumsum([3, 2])
-    blocks = np.split(vectors.features.astype(np.float64), widths, axis=1)
+    by = _fitted(frame)
+    [vectors] = encode(by, frame)
+    assert by.widths == (3, 2, 1)
+    blocks = np.split(vectors.features.astype(np.float64), np.cumsum(by.widths)[:-1], axis=1)
     shares = [block.var(axis=0, ddof=1).sum() for block in blocks]
     np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-5)
-    np.testing.assert_allclose(vectors.features.mean(axis=0), 0, atol=1e-6)
 
 
 def test_what_is_asked_does_not_move_the_scale(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_numbers_say_which_part_says_what(tmp_path: Path) -> None:
     by = _fitted(frame)
     assert by.name == "mean-colour + Letters + columns"
     assert by.notes == (
-        "Parts of equal weight: 'photo' (image, mean-colour), 'notes' (text, Letters),"
+        "Parts that each have a say: 'photo' (image, mean-colour), 'notes' (text, Letters),"
         " 1 column of numbers and categories",
     )
 
@@ -97,8 +97,9 @@ def test_empty_cells_say_nothing_and_the_rest_answers(tmp_path: Path) -> None:
     classifier = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     assert classifier.predict(asked).tolist() == truth
     _, vectors = encode(_fitted(frame), frame, asked)
-    assert np.all(vectors.features[:2, :3] == 0)
-    assert not np.any(vectors.features[2:, 0] == 0)
+    middle = vectors.features[0, :3]
+    assert np.all(vectors.features[:2, :3] == middle), "the mean of the examples stands for it"
+    assert not np.any(vectors.features[2:, 0] == middle[0])
 
 
 def test_a_row_without_anything_has_no_vector(tmp_path: Path) -> None:
@@ -130,10 +131,29 @@ def test_one_part_stays_as_its_encoder_has_it() -> None:
 
 
 def test_parts_without_any_spread_say_nothing(tmp_path: Path) -> None:
-    frame, _ = _table(tmp_path / "t")
+    frame, labels = _table(tmp_path / "t")
     same = frame.assign(photo=frame["photo"].iloc[0])
     [vectors] = encode(_fitted(same), same)
     assert np.all(vectors.features[:, :3] == 0)
+    classifier = TailClassifier(encoder="auto", device="cpu").fit(same, labels)
+    assert classifier.predict(same).tolist() == labels
+
+
+def test_each_part_answers_by_itself_and_vectors_are_answered_alike(tmp_path: Path) -> None:
+    """As `unitail.learners.parts` has it; a classifier for the vectors keeps to the parts."""
+    frame, labels = _table(tmp_path / "t")
+    classifier = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
+    rows = classifier.kept_examples().vectors
+    said = classifier.predict_proba(frame)
+    bare = TailClassifier(parts=[3, 2, 1], device="cpu").fit(rows, labels)
+    np.testing.assert_allclose(bare.predict_proba(rows), said, rtol=1e-6)
+    for_vectors = classifier.with_encoder(None)
+    assert for_vectors.parts == (3, 2, 1)
+    for_vectors.add_pool(rows)
+    pooled = bare.add_pool(rows).predict_proba(rows)
+    np.testing.assert_allclose(for_vectors.predict_proba(rows), pooled, rtol=1e-6)
+    one = TailClassifier(device="cpu", scale="none").fit(rows, labels)
+    assert np.abs(one.predict_proba(rows) - said).max() > 0.001
 
 
 def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None:
@@ -149,7 +169,7 @@ def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None
 @pytest.mark.filterwarnings("error::unitail.errors.ColumnWarning")
 def test_a_guess_is_told_and_what_users_say_is_not(tmp_path: Path) -> None:
     frame, labels = _table(tmp_path / "t")
-    with pytest.warns(ColumnWarning, match=r"equal weight: 'photo' \(image.*encoder=\{column: "):
+    with pytest.warns(ColumnWarning, match=r"have a say: 'photo' \(image.*encoder=\{column: "):
         TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     chosen = {"photo": "image", "notes": "minilm"}
     TailClassifier(encoder=chosen, device="cpu").fit(frame, labels)

@@ -45,6 +45,8 @@ MAX_DEVIATIONS = 10.0
 """Standardised numbers end here: an outlier beyond ten deviations tells no more."""
 MIN_NAMES, MIN_NAME_SHARE = 8, 0.5
 """A column with more categories than both this number and this share of its rows holds names."""
+TEXTS = "texts, nearly all different"
+"""Why a column of texts is not used."""
 MAX_CATEGORIES = 100
 """The most frequent ones are kept; the others count as unknown."""
 
@@ -167,7 +169,10 @@ class TableEncoder:
     def notes(self) -> tuple[str, ...]:
         """What users should know, a phrase each."""
         return tuple(
-            [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
+            [
+                f"Column {name!r} is not used: {why}{_as_texts(name) if why == TEXTS else ''}"
+                for name, why in self.dropped.items()
+            ]
             + [
                 f"Column {column.name!r} holds texts, which are compared as categories, not by"
                 " what they say: give them alone, with the encoder for texts, if that matters"
@@ -202,6 +207,10 @@ def learn(name: str, column: Series) -> Column | str:
     return _learn_numbers(name, kind, numbers_of(column, kind))
 
 
+def _as_texts(name: str) -> str:
+    return f"; to read them: --column {name}=text, in Python encoder={{{name!r}: 'text'}}"
+
+
 def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Numbers | str:
     present = np.sort(values[~np.isnan(values)])  # sums are rounded the same in any order of rows
     if not len(present):
@@ -226,7 +235,7 @@ def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
         return "only one value"
     if num_categories > max(MIN_NAMES, MIN_NAME_SHARE * present):
         texts = are_texts([key for key in counts if key is not None])
-        return "texts, nearly all different" if texts else "nearly as many values as rows"
+        return TEXTS if texts else "nearly as many values as rows"
     by_frequency = sorted((+counts).items(), key=lambda pair: (-pair[1], pair[0] or ""))
     kept = [key for key, _ in by_frequency[:MAX_CATEGORIES]]
     kept.sort(key=lambda key: (key is None, key or ""))

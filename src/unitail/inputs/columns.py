@@ -25,6 +25,11 @@ SKIP = "skip"
 """What a column is called that is not to be used."""
 ROW_NAME = re.compile(r"(?i:(^|[_\W])(id|index|idx|key|nr|no|number)$)|[a-z]ID$")
 """What columns are called whose whole numbers only tell rows apart."""
+ROW_ID = re.compile(
+    r"(?i:(^|[_\W])(id|idx|index|row|row_?names?|row_?(id|no|nr|number))$)|[a-z]ID$|^Unnamed: \d+$"
+)
+"""What they are called where that is beyond doubt."""
+APART = "it only tells rows apart"
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,9 @@ def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - 
     """Decide what each column holds: items, something to compare, or nothing to go by.
 
     `chosen` decides for some: the kind of their items, the encoder that reads these, "table" for
-    numbers and categories, "skip". Beside items, columns that only tell rows apart are left out,
-    and those that say nothing; without items that is the business of `TableEncoder`.
+    numbers and categories, "skip". Columns that only tell rows apart are left out: row numbers that
+    are called so, beside items all that look so, and those that say nothing; without items these
+    are the business of `TableEncoder`.
     """
     for name in chosen:
         _require_column(frame, name)
@@ -58,6 +64,11 @@ def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - 
         contents = dict.fromkeys(texts, ItemColumn(Modality.TEXT))  # there is nothing else
     if contents:
         unused |= {name: why for name, why in reasons.items() if why and name not in chosen}
+    else:
+        numbered = [name for name in reasons if reasons[name] == APART and ROW_ID.search(name)]
+        numbered = [name for name in numbered if name not in chosen]
+        numbered = [name for name in numbered if kind_of(frame[name]) is Kind.NUMBER]
+        unused |= dict.fromkeys(numbered if len(numbered) < len(rest) else (), APART)
     features = [name for name in rest if name not in contents and name not in unused]
     return Layout(contents, tuple(features), {n: w for n, w in unused.items() if n not in contents})
 
@@ -103,7 +114,7 @@ def _may_hold(cells: Any) -> bool:  # noqa: ANN401 - a Series
 def _reason_against(name: str, cells: Any) -> str | None:  # noqa: ANN401 - a Series
     """Say why a column beside items tells nothing of classes, if so."""
     if _is_row_name(name, cells):
-        return "it only tells rows apart"
+        return APART
     learned = learn(name, cells)
     return learned if isinstance(learned, str) else None
 
@@ -201,7 +212,8 @@ def _is_row_name(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
     differ = len(set(values)) == len(values) > 1
     if not differ or kind not in (Kind.CATEGORY, Kind.NUMBER):
         return False
-    called_so, many = bool(ROW_NAME.search(name)), len(values) > MIN_NAMES
+    called_so = bool(ROW_NAME.search(name) or ROW_ID.search(name))
+    many = len(values) > MIN_NAMES
     if kind is Kind.CATEGORY:
         return called_so or many
     numbers = numbers_of(cells, kind)

@@ -109,7 +109,9 @@ def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEn
     """Return what makes vectors of tables whose columns are laid out so."""
     if layout.contents:
         return fit_mixed(layout, frame, encoder, device)
-    return fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
+    learned = fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
+    learned.dropped = {**layout.unused, **learned.dropped}
+    return learned
 
 
 def fit_encoder(

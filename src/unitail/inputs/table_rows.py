@@ -11,7 +11,7 @@ from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.answer_columns import as_meant
 from unitail.inputs.cells import as_features, decimal_commas, texts_of
-from unitail.inputs.columns import Layout, choose_content, item_cells, lay_out
+from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
@@ -176,7 +176,10 @@ def _items_of(
     if is_text and not layout.contents and not layout.unused and not chosen:
         layout = Layout(dict.fromkeys(frame, ItemColumn(Modality.TEXT)), (), {})
     if not layout.contents:
-        return _features_of(frame[list(layout.features)], like)
+        items, kept = _features_of(frame[list(layout.features)], like)
+        apart = [name for name, why in layout.unused.items() if why == APART]
+        notes = [f"column {name!r}, as {APART} (--column {name}=table uses it)" for name in apart]
+        return replace(items, ignored=(*items.ignored, *notes)), kept
     if len(layout.contents) == 1 and not layout.features and not chosen:
         return _items_in_column(frame, path, next(iter(layout.contents)), None)
     items, kept = _mixed_items(frame, path, layout)

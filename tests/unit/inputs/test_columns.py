@@ -11,6 +11,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import MIN_NAMES
 from unitail.errors import InvalidInput
 from unitail.inputs.columns import lay_out
+from unitail.inputs.encode import fit_layout
 from unitail.inputs.input_encoder import ItemColumn
 
 TEXTS = ["a small kitten sleeps", "stocks fell again today", "the old dog barks"]
@@ -111,3 +112,25 @@ def test_a_column_that_is_not_there_is_named() -> None:
 def test_paths_are_files() -> None:
     frame = pd.DataFrame({"clip": [Path("a.wav"), Path("b.wav")], "x": [1.5, 2.0]})
     assert lay_out(frame, {}).contents == {"clip": ItemColumn(Modality.AUDIO, are_files=True)}
+
+
+def test_row_numbers_are_no_features_of_a_table_either() -> None:
+    """What is called so and differs; numbers that say something, or repeat, stay."""
+    frame = pd.DataFrame(
+        {
+            "size": [3.5, 1.5, 2.5],
+            "patientID": [41, 7, 12],
+            "row": [2, 1, 3],
+            "Unnamed: 0": [0, 1, 2],
+            "number": [4, 2, 9],
+            "shop_id": [1, 1, 2],
+            "grid": [1, 2, 3],
+        }
+    )
+    layout = lay_out(frame, {})
+    assert list(layout.unused) == ["patientID", "row", "Unnamed: 0"]
+    assert layout.features == ("size", "number", "shop_id", "grid")
+    assert "row" in lay_out(frame, {"row": "table"}).features
+    assert lay_out(frame[["row"]], {}).features == ("row",), "there is nothing else"
+    learned = fit_layout(layout, frame, "auto", "cpu")
+    assert learned.dropped["row"] == "it only tells rows apart"

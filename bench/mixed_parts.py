@@ -167,9 +167,9 @@ def main() -> None:
                 totals.setdefault((shots, rule), []).append(own)
     page.text("## Means over all mixes")
     page.table(["labels a class", "rule", "accuracy", "log loss", "surer or less sure by"])
-    for (shots, rule), own in totals.items():
-        accuracy_, loss_, over_ = np.mean(own, axis=0)
-        page.row(shots, rule, f"{accuracy_:.1f}", f"{loss_:.3f}", f"{over_:.1f}")
+    for (shots, rule), each in totals.items():
+        means = np.mean(each, axis=0)
+        page.row(shots, rule, f"{means[0]:.1f}", f"{means[1]:.3f}", f"{means[2]:.1f}")
 
 
 if __name__ == "__main__":

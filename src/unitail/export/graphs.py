@@ -19,6 +19,7 @@ from unitail.estimator.fitted import Fitted
 from unitail.estimator.settings import Precision
 from unitail.export.operators import Exportable
 from unitail.framework.episode import Support
+from unitail.learners.in_context import InContextHypothesis
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -34,6 +35,7 @@ class ClassifierGraph(nn.Module):
         super().__init__()
         fitted = _in_single(classifier)
         hypothesis = fitted.hypothesis
+        assert isinstance(hypothesis, InContextHypothesis)
         self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
         scaling = fitted.scaling
         self._standard = scaling.choice.standardises

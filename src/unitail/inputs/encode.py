@@ -110,6 +110,7 @@ def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEn
     if layout.contents:
         return fit_mixed(layout, frame, encoder, device)
     learned = fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
+    assert isinstance(learned, TableEncoder)
     learned.dropped = {**layout.unused, **learned.dropped}
     return learned
 

@@ -206,8 +206,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             settings = replace(settings, class_weight=weights)
         if settings.parts is None and isinstance(inputs, MixedEncoder):
             settings = replace(settings, parts=inputs.widths)
-        alone = Scale.NONE if settings.parts and settings.scale is Scale.AUTO else settings.scale
-        settings = replace(settings, scale=scale or alone.after(inputs))
+        settings = replace(settings, scale=scale or settings.scale.after(inputs))
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted

@@ -113,6 +113,7 @@ class Settings:
             )
         _check_classes_count_once(parameters)
         num_draws = _count(parameters.n_draws, "n_draws")
+        scale, parts = choice(Scale, parameters.scale, "scale"), checked_parts(parameters.parts)
         return cls(
             model=model,
             device=choose_device(parameters.device),
@@ -123,8 +124,8 @@ class Settings:
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support"),
-            scale=choice(Scale, parameters.scale, "scale"),
-            parts=checked_parts(parameters.parts),
+            scale=Scale.NONE if parts and scale is Scale.AUTO else scale,
+            parts=parts,
             class_prior=parameters.class_prior,
             class_weight=parameters.class_weight,
         )

@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,12 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("default")
 torch.set_num_threads(1)  # tiny tensors: threads cost more than they give
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: that saves a tenth of all time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

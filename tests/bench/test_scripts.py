@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.forks import run_forked
 from helpers.known_learners import write_blobs
 from helpers.markdown import accuracy, lines
 from helpers.scripts import ROOT, run_script
@@ -34,6 +35,7 @@ def test_every_script_is_tested() -> None:
 
 @pytest.mark.slow
 def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", run_forked)
     options = ["--shapes", "2x2", "3x2", "--repeats", 1, "--imports", 1, "--out", page]
     run_script("bench/latency.py", *options, "--threads", 1, monkeypatch=monkeypatch)
     header, one, other = lines(page)
@@ -140,6 +142,7 @@ def test_large_supports(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPa
     write_blobs(tmp_path, "tiny_imagenet", encoder="efflite0", classes=50, rows=18, noise=0.3)
     options = ["--banks", tmp_path, "--sets", name, "--splits", 2, "--out", page]
     options += ["--sizes", "60x3+20"]
+    monkeypatch.setattr(subprocess, "run", run_forked)
     run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
     rows = {row[0]: row for row in lines(page)}
     assert rows["accuracy, %"][1] == f"{name}, 10 classes, 80 rows"

@@ -7,8 +7,10 @@ that meets a limit, or that works beside others; that an interpreter starts is t
 import multiprocessing
 import os
 import socket
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -16,6 +18,13 @@ import torch
 
 COMMAND = "from unitail.cli.main import main; main()"
 """The `unitail` command, as code."""
+RUN_SCRIPT = """
+import runpy, sys
+from pathlib import Path
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(Path(sys.argv[0]).parent))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 TIMEOUT = 180
 _SERVER = multiprocessing.get_context("forkserver")
 _COMMANDS = [f"unitail.cli.{name}" for name in ("main", "predict", "train", "encode", "bench")]
@@ -40,6 +49,16 @@ def finish(process: ForkServerProcess) -> int:
         process.kill()
         raise AssertionError("a process did not come to its end")
     return process.exitcode
+
+
+def run_forked(command: Sequence[object], **_: object) -> subprocess.CompletedProcess[str]:
+    """Do with Python's code or script what `subprocess.run` does; all that it says is output."""
+    _, *rest = map(str, command)
+    code, arguments = (rest[1], rest[2:]) if rest[0] == "-c" else (RUN_SCRIPT, rest)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        done = finish(fork(code, *arguments, output=output))
+        return subprocess.CompletedProcess(rest, done, stdout=output.read_text())
 
 
 def fork_group(

@@ -63,9 +63,9 @@ def run(
             device=device,
             on_progress=on_progress,
         )
-    by = fitted.encoder
     cached = f"; {fitted.num_cached:,} were encoded before" if fitted.num_cached else ""
-    say(console, f"Encoder: {by.name}{cached}.", *(f"{note}." for note in by.notes))
+    say(console, f"Encoder: {fitted.encoder.name}{cached}.")
+    say(console, *(f"{note}." for note in fitted.notes))
     say(console, "Leaving examples out, to learn how sure answers must be.")
     fitted.classifier.save(folder)
     say(

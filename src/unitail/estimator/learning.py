@@ -90,13 +90,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         drawn = None if pool is None else self._pool(pool, inputs, seed)
         self._learn(rows, classes, seed, inputs, None, drawn)
         # 5. Say where another method is the better choice.
-        if self._fitted.settings.scale.views and len(rows) >= MANY_ROWS:
-            warnings.warn(
-                f"A table of {len(rows):,} labelled rows: from about {MANY_ROWS:,} on, gradient"
-                " boosting (HistGradientBoostingClassifier) is usually better, and faster.",
-                TableSizeWarning,
-                stacklevel=2,
-            )
+        for note in size_notes(self._fitted):
+            warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
         return self
 
     def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -215,3 +210,13 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = fitted.settings.scale.standardises
         return self
+
+
+def size_notes(fitted: Fitted) -> list[str]:
+    """Say where another method is the better choice for so many rows, a phrase each."""
+    if not fitted.settings.scale.views or len(fitted.rows) < MANY_ROWS:
+        return []
+    return [
+        f"A table of {len(fitted.rows):,} labelled rows: from about {MANY_ROWS:,} on, gradient"
+        " boosting (HistGradientBoostingClassifier) is usually better, and faster"
+    ]

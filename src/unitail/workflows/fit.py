@@ -13,6 +13,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import is_classifier
+from unitail.estimator.learning import size_notes
 from unitail.extras import optional
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import Unread, encode, unread_items
@@ -42,6 +43,8 @@ class FittedFiles:
     unreadable: tuple[Unread, ...]
     num_cached: int
     """How many examples, and rows of the pool, had been encoded before."""
+    notes: tuple[str, ...] = ()
+    """What else the user should know, a phrase each."""
 
 
 def fit_files(
@@ -67,9 +70,11 @@ def fit_files(
     labels = [support.labels[place] for place in known.kept]
     check_classes(support, labels)
     classifier = make_classifier(model, encoder=by, device=device)
+    fit_with_pool(classifier, known, labels, others)
     return FittedFiles(
-        classifier=fit_with_pool(classifier, known, labels, others).with_encoder(by),
+        classifier=classifier.with_encoder(by),
         encoder=by,
+        notes=(*by.notes, *size_notes(classifier._fitted)),
         examples=dict(sorted(Counter(labels).items())),
         unreadable=(
             *unread_items("examples", support, known),

@@ -1,5 +1,6 @@
 """A user's labelled examples and items in, answers out."""
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
-from unitail.errors import InvalidConfig, InvalidInput
+from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import MAX_TOGETHER
+from unitail.estimator.learning import size_notes
 from unitail.estimator.scaling import Scale
 from unitail.inputs.encode import (
     Unread,
@@ -99,7 +101,11 @@ def predict_files(
         coverage=coverage,
         joint=classifier.visibility_ == Visibility.JOINT,
         num_cached=sum(each.num_cached for each in (known, asked, *others)),
-        notes=(*by.notes, *long_texts(by, support.items, queries.items)),
+        notes=(
+            *by.notes,
+            *size_notes(classifier._fitted),
+            *long_texts(by, support.items, queries.items),
+        ),
     )
     if saved is not None or not explained:  # what is saved has no examples to name
         return result
@@ -145,7 +151,9 @@ def fit_with_pool(
 ) -> TailClassifier:
     """Fit on examples, and on a pool if there is one of which something can be read."""
     rows = [each.features for each in pool if len(each.kept)]
-    return classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TableSizeWarning)  # it is among the notes
+        return classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
 
 
 def _with_pool(classifier: TailClassifier, pool: Sequence[Vectors]) -> TailClassifier:

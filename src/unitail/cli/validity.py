@@ -23,6 +23,7 @@ from unitail.validity_study.report import (
     write_validity_report,
 )
 from unitail.validity_study.study import LEARNERS, ValidityStudy, study_validity
+from unitail.wording import numbered
 
 
 def run(
@@ -45,7 +46,8 @@ def run(
     declared = declared_tasks(declaration, banks, seed=settings["seed"])
     learners = named_learners(names, runs, where)
     missing = [f"Not there: {'; '.join(declared.missing)}."] if declared.missing else []
-    say(console, f"{len(learners)} learners, {len(declared.tasks)} tasks, on {where}.", *missing)
+    what = f"{numbered(len(learners), 'learner')}, {numbered(len(declared.tasks), 'task')}"
+    say(console, f"{what}, on {where}.", *missing)
     with bar("curves") as on_progress:
         study = study_validity(
             {each.name: each.learner for each in learners},

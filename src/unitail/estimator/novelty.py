@@ -15,9 +15,9 @@ one another.
 
 Vectors of several parts (`unitail.learners.parts`) have the mean of their parts' log s, each in
 units of its usual deviation, and that is compared with the mean of the rows left out. A part counts
-by how well it tells classes apart: as max(0, -log(|x - own class mean| / mean of |x - class
-means|)), in the mean over rows left out; all count alike if none does. So a date that no labelled
-row has had makes nothing novel if dates say nothing of the classes.
+by how well it tells classes apart: as max(0, -log(E |x - own class mean|² / E |x - class mean|²)),
+over rows left out, and all classes in the second mean; all count alike if none tells. So a date
+that no labelled row has had makes nothing novel if dates say nothing of the classes.
 """
 
 from collections.abc import Sequence
@@ -169,9 +169,9 @@ def _left_out(
         distances[mine] = np.nan
     else:  # distance to the mean of the others: c / (c - 1) times that to the mean of all
         distances[mine] *= shots[places] / (shots[places] - 1)
-        mean = distances.mean(axis=1)  # zero where all rows are equal, which tells nothing
-        nearer = np.divide(distances[mine], mean, out=np.ones(len(mean)), where=mean > 0)
-        telling = max(0.0, -float(np.log(np.maximum(nearer, MIN_LENGTH)).mean()))
+        nearer, usual = np.square(distances[mine]).mean(), np.square(distances).mean()
+        if usual > 0:  # else all rows are equal, which tells nothing
+            telling = max(0.0, -float(np.log(max(nearer / usual, MIN_LENGTH))))
     return _strangeness(_nearest(rows.features, features, 2), distances), telling
 
 

@@ -144,7 +144,9 @@ def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None
     """Decide what one column holds."""
     if modality is Modality.TABLE:
         raise InvalidInput(
-            "a table of features has no content column", got=repr(column), allowed="none"
+            "a table of features has no content column",
+            got=f"--content-column {column} and --modality table",
+            allowed="one of them",
         )
     if not _hold_files(frame[column]):
         if modality not in (None, Modality.TEXT):
@@ -238,7 +240,7 @@ def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
             f"a table has no column {column!r} to take its items from",
             got=list_columns(frame),
             allowed="the column that was named, or that the examples are in",
-            remedy="Rename the column.",
+            remedy="Rename it, or name another: --content-column COLUMN, --column NAME=KIND.",
         )
 
 
@@ -247,4 +249,5 @@ def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidInput
         f"no column names {modality} files",
         got=got,
         allowed=f"a column of paths, absolute or relative to {folder}",
+        remedy="Name the column: --content-column COLUMN; or say what it holds: --modality KIND.",
     )

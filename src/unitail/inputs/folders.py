@@ -199,5 +199,8 @@ def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> Invalid
     return InvalidInput(
         f"{shown(folder)} holds no {modality} files",
         got=f"{numbered(len(list(files)), 'file')} of other kinds",
-        allowed="a table file, not a folder" if modality is Modality.TABLE else known_suffixes(),
+        allowed="a table file, not a folder"
+        if modality is Modality.TABLE
+        else known_suffixes(modality),
+        remedy="Name another folder, or another kind: --modality KIND.",
     )

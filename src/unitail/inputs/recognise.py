@@ -51,16 +51,17 @@ def common_modality(files: Iterable[Path], where: str) -> Modality:
             f"{where} holds files of several kinds",
             got=", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())),
             allowed="files of one kind",
-            remedy=f"Choose the modality: {' or '.join(sorted(counts))}.",
+            remedy=f"Say which: {' or '.join(f'--modality {kind}' for kind in sorted(counts))}.",
         )
     raise InvalidInput(
         f"{where} holds no images, sounds or texts", got="no such file", allowed=known_suffixes()
     )
 
 
-def known_suffixes() -> str:
-    """List what is read, for messages."""
-    return "; ".join(f"{kind}: {' '.join(suffixes)}" for kind, suffixes in SUFFIXES.items())
+def known_suffixes(only: Modality | None = None) -> str:
+    """List what is read, of all kinds or of one, for messages."""
+    kinds = SUFFIXES if only is None else {only: SUFFIXES.get(only, ())}
+    return "; ".join(f"{kind}: {' '.join(suffixes)}" for kind, suffixes in kinds.items())
 
 
 def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users give

@@ -45,7 +45,7 @@ def check_target(path: Path, *suffixes: str) -> None:
             "unsupported file extension",
             got=repr(str(path)),
             allowed=f"a name that ends in {' or '.join(suffixes)}",
-            remedy="Name another file.",
+            remedy=f"Name another file, such as {path.with_suffix(suffixes[0])}.",
         )
     if path.suffix.lower() == ".xlsx":
         optional("openpyxl", extra="excel")

@@ -205,6 +205,7 @@ def _check_same_kind(support: Items, queries: Items) -> None:
             "the files are of another kind than the examples",
             got=queries.modality,
             allowed=str(support.modality),
+            remedy="Name files like the examples, or say what all of them are: --modality KIND.",
         )
 
 

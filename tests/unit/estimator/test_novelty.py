@@ -91,6 +91,15 @@ def test_a_part_that_says_nothing_of_classes_makes_nothing_novel() -> None:
     assert (whole.novelty(known) > 0.95).mean() > 0.5
 
 
+def test_a_narrow_part_that_is_near_its_class_by_chance_counts_little() -> None:
+    """A single number is often very near to something."""
+    rng = np.random.default_rng(0)
+    indices = np.repeat(np.arange(20), 4)
+    telling = 3 * rng.normal(size=(20, WIDTH))[indices] + rng.normal(size=(80, WIDTH))
+    rows = Rows(np.hstack([telling, rng.normal(size=(80, 1))]), indices, 20)
+    assert PartsNovelty.of(rows, (WIDTH, 1), seed=0).weights[1] < 0.02
+
+
 def test_a_part_that_is_always_the_same_counts_nothing() -> None:
     features, indices = sample(range(4), 5, seed=1)
     rows = Rows(np.hstack([features, np.zeros((20, 3))]), indices, 4)

@@ -51,7 +51,7 @@ def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
 
 def test_several_kinds_of_files_need_a_choice(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"a/{n}.png" for n in range(3)), "b/1.png", "b/1.wav", "a/1.wav")
-    message = r"holds files of several kinds: got 2 audio, 4 image; .* modality: audio or image\.$"
+    message = r"got 2 audio, 4 image; .* Say which: --modality audio or --modality image\.$"
     with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path)
     with pytest.raises(InvalidInput, match=message):

@@ -164,6 +164,7 @@ def run(
     joint: bool,
     balanced: bool,
     top: int,
+    why: bool,
     coverage: float,
     device: str,
 ) -> None:
@@ -193,6 +194,7 @@ def run(
             coverage=coverage,
             top=top,
             explained=MAX_CARDS if wanted.report else 0,
+            why=why,
             cache=cache,
             device=device,
             on_progress=on_progress,

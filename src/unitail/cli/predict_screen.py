@@ -49,6 +49,8 @@ def tell_answers(console: Console, answers: Answers) -> None:
         say(console, f"{len(repeated):,} of the files {equal} an example ({repeated[0]}).")
     if answers.answers:
         console.print(_answer_table(answers, room=console.width // 4))
+        if answers.why:
+            console.print(_why_table(answers, room=console.width // 4))
 
 
 def tell_scores(console: Console, scores: Scores) -> None:
@@ -101,6 +103,33 @@ def _answer_table(answers: Answers, room: int) -> Table:
         f" set: how many classes it takes to hold the true one in {answers.coverage:.0%} of cases."
         f" novelty: from {NOVEL} on, maybe none of the classes."
     )
+    return table
+
+
+def _why_table(answers: Answers, room: int) -> Table:
+    """Show what speaks for the least sure answers."""
+    columns = any(answer.because_columns for answer in answers.answers)
+    table = Table(
+        Column("item", no_wrap=True),
+        Column("answer", no_wrap=True),
+        Column("because of"),
+        *([Column("columns")] if columns else []),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        caption_justify="left",
+    )
+    for answer in answers.by_uncertainty()[:MAX_ROWS]:
+        examples = [
+            f"{_cut(each.name, room)} ({each.label}, {each.share:.0%})" for each in answer.because
+        ]
+        named = [f"{name} ({share:.0%})" for name, share in answer.because_columns]
+        table.add_row(
+            Text(_cut(answer.name, room)),
+            Text(_cut(answer.label, room), style="bold"),
+            Text("\n".join(examples)),
+            *([Text("\n".join(named))] if columns else []),
+        )
+    table.caption = Text("Shares are parts of all that speaks for the answer.")
     return table
 
 

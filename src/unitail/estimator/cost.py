@@ -20,11 +20,12 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
-from unitail.estimator.fitted import check_joint_call
-from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS, class_quota, support_limit
+from unitail.estimator.large_cost import large_cost
+from unitail.estimator.limits import check_joint_call, pair_limit, reads_many
+from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS, class_quota
 from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
-from unitail.learners.in_context import queries_at_once
+from unitail.learners.in_context import MAX_ROWS, queries_at_once
 from unitail.nn.episode_model import AnyModel
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
@@ -80,7 +81,12 @@ class Plan:
 
 def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     """Plan for classes of equal size."""
-    kept = _rows_read(settings, sizes)
+    pooled = sizes.pool > 0
+    limit = pair_limit(settings, sizes.classes, sizes.width, pooled=pooled)
+    within = limit is None or sizes.support <= limit
+    if not within and reads_many(settings, sizes.width, pooled=pooled):
+        return _plan_large(settings, sizes)
+    kept = _rows_read(limit, sizes)
     pool = min(sizes.pool, MAX_POOL)
     model = settings.learner(kept + pool).model
     if settings.visibility.isolates_queries:
@@ -116,8 +122,23 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     )
 
 
-def _rows_read(settings: Settings, sizes: Sizes) -> int:
-    limit = support_limit(settings.max_support, sizes.classes)
+def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
+    """Plan for a support that is read without pairs of rows."""
+    dtype = next(settings.learner(sizes.support).model.parameters()).dtype
+    cost = large_cost(sizes.support, sizes.width, sizes.classes, sizes.queries, dtype.itemsize)
+    speed = speed_of(settings.device, dtype)
+    return Plan(
+        memory_bytes=cost.memory_bytes,
+        seconds=cost.operations / speed.operations + cost.moved_bytes / speed.bytes,
+        chunk_size=MAX_ROWS,
+        reduced=False,
+        support_read=sizes.support,
+        pool_read=0,
+        precision=str(dtype).removeprefix("torch."),
+    )
+
+
+def _rows_read(limit: int | None, sizes: Sizes) -> int:
     if limit is None or sizes.support <= limit:
         return sizes.support
     shots = np.full(sizes.classes, sizes.support // sizes.classes)

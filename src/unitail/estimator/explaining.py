@@ -1,5 +1,6 @@
 """What a fitted classifier says of its own answers: why they are as they are."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class ExplainingEstimator(AnsweringEstimator):
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
             What is asked.
-        label : label, default=None
+        label : label or array-like of m labels, default=None
             The class to speak of; None: the most probable one of each row.
 
         Returns
@@ -66,6 +67,7 @@ class ExplainingEstimator(AnsweringEstimator):
         label: Any = None,  # noqa: ANN401
         *,
         n_walks: int = 32,
+        columns: Mapping[str, slice] | None = None,
     ) -> Influence:
         """Say which columns decided each answer, and by how much.
 
@@ -78,10 +80,13 @@ class ExplainingEstimator(AnsweringEstimator):
         ----------
         X : array-like of shape (m, n_features), or a table for the encoder
             What is asked.
-        label : label, default=None
+        label : label or array-like of m labels, default=None
             The class to speak of; None: the most probable one of each row.
         n_walks : int, default=32
             Orders that are averaged; time grows with it, and with the number of columns.
+        columns : dict of str to slice, default=None
+            Which coordinates of vectors belong to which column. None: as the encoder of a table
+            has it; of vectors, each is a column.
 
         Returns
         -------
@@ -93,7 +98,7 @@ class ExplainingEstimator(AnsweringEstimator):
         require(n_walks >= 1, "n_walks", got=n_walks, allowed="1 or more")
         fitted, rows = self._fitted.isolated, self._validated(X)
         named = getattr(self, "feature_names_in_", None)
-        spans = column_spans(self._inputs, named, rows.shape[1])
+        spans = columns or column_spans(self._inputs, named, rows.shape[1])
         log_proba = fitted.log_probabilities(rows)
         places = class_places(self.classes_, label, log_proba)
 

@@ -11,21 +11,20 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.errors import InvalidConfig, UserError
+from unitail.errors import InvalidConfig
 from unitail.estimator.conformal import HeldOut, folds
+from unitail.estimator.limits import check_joint_call, pair_limit, read_large, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
-from unitail.estimator.rows import Rows, as_support, reduced, support_limit
+from unitail.estimator.rows import Rows, as_support, reduced
 from unitail.estimator.scaling import Scale, Scaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
+from unitail.learners.large_support import LargeHypothesis
 from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.visibility import Visibility
-
-MAX_TOGETHER = 4000
-"""Rows that may always be answered together."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +43,7 @@ class Fitted:
     kept: Rows
     """The rows that the model read: all of the scaled ones, or what stands for them."""
     learner: AnyLearner
-    hypothesis: AnyHypothesis
+    hypothesis: AnyHypothesis | LargeHypothesis
     class_shares: Tensor | None
     """How often each class occurs among rows that are answered together, (K,), if known."""
     offsets: Tensor | None
@@ -66,17 +65,20 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        limit = support_limit(settings.max_support, rows.ways)
         scaling = Scaling.of(rows.repeated(), settings.scale)
         scaled = rows.with_features(scaling(rows.features))
-        kept = reduced(scaled.repeated(), limit, settings.seed)
+        pooled, width = pool is not None, scaled.features.shape[1]
+        limit = pair_limit(settings, rows.ways, width, pooled=pooled)
+        kept = scaled.repeated()
+        large = read_large(settings, kept, limit, pooled=pooled)
+        kept = kept if large else reduced(kept, limit, settings.seed)
         offsets = settings.offsets(kept.class_indices[None], rows.ways)
         pool_read = None
         if pool is not None:
             limit = max(1, MAX_STATES // rows.ways - len(kept))
             pool_read = torch.from_numpy(scaling(pool[:limit])).unsqueeze(0)
         learner = settings.learner(len(kept) + (0 if pool_read is None else pool_read.shape[1]))
-        hypothesis = learner.fit(as_support(kept), pool_read)
+        hypothesis = large or learner.fit(as_support(kept), pool_read)
         settings = replace(settings, scale=scaling.choice)
         return cls(
             rows=rows,
@@ -108,8 +110,9 @@ class Fitted:
 
     @property
     def reads_all(self) -> bool:
-        """Whether the model read the rows themselves."""
-        return len(self.kept) == self.rows.total
+        """Whether the model read the rows themselves, in pairs."""
+        whole = len(self.kept) == self.rows.total
+        return whole and not isinstance(self.hypothesis, LargeHypothesis)
 
     # What follows costs much and is seldom asked for: it is computed when it is.
 
@@ -135,8 +138,9 @@ class Fitted:
         if self.saved_scores is not None:
             return self.saved_scores
         every = folds(self.rows)
-        # Each fold of a support that is reduced costs a reduction: one is enough.
-        held_out = self.held_out(every if self.isolated.reads_all else every[:1])
+        # Each fold of a large support costs another reading: some of one is enough.
+        whole = self.isolated.reads_all
+        held_out = self.held_out(every if whole else [some_of(each) for each in every[:1]])
         return 1 - held_out.own_probabilities(self.rows)
 
     def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:
@@ -212,7 +216,7 @@ class ClassifierLearner:
         """Answer queries given the supports: log-probabilities (B, m, K)."""
         features, queries = support.features.cpu().double(), query_features.cpu()
         indices = support.class_indices.cpu().numpy()
-        limit = support_limit(self.settings.max_support, support.ways)
+        limit = pair_limit(self.settings, support.ways, support.feature_dim)
         whole = limit is None or support.num_support <= limit
         scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
         if scaled is None:  # each support is scaled and reduced by itself
@@ -237,22 +241,6 @@ class ClassifierLearner:
         """Answer one episode of a batch."""
         fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
         return torch.from_numpy(fitted.log_probabilities(queries))
-
-
-def check_joint_call(num_queries: int, limit: int | None) -> None:
-    """Refuse more queries than can see each other in bounded memory.
-
-    A smaller `max_support` is no reason to answer fewer rows: they need not the support's room.
-    """
-    limit = None if limit is None else max(limit, MAX_TOGETHER)
-    if limit is not None and num_queries > limit:
-        raise UserError(
-            "the rows of one call, which see each other, do not fit into bounded memory",
-            got=f"{num_queries} rows in one call",
-            allowed=f"at most {limit} (max_support, or {MAX_TOGETHER} if that is less), or any"
-            " number with visibility='isolated'",
-            remedy="Ask for fewer rows in a call, or raise max_support.",
-        )
 
 
 def _scaled_alone(support: Support, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor] | None:

@@ -21,6 +21,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.fitted import Fitted
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
+from unitail.learners.large_support import LargeHypothesis
 from unitail.wording import some
 
 MAX_WALKED = 65_536
@@ -62,15 +63,16 @@ class Influence:
 
 def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int64]) -> Floats:
     """Say what each labelled row adds to the scores of classes (m,): (m, n)."""
-    if not fitted.reads_all:
+    hypothesis = fitted.hypothesis
+    if not fitted.reads_all or isinstance(hypothesis, LargeHypothesis):
         raise CannotSolve(
-            "rows that were averaged before they were read have no influence of their own",
-            got=f"{fitted.rows.total:,} rows, of which {len(fitted.kept):,} centres were read",
-            allowed=f"at most {fitted.settings.max_support:,} rows (max_support)",
+            "of so many rows it is not known what each adds to an answer",
+            got=f"{fitted.rows.total:,} rows",
+            allowed=f"at most {fitted.settings.max_support:,} (max_support)",
             remedy="Raise max_support, or fit fewer rows.",
         )
     asked = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
-    values = fitted.hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
+    values = hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
     read: Floats = values[0].double().cpu().numpy()
     counts = fitted.rows.counts
     if counts is None:
@@ -157,18 +159,22 @@ def _part_widths(inputs: MixedEncoder) -> list[tuple[str, int]]:
 def class_places(
     classes: NDArray[Any], label: object, log_probabilities: Floats
 ) -> NDArray[np.int64]:
-    """Return the class of each query: the most probable, or the one that is named."""
+    """Return the class of each query: the most probable, the one that is named, or one for each."""
+    count = len(log_probabilities)
     if label is None:
         return np.asarray(log_probabilities.argmax(axis=1), dtype=np.int64)
-    places = np.flatnonzero(classes == label)
-    if len(places) != 1:
+    known = {each: place for place, each in enumerate(classes.tolist())}
+    given = np.asarray(label)
+    wanted = given.tolist() if given.ndim else [given.item()] * count
+    unknown = [each for each in wanted if each not in known]
+    if given.ndim > 1 or len(wanted) != count or unknown:
         raise InvalidInput(
-            "the label is none of the classes",
-            got=repr(label),
-            allowed=some(map(repr, classes.tolist()), 5),
+            "the label is none of the classes" if unknown else "there is no label for each row",
+            got=repr(unknown[0]) if unknown else f"labels of shape {given.shape}",
+            allowed=f"one of {some(map(repr, classes.tolist()), 5)}, or {count} of them",
             remedy="Name one of `classes_`.",
         )
-    return np.full(len(log_probabilities), places[0], dtype=np.int64)
+    return np.array([known[each] for each in wanted], dtype=np.int64)
 
 
 def above_mean(log_probabilities: Floats, places: NDArray[np.int64]) -> Floats:

@@ -14,12 +14,14 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from unitail.configuration import require
 from unitail.errors import TableSizeWarning
 from unitail.estimator.answering import FLOATS, checked
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import (
     Rows,
+    check_expected,
     check_same_kind,
     checked_places,
     drawn_pool,
@@ -30,9 +32,12 @@ from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
+from unitail.wording import some
 
 MANY_ROWS = 2000
 """From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
+
+FIRST_CLASSES = "None, or the classes of the first call of partial_fit"
 
 
 class LearningEstimator(BaseEstimator):  # type: ignore[misc]
@@ -76,6 +81,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             The classifier itself.
 
         """
+        self._expected: NDArray[Any] | None = None
         # 1. Encode items, after a look at the labels: encoding may take long.
         if self.encoder is not None:
             check_consistent_length(X, y)
@@ -129,6 +135,49 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         )
         pool = self._fitted.pool
         return self._learn(rows, classes, settings.seed, self._inputs, settings.scale, pool)
+
+    def partial_fit(
+        self,
+        X: Examples,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from some rows at a time: `fit` at the first call, then `add`.
+
+        After any number of calls the result equals a fit on all rows together. There is no class
+        without rows: `classes_` has those that came so far, and the first call needs two.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), or n items for the encoder
+            Labelled rows.
+        y : array-like of shape (n,)
+            Their labels.
+        classes : array-like, default=None
+            The labels that may ever come, at the first call, as scikit-learn has it; others are
+            refused then. None: any may come.
+        sample_weight : array-like of shape (n,), default=None
+            How often each counts, as in `fit`.
+
+        Returns
+        -------
+        TailClassifier
+            The classifier itself.
+
+        """
+        first = not hasattr(self, "_fitted")
+        expected = None if first else getattr(self, "_expected", None)
+        if classes is not None:
+            given = np.unique(np.asarray(classes))
+            same = first or (expected is not None and np.array_equal(given, expected))
+            require(same, "classes", got=some(map(repr, given.tolist()), 5), allowed=FIRST_CLASSES)
+            expected = given
+        if expected is not None:
+            check_expected(expected, np.asarray(y))
+        learned = self.fit(X, y, sample_weight) if first else self.add(X, y, sample_weight)
+        self._expected = expected
+        return learned
 
     def remove(self, places: ArrayLike) -> Self:
         """Forget labelled rows; the result equals a fit on the others.

@@ -4,7 +4,8 @@ The model relates every row to every other, so reading costs n² memory, and n K
 classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
 limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
 the quota is replaced by the centres of as many clusters (k-means), which cover it better than
-as many of its rows would. Class frequencies above the quota are thereby forgotten.
+as many of its rows would. Class frequencies above the quota are thereby forgotten. This is for
+joint answers, pools and models other than relational ones: `unitail.estimator.limits` says which.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 from unitail.errors import InvalidEpisode, TooManyClasses, WeightWarning
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_STATES
-from unitail.wording import numbered
+from unitail.wording import numbered, some
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
@@ -193,6 +194,18 @@ def check_same_kind(known: NDArray[Any], new: NDArray[Any]) -> None:
             got=new_kind,
             allowed=f"{old_kind}, as in `fit`",
             remedy="Convert the labels.",
+        )
+
+
+def check_expected(expected: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse labels that the first call of `partial_fit` did not name."""
+    strange = np.setdiff1d(labels, expected)
+    if len(strange):
+        raise InvalidEpisode(
+            "there are labels that the first call did not name",
+            got=some(map(repr, strange.tolist()), 5),
+            allowed=some(map(repr, expected.tolist()), 5),
+            remedy="Name all labels in `classes` at the first call, or leave it out.",
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 FIXED = ("answer", "probability", "state", "set", "novelty", "reason")
 """They stand side by side in every table of answers, in this order."""
-MORE = re.compile(r"row|source|answer_\d+|probability_\d+")
+MORE = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
 """What may follow them."""
 PREFIX = "unitail_"
 """Goes before all of them if the user's table has a column of such a name."""

@@ -32,7 +32,7 @@ MAX_STATES = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class _Entrance:
+class Entrance:
     """How features of a support, and of all queries to it, enter a model."""
 
     device: torch.device
@@ -41,7 +41,8 @@ class _Entrance:
     """What is done to them before; None where they enter as they are."""
 
     @classmethod
-    def of(cls, model: AnyModel, support: Support) -> "_Entrance":
+    def of(cls, model: AnyModel, support: Support) -> "Entrance":
+        """Let the support decide."""
         weights = next(model.parameters())
         # Networks in half precision normalise features themselves, and need them better than that.
         dtype = torch.promote_types(weights.dtype, torch.float32)
@@ -68,7 +69,7 @@ class InContextHypothesis:
     model: AnyModel
     reads: tuple[Any, ...]
     """What the model made of the support under each draw."""
-    enter: _Entrance
+    enter: Entrance
     chunk_size: int | None
     num_read: int
     """The rows that queries look at: the support, and the pool where there is one."""
@@ -161,7 +162,7 @@ class InContextLearner:
         `pool` (B, u, d_T) are unlabelled rows that are read with it, for models that take such:
         every query is then answered from both, and still by itself.
         """
-        enter = _Entrance.of(self.model, support)
+        enter = Entrance.of(self.model, support)
         pool = None if pool is None else enter(pool, "pool")
         support = replace(
             support,

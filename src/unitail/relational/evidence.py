@@ -58,13 +58,36 @@ def weigh_evidence(compared: Comparison, labels: Tensor, left_out: Tensor) -> Ev
     `labels` (B, n, K) are one-hot; `left_out` (B, candidates, n, K) are the candidates' scores of
     each labelled row without its label.
     """
-    n, ways = labels.shape[1:]
-    alone = (labels.sum(dim=1, keepdim=True) < 2).to(labels.dtype)  # (B, 1, K)
-    asked = 1 - (labels * alone).sum(dim=2)  # (B, n)
-    count = asked.sum(dim=1, keepdim=True)  # (B, 1)
+    shots = labels.sum(dim=1)
+    unlabelled = compared.distances.shape[2] - labels.shape[1]
+    shapes, rows = _lie(compared, labels), labels.shape[1]
+    classes = labels.argmax(dim=2)
+    return hear(left_out, classes, shots, shapes, rows=rows, unlabelled=unlabelled)
+
+
+@torch.no_grad()
+def hear(
+    left_out: Tensor,
+    classes: Tensor,
+    shots: Tensor,
+    shapes: Tensor,
+    *,
+    rows: int,
+    unlabelled: int = 0,
+) -> Evidence:
+    """Ask labelled rows, all or some of them.
+
+    `left_out` (B, candidates, n, K) are the candidates' scores of each without its label, which is
+    in `classes` (B, n); `shots` (B, K) are all `rows` by class, `shapes` (B, NUM_SHAPES) says how
+    they lie.
+    """
+    ways = shots.shape[1]
+    together = (shots >= 2).to(left_out.dtype)
+    asked = together.gather(1, classes)  # (B, n)
+    count = (shots * together).sum(dim=1, keepdim=True)  # (B, 1)
     known = count.clamp_max(1)
-    share = (asked / count.clamp_min(1)).unsqueeze(1)  # (B, 1, n)
-    truth = labels.argmax(dim=2)[:, None, :, None].expand(-1, left_out.shape[1], -1, 1)
+    share = (asked / asked.sum(dim=1, keepdim=True).clamp_min(1)).unsqueeze(1)  # (B, 1, n)
+    truth = classes[:, None, :, None].expand(-1, left_out.shape[1], -1, 1)
     own = left_out.gather(3, truth).squeeze(3)  # (B, candidates, n)
     losses = [
         (share * ((factor * left_out).logsumexp(dim=3) - factor * own)).sum(dim=2)
@@ -77,11 +100,10 @@ def weigh_evidence(compared: Comparison, labels: Tensor, left_out: Tensor) -> Ev
     relative = known * loss.amin(dim=2) / math.log(ways) + (1 - known)
     right = (own >= left_out.amax(dim=3)).to(own.dtype)
     accuracy = (share * right).sum(dim=2) + (1 - known) / ways
-    unlabelled = compared.distances.shape[2] - n
     statistics = [
-        _sizes(n, ways, unlabelled, labels).expand(len(labels), -1),
+        _sizes(rows, ways, unlabelled, left_out).expand(len(left_out), -1),
         count.log1p(),
-        *(_lie(compared, labels), relative - 1, accuracy, log_temperature),
+        *(shapes, relative - 1, accuracy, log_temperature),
     ]
     return Evidence(count, relative, log_temperature, accuracy, torch.cat(statistics, dim=1))
 

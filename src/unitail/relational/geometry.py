@@ -79,13 +79,14 @@ class Geometry:
 
         `limit` is that of coordinates, in units of their root mean square.
         """
-        ends = None if limit is None else limit * _coordinate_size(features)
-        features = _limited(features, ends)
+        ends = None if limit is None else limit * coordinate_size(features)
+        features = limited(features, ends)
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
-        to_mean = _centres_to_mean(vectors, scale, origin=origin)
+        squares = vectors.pow(2).sum(dim=(1, 2), keepdim=True)
+        to_mean = centres_to_mean(scale, squares, vectors.shape[1], origin=origin)
         direction = _mean_direction(vectors, to_mean, origin=origin)
-        lengths, directions = _look(vectors, to_mean, direction)
+        lengths, directions = look(vectors, to_mean, direction)
         cosines, distances = _cosines_and_distances(lengths, directions, lengths, directions)
         mean_cosine = _mean_off_diagonal(cosines)
         geometry = cls(
@@ -110,20 +111,20 @@ class Geometry:
     def _own(self, cosines: Tensor, distances: Tensor) -> "Comparison":
         vectors = self.vectors
         same = torch.eye(vectors.shape[1], device=vectors.device, dtype=vectors.dtype)
-        return Comparison(self, cosines, _ratio(distances, self.mean_distance), same)
+        return Comparison(self, cosines, ratio(distances, self.mean_distance), same)
 
     def place(self, features: Tensor) -> Tensor:
         """Limit, centre and scale other vectors (B, rows, d_T) as the seen ones are."""
-        return self.scale(_limited(features, self.limit))
+        return self.scale(limited(features, self.limit))
 
     def compare(self, features: Tensor) -> "Comparison":
         """Compare other vectors (B, rows, d_T) with the seen ones."""
-        lengths, directions = _look(self.place(features), self.to_mean, self.direction)
+        lengths, directions = look(self.place(features), self.to_mean, self.direction)
         cosines, distances = _cosines_and_distances(
             lengths, directions, self.lengths, self.directions
         )
         same = distances.new_zeros(distances.shape[1:])
-        return Comparison(self, cosines, _ratio(distances, self.mean_distance), same)
+        return Comparison(self, cosines, ratio(distances, self.mean_distance), same)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ class Comparison:
     def unusual(self, centre: Centre) -> Tensor:
         """Return cosines in standard deviations from what is usual: (B, rows, seen)."""
         above = self.cosines[centre] - self.seen.mean_cosine[centre]
-        deviations = _ratio(above, self.seen.cosine_deviation[centre])
+        deviations = ratio(above, self.seen.cosine_deviation[centre])
         return deviations.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
 
     def first(self, count: int) -> "Comparison":
@@ -150,7 +151,7 @@ class Comparison:
         return Comparison(self.seen, *(tensor[..., :count] for tensor in tensors))
 
 
-def _coordinate_size(features: Tensor) -> Tensor:
+def coordinate_size(features: Tensor) -> Tensor:
     """Return the root mean square of what is not zero in (B, rows, d_T): (B, 1, 1)."""
     peak = features.abs().amax(dim=(1, 2), keepdim=True)
     peak = torch.where(peak > 0, peak, 1)  # squares of very large or small features are not finite
@@ -158,7 +159,7 @@ def _coordinate_size(features: Tensor) -> Tensor:
     return peak * ((features / peak).pow(2).sum(dim=(1, 2), keepdim=True) / count).sqrt()
 
 
-def _limited(features: Tensor, limit: Tensor | None) -> Tensor:
+def limited(features: Tensor, limit: Tensor | None) -> Tensor:
     """Let coordinates (B, rows, d_T) count up to a limit (B, 1, 1) at most, if there is one."""
     if limit is None:
         return features
@@ -168,12 +169,11 @@ def _limited(features: Tensor, limit: Tensor | None) -> Tensor:
     return torch.where(limit > 0, limited, features)
 
 
-def _centres_to_mean(vectors: Tensor, scale: FeatureScale, *, origin: bool) -> Tensor:
-    """Place the centres of scaled vectors (B, t, d_T): (centres, B, 1, d_T)."""
+def centres_to_mean(scale: FeatureScale, squares: Tensor, count: int, *, origin: bool) -> Tensor:
+    """Place the centres of scaled vectors, given their sum of squares: (centres, B, 1, d_T)."""
     mean = scale.centre / scale.scale if origin else torch.zeros_like(scale.centre)
-    count = vectors.shape[1]
-    chance = vectors.pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
-    left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
+    chance = squares / (max(1, count - 1) * count)
+    left = ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
     places = {Centre.MEAN: torch.zeros_like(mean), Centre.SHRUNK: left * mean, Centre.ORIGIN: mean}
     return torch.stack([places[centre] for centre in places])
 
@@ -183,23 +183,23 @@ def _mean_direction(vectors: Tensor, to_mean: Tensor, *, origin: bool) -> Tensor
     if not origin:
         return torch.zeros_like(to_mean[Centre.ORIGIN])
     rows = vectors + to_mean[Centre.ORIGIN]
-    rows = _ratio(rows, rows.norm(dim=-1, keepdim=True))
+    rows = ratio(rows, rows.norm(dim=-1, keepdim=True))
     count, mean = rows.shape[1], rows.mean(dim=1, keepdim=True)
     chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
-    left = _ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
+    left = ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
     return (1 - left).clamp_min(0) * mean
 
 
-def _look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Return lengths of scaled vectors (B, t, d_T), and their directions from each centre.
 
     Each direction is of length 1 by itself, so that their Gram matrix stays one.
     """
     seen_from = vectors + to_mean  # (3, B, t, d_T)
     lengths = seen_from.norm(dim=-1, keepdim=True)
-    directions = _ratio(seen_from, lengths)
+    directions = ratio(seen_from, lengths)
     centred = directions[Centre.ORIGIN] - direction
-    last = _ratio(centred, centred.norm(dim=-1, keepdim=True))
+    last = ratio(centred, centred.norm(dim=-1, keepdim=True))
     return lengths[Centre.MEAN], torch.cat([directions, last.unsqueeze(0)])
 
 
@@ -221,7 +221,7 @@ def _mean_off_diagonal(values: Tensor) -> Tensor:
     return total / max(1, count * (count - 1))
 
 
-def _ratio(values: Tensor, unit: Tensor) -> Tensor:
+def ratio(values: Tensor, unit: Tensor) -> Tensor:
     """Divide, and give zero where there is no unit to measure in."""
     least = MIN_UNIT * torch.finfo(values.dtype).eps
     return values * torch.where(unit > least, 1 / unit.clamp_min(least), 0)

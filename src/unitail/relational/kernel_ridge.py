@@ -31,30 +31,42 @@ class Operator:
     """lambda: from hardly to heavily smoothed."""
 
 
-def cosine_kernel(centre: Centre) -> Kernel:
-    """Return the cosine of angles seen from a centre."""
-    return lambda compared: compared.cosines[centre]
+@dataclass(frozen=True)
+class CosineKernel:
+    """The cosine of angles seen from a centre."""
+
+    centre: Centre
+
+    def __call__(self, compared: Comparison) -> Tensor:
+        """Compare."""
+        return compared.cosines[self.centre]
 
 
-def gaussian_kernel(sharpness: float) -> Kernel:
-    """Return exp(-sharpness squared distance / mean squared distance)."""
-    return lambda compared: torch.exp(-sharpness * compared.distances)
+@dataclass(frozen=True)
+class GaussianKernel:
+    """exp(-sharpness squared distance / mean squared distance)."""
+
+    sharpness: float
+
+    def __call__(self, compared: Comparison) -> Tensor:
+        """Compare."""
+        return torch.exp(-self.sharpness * compared.distances)
 
 
 OPERATORS = (
-    Operator(cosine_kernel(Centre.SHRUNK), penalty=0.02),
-    Operator(cosine_kernel(Centre.SHRUNK), penalty=0.3),
-    Operator(cosine_kernel(Centre.MEAN), penalty=0.1),
-    Operator(cosine_kernel(Centre.MEAN), penalty=2.0),
-    Operator(gaussian_kernel(1.0), penalty=0.02),
+    Operator(CosineKernel(Centre.SHRUNK), penalty=0.02),
+    Operator(CosineKernel(Centre.SHRUNK), penalty=0.3),
+    Operator(CosineKernel(Centre.MEAN), penalty=0.1),
+    Operator(CosineKernel(Centre.MEAN), penalty=2.0),
+    Operator(GaussianKernel(1.0), penalty=0.02),
 )
 """Those that blocks use, in the order of their weights."""
 NUM_OPERATORS = len(OPERATORS)
 FURTHER = (
-    Operator(cosine_kernel(Centre.DIRECTION), penalty=0.03),
-    Operator(cosine_kernel(Centre.DIRECTION), penalty=0.3),
-    Operator(gaussian_kernel(5.0), penalty=0.2),
-    Operator(gaussian_kernel(25.0), penalty=0.5),
+    Operator(CosineKernel(Centre.DIRECTION), penalty=0.03),
+    Operator(CosineKernel(Centre.DIRECTION), penalty=0.3),
+    Operator(GaussianKernel(5.0), penalty=0.2),
+    Operator(GaussianKernel(25.0), penalty=0.5),
 )
 """Those that only answer. Sharp kernels are for tables whose classes no line divides."""
 NUM_RIDGES = NUM_OPERATORS + len(FURTHER)

@@ -217,7 +217,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         seen = read.seen
         assert seen is not None, "it is asked for isolated queries"
         relations = seen.frame.relate(queries).to(self.unknown.dtype)
-        z = self._first_states(seen.labels[:, :0], seen.frame.geometry.scale(queries), read.draw)
+        z = self._first_states(seen.labels[:, :0], seen.frame.geometry.place(queries), read.draw)
         stack, nothing = self._stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
 
         def correct(heard: Tensor) -> Tensor:

@@ -172,6 +172,7 @@ def _said(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
         answer = None if record.item is None else answers.get(record.item)
         reason = record.reason or (reasons.get(record.item, "") if record.item is not None else "")
         row = _about(answer, record, reason)
+        row |= _why(answer) if result.why else {}
         row |= {"row": record.row} if numbered else {}
         row |= {"source": record.source or None} if several else {}
         for rank in ranks:
@@ -193,6 +194,18 @@ def _about(answer: Answer | None, record: Record, reason: str) -> dict[str, Any]
         "novelty": _rounded(answer.novelty) if answer else None,
         "reason": reason or None,
     }
+
+
+def _why(answer: Answer | None) -> dict[str, Any]:
+    """Return what speaks for an answer."""
+    if answer is None:
+        return {"because": None, "because_columns": None}
+    examples = [
+        {"example": each.name, "label": each.label, "share": _rounded(each.share)}
+        for each in answer.because
+    ]
+    columns = [{"column": name, "share": _rounded(share)} for name, share in answer.because_columns]
+    return {"because": examples or None, "because_columns": columns or None}
 
 
 def _bare_records(queries: Items) -> list[Record]:

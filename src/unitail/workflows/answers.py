@@ -35,6 +35,18 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Because:
+    """An example that speaks for an answer."""
+
+    place: int
+    """Its place among the examples, from 0; those that cannot be read count too."""
+    name: str
+    label: str
+    share: float
+    """Its part in all that speaks for the answer, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """What is said about one item."""
 
@@ -53,6 +65,10 @@ class Answer:
     """0 to 1: the higher, the less the item looks like any of the classes."""
     nearest: tuple[int, ...] = ()
     """The places of the examples nearest to it, the nearest first."""
+    because: tuple[Because, ...] = ()
+    """The examples that speak for it most, if that was asked; see `unitail.workflows.why`."""
+    because_columns: tuple[tuple[str, float], ...] = ()
+    """The columns of a table that do, with their parts in all that speaks for it."""
     repeated: bool = False
     """Whether it equals an example: then the answer says nothing about new items."""
 
@@ -81,6 +97,8 @@ class Answers:
     """How many items had been encoded before."""
     notes: tuple[str, ...] = ()
     """What else the user should know, a phrase each."""
+    why: bool = False
+    """Whether the user asked why."""
 
     @property
     def repeated(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ EXTRAS = {
     ),
     "excel": ("openpyxl",),
     "heic": ("pi-heif",),
+    "retrieval": ("faiss-cpu",),
     "mcp": ("mcp",),
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "report": ("matplotlib", "pandas", "pyarrow"),

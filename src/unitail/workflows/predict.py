@@ -14,8 +14,8 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fitted import MAX_TOGETHER
 from unitail.estimator.learning import size_notes
+from unitail.estimator.limits import MAX_TOGETHER
 from unitail.estimator.scaling import Scale
 from unitail.inputs.encode import (
     Unread,
@@ -31,6 +31,7 @@ from unitail.learners.pretrained import DEFAULT
 from unitail.nn.visibility import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
+from unitail.workflows.why import explain, explain_if_possible
 
 NEAREST = 3
 """Examples that are named beside an answer."""
@@ -49,6 +50,7 @@ def predict_files(
     coverage: float = 0.9,
     top: int = 3,
     explained: int = 0,
+    why: bool = False,
     cache: FeatureCache | None = None,
     device: str = "auto",
     on_progress: OnProgress | None = None,
@@ -60,8 +62,9 @@ def predict_files(
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
     `pool` are items without labels that are read with the examples. So many of the least sure
-    answers as `explained` says name the examples nearest to them. `on_progress` counts all that are
-    encoded.
+    answers as `explained` says name the examples nearest to them, and what speaks for them as far
+    as the model can say; `why` asks for that alone, and is refused where it cannot. `on_progress`
+    counts all that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
@@ -106,9 +109,16 @@ def predict_files(
             *size_notes(classifier._fitted),
             *long_texts(by, support.items, queries.items),
         ),
+        why=why,
     )
-    if saved is not None or not explained:  # what is saved has no examples to name
+    places = known.kept.tolist() if saved is None else range(len(kept.labels))
+    examples = [(place, support.names[place], support.labels[place]) for place in places]
+    if why:
+        result = explain(result, classifier, by, asked, examples)
+    if saved is not None or not explained:  # what is saved has no examples to show
         return result
+    if not why:
+        result = explain_if_possible(result, classifier, by, asked, examples)
     return _with_nearest(result, explained, kept.vectors, known.kept, asked)
 
 

@@ -29,7 +29,8 @@ def test_a_plan_says_what_will_happen() -> None:
 
 
 def test_large_supports_are_planned_as_they_are_reduced() -> None:
-    plan = TailClassifier(max_support=100).plan(50_000, 7, 10, n_features=16)
+    joint = TailClassifier(max_support=100, visibility="joint")
+    plan = joint.plan(50_000, 7, 10, n_features=16)
     assert (plan.support_read, plan.reduced, plan.precision) == (98, True, "float64")
     assert "98 rows read, after a reduction" in str(plan)
 

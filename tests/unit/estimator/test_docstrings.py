@@ -18,6 +18,7 @@ METHODS = (
     "predict_set",
     "novelty",
     "flag_labels",
+    "partial_fit",
     "influence",
     "column_influence",
     "save",

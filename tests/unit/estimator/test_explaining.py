@@ -83,7 +83,7 @@ def test_models_that_cannot_say_and_rows_that_were_averaged_are_named() -> None:
     classifier = TailClassifier(model, n_draws=1).fit(X, Y)
     with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
         classifier.influence(ASKED)
-    with pytest.raises(CannotSolve, match=r"rows that were averaged.*24 rows"):
+    with pytest.raises(CannotSolve, match=r"of so many rows.*got 24 rows"):
         fitted(max_support=9).influence(ASKED)
 
 

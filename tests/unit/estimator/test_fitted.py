@@ -43,7 +43,8 @@ def test_isolated_supports_are_their_own_isolated_version() -> None:
 
 def test_only_so_many_rows_are_read() -> None:
     assert fitted().kept is ROWS
-    assert list(fitted(max_support=6).kept.shots) == [2, 2, 2]
+    assert list(fitted(max_support=6, visibility="joint").kept.shots) == [2, 2, 2]
+    assert fitted(max_support=6).kept is ROWS  # isolated answers follow from all rows
     assert fitted(max_support=None).kept is ROWS
 
 

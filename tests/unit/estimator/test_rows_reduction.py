@@ -85,7 +85,7 @@ def test_too_many_classes_are_refused() -> None:
 def test_a_reduced_support_still_teaches() -> None:
     task = rows([400] * 4, width=8)
     asked = rows([400] * 4, width=8)
-    classifier = TailClassifier(max_support=80, random_state=0)
+    classifier = TailClassifier(max_support=80, random_state=0, visibility="joint")
     classifier.fit(task.features, task.class_indices)
     assert classifier._fitted.hypothesis.reads[0].support.num_support == 80
     whole = LogisticRegression().fit(task.features, task.class_indices)
@@ -95,10 +95,11 @@ def test_a_reduced_support_still_teaches() -> None:
 
 def test_adding_to_a_reduced_support_equals_fitting_on_everything() -> None:
     task = rows([60] * 3)
-    classifier = TailClassifier(max_support=30, random_state=0)
+    reduced = {"max_support": 30, "random_state": 0, "visibility": "joint"}
+    classifier = TailClassifier(**reduced)
     classifier.fit(task.features[:100], task.class_indices[:100])
     added = classifier.add(task.features[100:], task.class_indices[100:])
-    whole = TailClassifier(max_support=30, random_state=0).fit(task.features, task.class_indices)
+    whole = TailClassifier(**reduced).fit(task.features, task.class_indices)
     np.testing.assert_array_equal(
         added.predict_proba(task.features), whole.predict_proba(task.features)
     )

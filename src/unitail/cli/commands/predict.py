@@ -54,6 +54,14 @@ def predict(
     coverage: Annotated[
         float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
     ] = 0.9,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="Name the examples, and of tables the columns, that speak for each answer, and "
+            "how much: of the 1,000 least sure.",
+        ),
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +127,7 @@ def predict(
         "device": device,
     }
     if must_stream(chosen, files or [], pool or []):
-        unable = {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run}
+        unable = {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run, "--why": why}
         run_together(
             examples, files or [], engine=chosen, out=out, pool=pool or [], unable=unable, **asked
         )
@@ -131,5 +139,6 @@ def predict(
         wanted=Wanted(
             None if out is None else Path(out), report, Sorting(sort_into, sort_by, dry_run=dry_run)
         ),
+        why=why,
         **asked,
     )

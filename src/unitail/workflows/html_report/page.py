@@ -60,8 +60,8 @@ def write_html_report(
     """
     shown = result.by_uncertainty()[:MAX_CARDS]
     room = Room(MAX_MEDIA_BYTES)
-    known = Examples(examples, (answer.nearest for answer in shown)) if examples else None
-    near = [known.near_as_html(answer.nearest) if known else "" for answer in shown]
+    known = Examples(examples, shown) if examples else None
+    near = [known.near_as_html(answer) if known else "" for answer in shown]
     cards = _cards(shown, near, len(result.examples), queries, path.parent, room, on_progress)
     style, script = (_file(name) for name in ("style.css", "script.js"))
     text = _filled(

@@ -6,7 +6,7 @@ import os
 import threading
 from base64 import b64encode
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ from unitail.errors import UserError
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.recognise import modality_of
 from unitail.wording import excerpt, numbered
+from unitail.workflows.answers import Answer
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
@@ -104,8 +105,8 @@ def link(item: object, name: str, folder: Path) -> str:
 class Examples:
     """The labelled examples on a page: what answers rest on, and where a wrong label shows."""
 
-    def __init__(self, examples: LabelledItems, nearest: Iterable[Sequence[int]]) -> None:
-        """Choose those that are shown: some of each class, and those near to the answers."""
+    def __init__(self, examples: LabelledItems, answers: Iterable[Answer]) -> None:
+        """Choose those that are shown: some of each class, and those that answers name."""
         self._examples = examples
         by_label: dict[str, list[int]] = defaultdict(list)
         for place, label in enumerate(examples.labels[: len(examples.items)]):
@@ -113,7 +114,8 @@ class Examples:
         self._by_label = dict(sorted(by_label.items()))
         most = max(MAX_EXAMPLES // max(len(by_label), 1), 1)
         first = [p for places in [*self._by_label.values()][:MAX_EXAMPLES] for p in places[:most]]
-        near = Counter(place for places in nearest for place in places)
+        named = ([each.place for each in one.because] or one.nearest for one in answers)
+        near = Counter(place for places in named for place in places)
         self._shown = {*first, *(place for place, _ in near.most_common(MAX_NEAR))}
 
     def as_html(self, room: Room, folder: Path) -> str:
@@ -134,16 +136,21 @@ class Examples:
             f" ({len(self._examples.labels):,})</summary>{''.join(groups)}</details>"
         )
 
-    def near_as_html(self, nearest: Sequence[int]) -> str:
-        """Name the examples nearest to an answer, with a link to each."""
+    def near_as_html(self, answer: Answer) -> str:
+        """Name the examples that speak for an answer, or those nearest to it, each with a link."""
+        shares = {each.place: each.share for each in answer.because}
         links = [
             f'<li><a href="#example-{place}"><b>{escape(self._examples.labels[place])}</b>'
-            f" {escape(self._called(place))}</a></li>"
-            for place in nearest
+            f" {escape(self._called(place))}</a>{_part(shares.get(place))}</li>"
+            for place in shares or answer.nearest
             if place in self._shown
         ]
+        title = "Because of these, by their parts in what speaks for it:" if shares else ""
         listed = f'<ul class="near">{"".join(links)}</ul>'
-        return f'<div class="facts">Nearest examples:{listed}</div>' if links else ""
+        rows = f'<div class="facts">{title or "Nearest examples:"}{listed}</div>' if links else ""
+        named = [f"{escape(name)}{_part(share)}" for name, share in answer.because_columns]
+        columns = f'<p class="facts">By columns: {", ".join(named)}</p>' if named else ""
+        return rows + columns
 
     def _called(self, place: int) -> str:
         item = item_at(self._examples, place)
@@ -156,6 +163,10 @@ class Examples:
         name = "" if isinstance(item, str) else link(item, self._examples.names[place], folder)
         named = f'<p class="name">{name}</p>' if name else ""
         return f'<li id="example-{place}">{shown}{named}</li>'
+
+
+def _part(share: float | None) -> str:
+    return "" if share is None else f" {share:.0%}"
 
 
 def _image(item: object, side: int) -> tuple[str, bytes] | None:

@@ -5,6 +5,7 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.inputs.items import LabelledItems
+from unitail.workflows.answers import Answer, Because
 from unitail.workflows.html_report import previews as module
 from unitail.workflows.html_report.previews import Examples, Room
 
@@ -13,6 +14,21 @@ def _texts(*pairs: tuple[str, str]) -> LabelledItems:
     texts = tuple(text for text, _ in pairs)
     labels = tuple(label for _, label in pairs)
     return LabelledItems(items=texts, names=texts, labels=labels, modality=Modality.TEXT)
+
+
+def _answer(*nearest: int, because: tuple[Because, ...] = ()) -> Answer:
+    return Answer(
+        place=0,
+        name="q",
+        label="a",
+        probability=1.0,
+        top=(("a", 1.0),),
+        members=("a",),
+        novelty=0.0,
+        nearest=nearest,
+        because=because,
+        because_columns=(("<x>", 0.5),) if because else (),
+    )
 
 
 def test_examples_are_shown_by_class_and_escaped(tmp_path: Path) -> None:
@@ -47,11 +63,21 @@ def test_what_is_near_to_an_answer_is_shown_and_linked(
     monkeypatch.setattr(module, "MAX_EXAMPLES", 2)
     monkeypatch.setattr(module, "MAX_NEAR", 1)
     pairs = [(f"text <{n}>", "ab"[n >= 5]) for n in range(10)]
-    examples = Examples(_texts(*pairs), [(7, 3), (7,)])
+    examples = Examples(_texts(*pairs), [_answer(7, 3), _answer(7)])
     shown = examples.as_html(Room(0), tmp_path)
     assert shown.count("<li ") == 3
     assert '<li id="example-7"><p class="text">text &lt;7&gt;</p></li>' in shown
-    near = examples.near_as_html((7, 3))
+    near = examples.near_as_html(_answer(7, 3))
     assert '<a href="#example-7"><b>b</b> text &lt;7&gt;</a>' in near
     assert "example-3" not in near  # there was no room to show it
-    assert examples.near_as_html((3,)) == ""
+    assert examples.near_as_html(_answer(3)) == ""
+
+
+def test_what_speaks_for_an_answer_comes_before_what_is_near(tmp_path: Path) -> None:
+    texts = _texts(("u", "a"), ("v", "b"))
+    answer = _answer(0, because=(Because(place=1, name="v", label="b", share=0.25),))
+    html = Examples(texts, [answer]).near_as_html(answer)
+    assert "Because of these" in html
+    assert '<a href="#example-1"><b>b</b> v</a> 25%' in html
+    assert "example-0" not in html
+    assert "By columns: &lt;x&gt; 50%" in html

@@ -1,0 +1,66 @@
+"""How many rows are read, and how: in pairs, or beyond a limit without."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unitail.errors import UserError
+from unitail.estimator.rows import Rows, as_support, support_limit
+from unitail.estimator.settings import Settings
+from unitail.learners.in_context import MAX_STATES
+from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
+from unitail.relational.model import Relational
+
+MAX_TOGETHER = 4000
+"""Rows that may always be answered together."""
+MAX_CALIBRATED = 2000
+"""Rows of a large support that are left out and asked for prediction sets."""
+
+
+def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
+    """Tell whether supports beyond the limit are read whole, without pairs of rows."""
+    isolated = settings.visibility.isolates_queries
+    if settings.max_support is None or settings.parts or pooled or not isolated:
+        return False
+    return settings.num_draws == 1 and can_read_many(settings.learner(0).model, width)
+
+
+def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
+    """Return the most rows that are read in pairs, or None where all are."""
+    if reads_many(settings, width, pooled=pooled) and ways**2 > MAX_STATES:
+        return 0
+    return support_limit(settings.max_support, ways)
+
+
+def read_large(
+    settings: Settings, rows: Rows, limit: int | None, *, pooled: bool
+) -> LargeHypothesis | None:
+    """Read a support beyond the limit; None if it is within, or must be reduced."""
+    width = rows.features.shape[1]
+    if limit is None or len(rows) <= limit:
+        return None
+    if not reads_many(settings, width, pooled=pooled):
+        return None
+    model = settings.learner(len(rows)).model
+    assert isinstance(model, Relational)
+    return read_many(model, as_support(rows), settings.seed)
+
+
+def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keep at most `MAX_CALIBRATED` of the rows that are left out, of every class its share."""
+    return fold[:: -(-len(fold) // MAX_CALIBRATED)]
+
+
+def check_joint_call(num_queries: int, limit: int | None) -> None:
+    """Refuse more queries than can see each other in bounded memory.
+
+    A smaller `max_support` is no reason to answer fewer rows: they need not the support's room.
+    """
+    limit = None if limit is None else max(limit, MAX_TOGETHER)
+    if limit is not None and num_queries > limit:
+        raise UserError(
+            "the rows of one call, which see each other, do not fit into bounded memory",
+            got=f"{num_queries} rows in one call",
+            allowed=f"at most {limit} (max_support, or {MAX_TOGETHER} if that is less), or any"
+            " number with visibility='isolated'",
+            remedy="Ask for fewer rows in a call, or raise max_support.",
+        )

@@ -1,0 +1,98 @@
+"""A relational model on supports of any number of rows: read in a few walks, answered alone.
+
+How it is done stands in `unitail.relational.large`. Rows enter as they do elsewhere, some at a
+time, so that nothing beside the entered rows is as large as they are.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unitail.errors import CannotSolve
+from unitail.framework.checks import check_finite
+from unitail.framework.episode import Support
+from unitail.learners.in_context import MAX_ROWS, Entrance
+from unitail.nn.episode_model import AnyModel
+from unitail.relational.geometry import coordinate_size, limited
+from unitail.relational.large import LargeReading
+from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
+from unitail.relational.moments import LabelledRows, measured_scale
+
+MAX_WIDTH = 4096
+"""The widest rows whose products are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargeHypothesis:
+    """f_S of a support that is too large for pairs of rows."""
+
+    model: Relational
+    reading: LargeReading
+    enter: Entrance
+    limit: Tensor | None
+    """How far a coordinate counts, if there is an end: ()."""
+
+    @property
+    def reads(self) -> tuple[object, ...]:
+        """Refuse: there is no reading of pairs of rows."""
+        count = len(self.reading.neighbourhoods.rows.features)
+        raise CannotSolve(
+            "a support that was read without pairs of rows has no such form",
+            got=f"{count:,} rows",
+            allowed="a support of at most max_support rows",
+            remedy="Fit fewer rows.",
+        )
+
+    @torch.no_grad()
+    def __call__(self, query_features: Tensor) -> Tensor:
+        """Answer queries (1, m, d_T): log-probabilities (1, m, K)."""
+        chunks = torch.split(query_features[0], MAX_ROWS)
+        scores = [self._scores(self.enter(chunk[None], "query")[0]) for chunk in chunks]
+        return torch.cat(scores).log_softmax(dim=-1)[None]
+
+    def _scores(self, queries: Tensor) -> Tensor:
+        return self.reading.scores(limited(queries, self.limit))
+
+
+def can_read_many(model: AnyModel, width: int) -> bool:
+    """Tell whether a model's supports may have any number of rows so wide."""
+    return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
+
+
+@torch.no_grad()
+def read_many(model: Relational, support: Support, seed: int) -> LargeHypothesis:
+    """Read a support (1, n, d_T) of any number of rows."""
+    weights = next(model.parameters())
+    dtype, features = torch.promote_types(weights.dtype, torch.float32), support.features[0]
+    origin = model.config.angles_from_origin
+    scale = None
+    if dtype != torch.float64:
+        scale = measured_scale(features)
+        scale = scale.keeping_origin(MAX_ORIGIN_DISTANCE) if origin else scale
+    enter = Entrance(weights.device, dtype, scale)
+    entered = torch.empty(features.shape, dtype=dtype, device=weights.device)
+    for start in range(0, len(features), MAX_ROWS):
+        chunk = slice(start, start + MAX_ROWS)
+        check_finite(features[chunk], "support")
+        entered[chunk] = enter(features[None, chunk], "support")[0]
+    limit = _limit(model, entered)
+    if limit is not None:
+        for chunk in torch.split(entered, MAX_ROWS):
+            chunk.copy_(limited(chunk, limit))
+    rows = LabelledRows(entered, support.class_indices[0].to(weights.device), support.ways)
+    reading = LargeReading.of(rows, model.weighing, origin=origin, seed=seed)
+    return LargeHypothesis(model, reading, enter, limit)
+
+
+def _limit(model: Relational, features: Tensor) -> Tensor | None:
+    """Measure how far a coordinate counts, some rows at a time."""
+    factor = model.config.coordinate_limit
+    if factor is None:
+        return None
+    chunks = torch.split(features, MAX_ROWS)
+    # The root mean square of all that is not zero, from that of each chunk.
+    counts = torch.stack([(chunk != 0).sum() for chunk in chunks]).double()
+    sizes = torch.stack([coordinate_size(chunk[None]).squeeze() for chunk in chunks]).double()
+    mean = (counts * sizes.pow(2)).sum() / counts.sum().clamp_min(1)
+    return (factor * mean.sqrt()).to(features.dtype)

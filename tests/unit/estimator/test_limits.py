@@ -1,0 +1,74 @@
+"""Supports beyond the limit: read whole where the model can, reduced where it cannot."""
+
+import numpy as np
+import pytest
+
+from unitail.errors import TooManyClasses
+from unitail.estimator import limits
+from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.limits import some_of
+from unitail.learners.large_support import LargeHypothesis
+
+RNG = np.random.default_rng(0)
+Y = np.arange(90) % 3
+X = RNG.normal(size=(90, 5)) + 2 * np.eye(5)[Y]
+ASKED = RNG.normal(size=(6, 5)) + 2 * np.eye(5)[np.arange(6) % 3]
+
+
+def large(**parameters: object) -> TailClassifier:
+    return TailClassifier(max_support=30, random_state=0, **parameters)
+
+
+def test_all_rows_count_and_answers_stand_alone() -> None:
+    classifier = large(precision="double").fit(X, Y)
+    assert isinstance(classifier._fitted.hypothesis, LargeHypothesis)
+    together = classifier.predict_proba(ASKED)
+    alone = np.concatenate([classifier.predict_proba(row[None]) for row in ASKED])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(together.sum(axis=1), 1)
+    less = large(precision="double").fit(X[:-1], Y[:-1]).predict_proba(ASKED)
+    assert np.abs(less - together).max() > 1e-6  # the last row has a say, too
+
+
+def test_rare_classes_stay_rare() -> None:
+    """The reduction to centres had made all classes equally frequent."""
+    noise = RNG.normal(size=(600, 5))
+    labels = np.where(np.arange(600) % 20 == 0, "rare", "usual")
+    said = TailClassifier(max_support=100, random_state=0, scale="none").fit(noise, labels)
+    shares = said.predict_proba(RNG.normal(size=(200, 5))).mean(axis=0)
+    assert abs(shares[0] - 0.05) < 0.03
+
+
+def test_sets_and_changes_work_as_ever() -> None:
+    classifier = large().fit(X[:80], Y[:80]).add(X[80:], Y[80:])
+    whole = large().fit(X, Y)
+    np.testing.assert_allclose(classifier.predict_proba(ASKED), whole.predict_proba(ASKED))
+    sets = whole.predict_set(ASKED, 0.8)
+    assert sets.shape == (6, 3)
+    assert sets.any(axis=1).all()
+    fewer = whole.remove([0])
+    np.testing.assert_allclose(
+        fewer.predict_proba(ASKED), large().fit(X[1:], Y[1:]).predict_proba(ASKED)
+    )
+
+
+def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
+    for classifier in (large(visibility="joint").fit(X, Y), large().fit(X, Y, pool=X[:5])):
+        assert not isinstance(classifier._fitted.hypothesis, LargeHypothesis)
+        assert len(classifier._fitted.kept) == 30
+
+
+def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_STATES", 100)
+    monkeypatch.setattr("unitail.estimator.rows.MAX_STATES", 100)
+    labels = np.arange(90) % 15
+    many = TailClassifier(random_state=0).fit(X, labels)
+    assert many.predict_proba(ASKED).shape == (6, 15)
+    with pytest.raises(TooManyClasses):
+        TailClassifier(visibility="joint").fit(X, labels)
+
+
+def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CALIBRATED", 10)
+    assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
+    assert some_of(np.arange(10)).tolist() == list(range(10))

@@ -1,0 +1,67 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unitail.errors import CannotSolve, InvalidEpisode
+from unitail.framework.episode import Support
+from unitail.learners.large_support import MAX_WIDTH, can_read_many, read_many
+from unitail.randomness import stream
+from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.model import Relational
+
+
+def network(dtype: torch.dtype = torch.float64) -> Relational:
+    return Relational(PRESETS["tiny"], seed=1).to(dtype).requires_grad_(False)
+
+
+def support(offset: float = 0.0) -> Support:
+    classes = torch.arange(60) % 3
+    features = torch.randn(60, 5, generator=stream(0), dtype=torch.float64)
+    features += 2 * torch.eye(5).double()[classes] + offset
+    return Support(features=features[None], class_indices=classes[None], ways=3)
+
+
+def test_answers_are_probabilities_and_right() -> None:
+    task = support()
+    answers = read_many(network(), task, seed=0)(task.features)
+    assert answers.shape == (1, 60, 3)
+    torch.testing.assert_close(answers.exp().sum(dim=-1), torch.ones(1, 60).double())
+    assert (answers.argmax(dim=-1) == task.class_indices).double().mean() > 0.8
+
+
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_answers_are_those_of_pairs_before_blocks_correct_them(limit: float | None) -> None:
+    model = Relational(replace(PRESETS["tiny"], coordinate_limit=limit), seed=1).double()
+    torch.nn.init.zeros_(model.head.weight)
+    torch.nn.init.zeros_(model.head.bias)
+    task, queries = support(0.3), support().features[:, :7] + 0.1
+    read = model.read(task, model.draw(task, stream(0)))
+    expected = model.answer(read, queries).log_softmax(dim=-1)
+    answers = read_many(model.requires_grad_(False), task, seed=0)(queries)
+    torch.testing.assert_close(answers, expected, rtol=0, atol=1e-3)
+
+
+def test_single_precision_is_near_even_far_from_the_origin() -> None:
+    for offset in (0.0, 1e4):
+        task = support(offset)
+        exact = read_many(network(), task, seed=0)(task.features[:, :9])
+        single = read_many(network(torch.float32), task, seed=0)(task.features[:, :9])
+        assert (exact.exp() - single.exp()).abs().max() < 0.01
+
+
+def test_only_relations_of_bounded_width_are_read_so() -> None:
+    assert can_read_many(network(), MAX_WIDTH)
+    assert not can_read_many(network(), MAX_WIDTH + 1)
+    tokens = RelationalConfig(features_as=FeaturesAs.BOTH, projected_dim=4)
+    assert not can_read_many(Relational(tokens), 5)
+
+
+def test_what_needs_pairs_of_rows_is_refused() -> None:
+    hypothesis = read_many(network(), support(), seed=0)
+    with pytest.raises(CannotSolve, match=r"without pairs of rows has no such form: got 60 rows"):
+        _ = hypothesis.reads
+    task = support()
+    task.features[0, 3, 2] = torch.nan
+    with pytest.raises(InvalidEpisode, match="support"):
+        read_many(network(), task, seed=0)

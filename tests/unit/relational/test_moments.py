@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.randomness import stream
+from unitail.relational import moments
+from unitail.relational.geometry import Geometry
+from unitail.relational.moments import LabelledRows, Moments, measured_scale
+
+
+def rows(classes: list[int]) -> LabelledRows:
+    features = torch.randn(len(classes), 4, generator=stream(0), dtype=torch.float64) + 1
+    return LabelledRows(features, torch.tensor(classes), 3)
+
+
+@pytest.mark.parametrize("classes", [[0, 1, 2, 0, 1, 0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("origin", [True, False])
+def test_sums_tell_what_pairs_tell(
+    classes: list[int], origin: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unitail.relational.evidence import _lie
+
+    monkeypatch.setattr(moments, "CHUNK", 8)
+    support = rows(classes)
+    geometry, compared = Geometry.of(support.features[None], origin=origin)
+    labels = torch.nn.functional.one_hot(support.class_indices, 3)[None].double()
+    own = Moments.of(support, origin=origin)
+    torch.testing.assert_close(own.shapes, _lie(compared, labels), rtol=0, atol=1e-10)
+    torch.testing.assert_close(own.to_mean, geometry.to_mean)
+    torch.testing.assert_close(own.direction, geometry.direction)
+    torch.testing.assert_close(own.mean_distance, geometry.mean_distance.squeeze())
+    torch.testing.assert_close(own.see(support.features), geometry.directions[:, 0])
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_the_scale_is_the_usual_one(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "CHUNK", 8)
+    features = size * rows([0, 1, 2, 0]).features
+    usual = FeatureScale.of(features[None], Normalisation.SUPPORT)
+    own = measured_scale(features)
+    torch.testing.assert_close(own.centre, usual.centre)
+    torch.testing.assert_close(own.scale, usual.scale)
+
+
+def test_equal_rows_have_no_scale() -> None:
+    assert measured_scale(torch.full((5, 3), 0.1)).scale.isinf().all()

@@ -1,0 +1,54 @@
+import sys
+
+import pytest
+import torch
+
+from unitail.randomness import stream
+from unitail.relational import neighbours
+from unitail.relational.moments import LabelledRows
+from unitail.relational.neighbours import Neighbourhoods
+
+
+def rows(count: int = 300) -> LabelledRows:
+    features = torch.randn(count, 3, generator=stream(0))
+    return LabelledRows(features, torch.arange(count) % 4, 4)
+
+
+def test_the_nearest_rows_are_found_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", 20)
+    monkeypatch.setattr("unitail.relational.moments.CHUNK", 100)
+    support, queries = rows(), torch.randn(5, 3, generator=stream(1))
+    found = Neighbourhoods(support, 1.0).nearest(queries)
+    expected = torch.cdist(queries, support.features).topk(20, largest=False).indices
+    assert torch.equal(found.sort().values, expected.sort().values)
+
+
+def test_a_row_is_not_its_own_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", 20)
+    support, places = rows(), torch.tensor([3, 77])
+    found = Neighbourhoods(support, 1.0).nearest(support.features[places], places)
+    assert found.shape == (2, 20)
+    assert not (found == places[:, None]).any()
+    few = LabelledRows(support.features[:4], support.class_indices[:4], 4)
+    assert Neighbourhoods(few, 1.0).nearest(few.features, torch.arange(4)).shape == (4, 3)
+
+
+def test_an_index_finds_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", 10)
+    support, queries = rows(2000), torch.randn(20, 3, generator=stream(1))
+    exact = Neighbourhoods(support, 1.0).nearest(queries)
+    monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
+    monkeypatch.setattr(neighbours, "CELLS", 16)
+    monkeypatch.setattr(neighbours, "PROBES", 8)
+    searched = Neighbourhoods(support, 1.0).nearest(queries)
+    shared = [len(set(a) & set(b)) for a, b in zip(exact.tolist(), searched.tolist(), strict=True)]
+    assert sum(shared) / 200 > 0.9
+
+
+def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    support, queries = rows(), torch.randn(4, 3, generator=stream(1))
+    exact = Neighbourhoods(support, 1.0).nearest(queries)
+    monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert torch.equal(Neighbourhoods(support, 1.0).nearest(queries), exact)

@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from helpers.letters import Letters
+from unitail.cli.commands.predict import predict
+from unitail.encoders import cache
+from unitail.errors import CannotSolve
+from unitail.inputs import encode as vectors
+from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.workflows import why
+from unitail.workflows.answer_files import AnswerTable
+from unitail.workflows.predict import predict_files
+
+TEXTS = "text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n"
+
+
+@pytest.fixture(autouse=True)
+def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(vectors, "make_encoder", lambda *_, **__: Letters())
+    Path("known.csv").write_text(TEXTS)
+    Path("new.csv").write_text("text\naaab\nbbba\n")
+
+
+def test_answers_name_the_examples_that_speak_for_them() -> None:
+    examples = read_labelled(Path("known.csv"))
+    items = read_unlabelled([Path("new.csv")], like=examples)
+    result = predict_files(examples, items, why=True)
+    for answer in result.answers:
+        assert answer.because
+        assert answer.because[0].label == answer.label
+        assert examples.labels[answer.because[0].place] == answer.label
+        shares = [each.share for each in answer.because]
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < sum(shares) <= 1 + 1e-9
+        assert not answer.because_columns
+    assert not any(each.because for each in predict_files(examples, items).answers)
+
+
+def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(why, "MAX_EXPLAINED", 1)
+    examples = read_labelled(Path("known.csv"))
+    items = read_unlabelled([Path("new.csv")], like=examples)
+    result = predict_files(examples, items, why=True)
+    named = [answer.place for answer in result.answers if answer.because]
+    assert named == [result.by_uncertainty()[0].place]
+
+
+def test_what_was_averaged_is_refused_if_asked_and_left_out_if_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unitail.estimator.fitted.Fitted.reads_all", False)
+    examples = read_labelled(Path("known.csv"))
+    items = read_unlabelled([Path("new.csv")], like=examples)
+    with pytest.raises(CannotSolve, match="of so many rows"):
+        predict_files(examples, items, why=True)
+    result = predict_files(examples, items, explained=2)
+    assert all(answer.nearest and not answer.because for answer in result.answers)
+
+
+def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:
+    rng = np.random.default_rng(0)
+    rows = pandas.DataFrame({"noise": rng.normal(size=30), "size": np.arange(30) % 2 * 5.0})
+    rows.assign(label=np.array(["no", "yes"])[np.arange(30) % 2]).to_csv("known.csv", index=False)
+    rows[:4].to_csv("new.csv", index=False)
+    app = typer.Typer()
+    app.command()(predict)
+    said = CliRunner().invoke(
+        app, ["known.csv", "new.csv", "--why", "--out", "out.jsonl", "--report", "page.html"]
+    )
+    assert said.exit_code == 0, said.output
+    assert "because of" in said.output
+    lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    for line in lines:
+        assert line["because"][0]["label"] == line["answer"]
+        assert line["because_columns"][0]["column"] == "size"
+    assert "Because of these" in Path("page.html").read_text()
+    assert "By columns: size" in Path("page.html").read_text()
+    CliRunner().invoke(app, ["known.csv", "new.csv", "--why", "--out", "out.csv"])
+    again = read_labelled(Path("known.csv"))
+    items = read_unlabelled([Path("out.csv")], like=again)
+    assert "because" not in items.items.columns  # type: ignore[attr-defined]
+    plain = AnswerTable.of(predict_files(again, items), items)
+    assert not any("because" in name for name in plain.columns)

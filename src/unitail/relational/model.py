@@ -146,10 +146,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     @property
     def trained_for(self) -> tuple[Visibility, ...]:
-        """Return the model's own way first.
-
-        If nothing is said of its training, one with joint layers answers in both.
-        """
+        """Return its own way first; if nothing is said, one with joint layers answers in both."""
         if self.trained_visibilities:
             return super().trained_for
         both = self.visibilities if self.config.joint_layers else ()
@@ -234,12 +231,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         n, ways = support.num_support, support.ways
         labels = F.one_hot(support.class_indices, ways)
         with torch.autocast(features.device.type, enabled=False):
-            frame, relations = relate(
-                features,
-                labels,
-                origin=self.config.angles_from_origin,
-                limit=self.config.coordinate_limit,
-            )
+            origin, limit = self.config.angles_from_origin, self.config.coordinate_limit
+            frame, relations = relate(features, labels, origin=origin, limit=limit)
         weights = self.weighing(frame.evidence, n / ways, ways)
         sizes = constants(_sizes(n, ways, features.shape[1] - n), self.unknown)
         size = self.size(sizes).expand(support.num_episodes, -1)

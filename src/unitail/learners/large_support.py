@@ -78,8 +78,8 @@ def read_many(model: Relational, support: Support, seed: int) -> LargeHypothesis
         entered[chunk] = enter(features[None, chunk], "support")[0]
     limit = _limit(model, entered)
     if limit is not None:
-        for chunk in torch.split(entered, MAX_ROWS):
-            chunk.copy_(limited(chunk, limit))
+        for piece in torch.split(entered, MAX_ROWS):
+            piece.copy_(limited(piece, limit))
     rows = LabelledRows(entered, support.class_indices[0].to(weights.device), support.ways)
     reading = LargeReading.of(rows, model.weighing, origin=origin, seed=seed)
     return LargeHypothesis(model, reading, enter, limit)

@@ -35,7 +35,13 @@ class ClassifierGraph(nn.Module):
         super().__init__()
         fitted = _in_single(classifier)
         hypothesis = fitted.hypothesis
-        assert isinstance(hypothesis, InContextHypothesis)
+        if not isinstance(hypothesis, InContextHypothesis):
+            raise InvalidConfig(
+                "only what reads pairs of rows can be written as a graph",
+                got=f"{len(fitted.rows):,} rows, or several parts",
+                allowed="at most max_support rows, and one part",
+                remedy="Fit fewer rows.",
+            )
         self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
         scaling = fitted.scaling
         self._standard = scaling.choice.standardises

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.errors import CannotSolve
 from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
@@ -32,17 +31,6 @@ class LargeHypothesis:
     enter: Entrance
     limit: Tensor | None
     """How far a coordinate counts, if there is an end: ()."""
-
-    @property
-    def reads(self) -> tuple[object, ...]:
-        """Refuse: there is no reading of pairs of rows."""
-        count = len(self.reading.neighbourhoods.rows.features)
-        raise CannotSolve(
-            "a support that was read without pairs of rows has no such form",
-            got=f"{count:,} rows",
-            allowed="a support of at most max_support rows",
-            remedy="Fit fewer rows.",
-        )
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:

@@ -31,10 +31,7 @@ from unitail.learners.pretrained import DEFAULT
 from unitail.nn.visibility import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.why import explain, explain_if_possible
-
-NEAREST = 3
-"""Examples that are named beside an answer."""
+from unitail.workflows.why import explain, explain_if_possible, with_nearest
 
 
 def predict_files(
@@ -119,7 +116,7 @@ def predict_files(
         return result
     if not why:
         result = explain_if_possible(result, classifier, by, asked, examples)
-    return _with_nearest(result, explained, kept.vectors, known.kept, asked)
+    return with_nearest(result, explained, kept.vectors, known.kept, asked)
 
 
 def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:
@@ -268,36 +265,6 @@ def _answers(
         Answer(place=place, name=queries.names[place], repeated=again, **answer)
         for place, again, answer in zip(asked.kept.tolist(), repeated, answers, strict=True)
     )
-
-
-def _with_nearest(
-    result: Answers,
-    number: int,
-    known: NDArray[np.float64],
-    places: NDArray[np.int64],
-    asked: Vectors,
-) -> Answers:
-    """Let the least sure answers name the examples nearest to them."""
-    chosen = [answer.place for answer in result.by_uncertainty()[:number]]
-    rows = asked.features[np.searchsorted(asked.kept, chosen)]
-    nearest = dict(zip(chosen, places[nearest_rows(known, rows)].tolist(), strict=True))
-    answers = (replace(each, nearest=tuple(nearest.get(each.place, ()))) for each in result.answers)
-    return replace(result, answers=tuple(answers))
-
-
-def nearest_rows(known: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the places of the examples nearest to each row, (m, `NEAREST`), the nearest first.
-
-    Near is what points the same way, seen from the mean of the examples.
-    """
-    centre = known.mean(axis=0)
-    cosines = _directions(asked - centre) @ _directions(known - centre).T
-    return np.argsort(-cosines, axis=1, kind="stable")[:, :NEAREST]
-
-
-def _directions(rows: NDArray[Any]) -> NDArray[np.float64]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1))
 
 
 def _repeated(known: NDArray[np.float64], asked: Vectors) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Why answers are as they are: the examples, and of tables the columns, that speak for them."""
+"""Why answers are as they are: examples, and of tables columns, that speak for them or are near."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -105,3 +105,33 @@ def _columns(
         for top, shares in zip(said.top(NAMED), said.shares, strict=True)
     ]
     return named + [()] * (len(rows) - len(named))
+
+
+def with_nearest(
+    result: Answers,
+    number: int,
+    known: NDArray[np.float64],
+    places: NDArray[np.int64],
+    asked: Vectors,
+) -> Answers:
+    """Let the least sure answers name the examples nearest to them."""
+    chosen = [answer.place for answer in result.by_uncertainty()[:number]]
+    rows = asked.features[np.searchsorted(asked.kept, chosen)]
+    nearest = dict(zip(chosen, places[nearest_rows(known, rows)].tolist(), strict=True))
+    answers = (replace(each, nearest=tuple(nearest.get(each.place, ()))) for each in result.answers)
+    return replace(result, answers=tuple(answers))
+
+
+def nearest_rows(known: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the places of the examples nearest to each row, (m, `NAMED`), the nearest first.
+
+    Near is what points the same way, seen from the mean of the examples.
+    """
+    centre = known.mean(axis=0)
+    cosines = _directions(asked - centre) @ _directions(known - centre).T
+    return np.argsort(-cosines, axis=1, kind="stable")[:, :NAMED]
+
+
+def _directions(rows: NDArray[Any]) -> NDArray[np.float64]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1))

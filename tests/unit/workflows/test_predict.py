@@ -16,7 +16,6 @@ from unitail.workflows import predict
 from unitail.workflows.predict import (
     check_together,
     make_classifier,
-    nearest_rows,
     predict_files,
 )
 
@@ -212,16 +211,6 @@ def test_too_many_files_together_are_told_in_words_of_the_command() -> None:
         check_together(classifier, 4001)
     alone = make_classifier(encoder=COLOUR, device="cpu").fit(np.eye(4), [0, 0, 1, 1])
     check_together(alone, 10**6)
-
-
-def test_near_is_what_points_the_same_way_from_the_mean() -> None:
-    """Not what has the smallest distance, nor the same way from the origin."""
-    mean = np.array([110.0, 110.0])
-    known = mean + np.array([[1.0, 0.0], [50.0, 40.0], [-51.0, -40.0]])
-    assert nearest_rows(known, mean + np.array([[60.0, 0.0]])).tolist() == [[0, 1, 2]]
-    assert nearest_rows(known, known[[2, 1]])[:, 0].tolist() == [2, 1]
-    assert nearest_rows(known[:2], known[:1]).shape == (1, 2)
-    assert nearest_rows(known, np.empty((0, 2))).shape == (0, 3)
 
 
 def test_only_the_least_sure_answers_name_what_is_near(support: Path, queries: Path) -> None:

@@ -16,6 +16,7 @@ from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import why
 from unitail.workflows.answer_files import AnswerTable
 from unitail.workflows.predict import predict_files
+from unitail.workflows.why import nearest_rows
 
 TEXTS = "text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n"
 
@@ -89,3 +90,13 @@ def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:
     assert "because" not in items.items.columns  # type: ignore[attr-defined]
     plain = AnswerTable.of(predict_files(again, items), items)
     assert not any("because" in name for name in plain.columns)
+
+
+def test_near_is_what_points_the_same_way_from_the_mean() -> None:
+    """Not what has the smallest distance, nor the same way from the origin."""
+    mean = np.array([110.0, 110.0])
+    known = mean + np.array([[1.0, 0.0], [50.0, 40.0], [-51.0, -40.0]])
+    assert nearest_rows(known, mean + np.array([[60.0, 0.0]])).tolist() == [[0, 1, 2]]
+    assert nearest_rows(known, known[[2, 1]])[:, 0].tolist() == [2, 1]
+    assert nearest_rows(known[:2], known[:1]).shape == (1, 2)
+    assert nearest_rows(known, np.empty((0, 2))).shape == (0, 3)

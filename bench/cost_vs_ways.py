@@ -5,9 +5,10 @@ episode is timed for every learner, a training step on one episode for those tha
 with the peak of the device's memory; the default model is asked as it ships, in single precision.
 All use the same attention kernels, without cuDNN's, which fail in one of SNAIL's backward passes
 (torch 2.11). A learner that runs out of memory, or cannot have so many classes, is a result and not
-an error. `tail_uncached` reads the support again for every query, as the others do. A thousand
-episodes are a thousand times one; where two learners cost the same is read off between the numbers
-of classes that were measured.
+an error. All queries are answered at once, not in chunks as where memory is short: those would cost
+most what reads a sequence for each query. `tail_uncached` reads the support again for every query,
+as the others do. A thousand episodes are a thousand times one; where two learners cost the same is
+read off between the numbers of classes that were measured.
 
     python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
 """
@@ -128,7 +129,7 @@ def shrunk(table: dict[str, Any]) -> dict[str, Any]:
 
 def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
     """Return what is measured of a model: answering an episode, and training on one."""
-    learner = InContextLearner(model)
+    learner = InContextLearner(model, chunk_size=episode.query.num_query)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-6)
 
     def answer() -> object:
@@ -154,7 +155,7 @@ def one_by_one(model: AnyModel, episode: Episode) -> Callable[[], object]:
         features=episode.support.features.expand(len(queries), -1, -1),
         class_indices=episode.support.class_indices.expand(len(queries), -1),
     )
-    learner = InContextLearner(model, visibility=Visibility.ISOLATED)
+    learner = InContextLearner(model, visibility=Visibility.ISOLATED, chunk_size=1)
 
     def answer() -> object:
         with torch.autocast(model.device.type, torch.bfloat16):

@@ -57,7 +57,9 @@ def test_every_link_leads_to_a_file() -> None:
     assert [link for page, link in files if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "SECURITY.md", "docs/notation.md"])
+@pytest.mark.parametrize(
+    "page", ["ARCHITECTURE.md", "SECURITY.md", "docs/notation.md", "docs/line-by-line.md"]
+)
 def test_every_file_of_the_code_that_is_named_exists(page: str) -> None:
     names = set(re.findall(r"`([a-z_/]+\.py)`", (ROOT / page).read_text()))
     assert len(names) > 5

@@ -74,14 +74,20 @@ def row(*cells: object) -> str:
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
+def command_line(**places: Path) -> str:
+    """Write the command that runs, with `places` by name."""
+    command = shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    for name, place in places.items():
+        command = command.replace(str(place), name)
+    return command
+
+
 class Page:
     """A page of results in Markdown: it grows, row by row, on the screen and in its file."""
 
     def __init__(self, path: Path, title: str, about: str, **places: Path) -> None:
         """Write the head; the command that it states has `places` by name, BANKS=args.banks."""
-        command = shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
-        for name, place in places.items():
-            command = command.replace(str(place), name)
+        command = command_line(**places)
         self.path = path
         self.blocks = [f"# {title}", f"{about} Written by", f"    {command}"]
         path.parent.mkdir(parents=True, exist_ok=True)

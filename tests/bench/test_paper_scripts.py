@@ -10,8 +10,11 @@ import pytest
 from helpers.known_learners import write_blobs
 from helpers.scripts import ROOT, run_script
 from unitail.banks.importer import import_bank
+from unitail.framework.curves import LearningCurve
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import build_model, preset
+from unitail.validity_study.declared import declared_tasks, read_declaration
+from unitail.validity_study.kept import KeptCurves, task_stamp
 
 TINY = {"projected_dim": 8, "label_dim": 4, "hidden_dim": 8, "mlp_dim": 8, "layers": 1, "heads": 2}
 RECIPE = """
@@ -198,3 +201,32 @@ def test_encoder_swap_sets_the_same_data_sets_side_by_side(
     ]
     assert float(rows["change"][1].split(" ± ")[0]) == pytest.approx(sum(changes) / 9, abs=0.1)
     assert rows["change"][3] == rows["rsscn7"][3] == "cannot"
+
+
+def test_join_validity_makes_one_report_of_curves_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = tmp_path / "tasks.toml"
+    tasks.write_text("[[synthetic]]\nwidth = 2\nways = 2\n")
+    [each] = declared_tasks(read_declaration(tasks)).tasks
+    for name, draws, risks in (("good", 30, (0.3, 0.1)), ("bad", 20, (0.1, 0.3))):
+        about = {"learner": name, "task": task_stamp(each.task), "stamp": "", "draws": draws}
+        about |= {"shots": [1, 5], "queries": None, "seed": 0}
+        noise = np.random.default_rng(0).normal(scale=0.02, size=(2, draws))
+        curve = LearningCurve(
+            task=each.task.name,
+            ways=2,
+            shots=(1, 5),
+            risks=noise + np.array(risks)[:, None],
+            bayes_risk=None,
+        )
+        KeptCurves(tmp_path / "curves").write(about, curve, "cuda")
+    options = [tmp_path / "curves", "--tasks", tasks, "--out", tmp_path / "out", "--learners"]
+    run_script("bench/join_validity.py", *options, "good", "bad", monkeypatch=monkeypatch)
+    text = (tmp_path / "out" / "README.md").read_text()
+    assert "30 support sets of each size; all learners answer the same ones" in text
+    assert "Fewer support sets of each size: 20 of bad." in text
+    assert "| good | 0 | 1 | 0 | 0 | 0 | nothing |" in text
+    assert "| bad | 0 | 0 | 0 | 1 | 0 | synthetic |" in text
+    with pytest.raises(SystemExit, match="0 curves of other on gaussian, width 2, 2 classes"):
+        run_script("bench/join_validity.py", *options, "good", "other", monkeypatch=monkeypatch)

@@ -62,7 +62,8 @@ def _section(section: Section, number: int) -> str:
         parts.append(f"<ul>{notes}</ul>")
     parts += [_grid(grid) for grid in section.grids]
     parts += [
-        f"<h3>{escape(each.title)}</h3>{_paragraph(each.about)}{_table(each.header, each.rows)}"
+        f"<h3>{escape(each.title)}</h3>{_paragraph(each.about)}"
+        f"{_table(each.header, each.rows, 'plain')}"
         for each in section.tables
     ]
     parts += [
@@ -82,7 +83,7 @@ def _section(section: Section, number: int) -> str:
 
 
 def _grid(grid: Grid) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in grid.columns)
+    head = "".join(f'<th scope="col">{_unbroken(name)}</th>' for name in grid.columns)
     shown = any(row.shots for row in grid.rows)
     shots = '<th scope="col">shots</th>' if shown else ""
     lines, before = [], ""
@@ -94,9 +95,15 @@ def _grid(grid: Grid) -> str:
         lines.append(f'<tr{kind}>{first}<th scope="row">{escape(row.learner)}</th>{cells}</tr>')
     return (
         f"<h3>{escape(grid.title)}</h3>{_paragraph(grid.caption)}\n"
-        f'<div class="wide" tabindex="0"><table><thead><tr>{shots}<th scope="col">method</th>{head}'
+        f'<div class="wide" tabindex="0"><table{" class=shots" if shown else ""}><thead><tr>'
+        f'{shots}<th scope="col">method</th>{head}'
         f"</tr></thead>\n<tbody>{chr(10).join(lines)}</tbody></table></div>"
     )
+
+
+def _unbroken(name: str) -> str:
+    """Escape a heading whose "5-shot" stays in one line."""
+    return escape(name).replace("-shot", "\N{NON-BREAKING HYPHEN}shot")
 
 
 def _cell(cell: Cell) -> str:
@@ -111,11 +118,11 @@ def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
     return (
         f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
         " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
-        f"</p>{_table(header, rows)}"
+        f"</p>{_table(header, rows, 'versus')}"
     )
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
     lines = [
         f'<tr><th scope="row">{escape(row[0])}</th>'
@@ -124,7 +131,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     ]
     return (
-        f'<div class="wide" tabindex="0"><table class="versus"><thead><tr>{head}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table class="{kind}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 

@@ -1,5 +1,6 @@
 """Practical universality (section 3 of the paper) as a part of its reproduction."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,7 @@ def validity_section(studied: Studied) -> Section:
         status=f"partly measured: {done}; {numbered(absent, 'more task')} without a bank"
         if absent
         else f"measured: {done}",
-        notes=[WORDS.replace("**", "")],
+        notes=[each.replace("**", "") for each in re.split(r" (?=\*\*|No test)", WORDS)],
         tables=[
             PlainTable("Tasks by verdict", "The paper has no numbers of this.", summary, rows),
             PlainTable("Risk at the fewest and at the most examples n", "", tasks, lines),

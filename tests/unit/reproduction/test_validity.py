@@ -52,6 +52,7 @@ def test_the_section_has_verdicts_pictures_and_how_to_get_the_rest(work: Reprodu
     assert made.status == (
         "partly measured: 2 tasks, 5 support sets of each size; 1 more task without a bank"
     )
+    assert [note.split(":")[0] for note in made.notes[:2]] == ["valid", "no rise"]
     verdicts, risks = made.tables
     assert verdicts.rows[0][0] == "proto_head_paper"
     assert [row[1] for row in risks.rows] == [

@@ -1,0 +1,101 @@
+"""One report of validity from curves that several commands kept, of learners that are not at hand.
+
+`unitail validity --curves FOLDER` keeps every curve as it is measured, and joins what it finds if
+it can load the learners. Those of short runs that were trained elsewhere are only known by name
+here: for each learner and task the one curve that was kept is taken, if all have the same settings.
+Learners with fewer support sets than the others are named in the report.
+
+    python bench/join_validity.py CURVES --banks BANKS --learners unitail gpicl_0 --out OUT
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from measuring import command_line
+
+from unitail.framework.curves import LearningCurve
+from unitail.framework.validity import Unsolved, judge_together
+from unitail.validity_study.declared import (
+    BUILT_IN,
+    DeclaredTask,
+    declared_tasks,
+    read_declaration,
+)
+from unitail.validity_study.kept import KeptCurves, task_stamp
+from unitail.validity_study.report import write_validity_report
+from unitail.validity_study.study import ValidityStudy
+
+SETTINGS = ("shots", "queries", "seed")
+"""What all curves have in common; support sets may be fewer for some learners, which is said."""
+
+
+def read_kept(folders: list[Path]) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Read what describes each curve, by learner and task."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for path in sorted(path for folder in folders for path in folder.glob("*.json")):
+        about = json.loads(path.read_text())["about"]
+        found.setdefault((about["learner"], about["task"]), []).append(about | {"at": path.parent})
+    return found
+
+
+def curve_of(
+    learner: str, each: DeclaredTask, kept: dict[tuple[str, str], list[dict[str, Any]]]
+) -> tuple[LearningCurve | Unsolved, str]:
+    """Return the curve of a learner on a task, and its device; stop where there is not one."""
+    found = kept.get((learner, task_stamp(each.task)), [])
+    if len(found) != 1:
+        raise SystemExit(f"{len(found)} curves of {learner} on {each.task.name}, not one")
+    about = dict(found[0])
+    curve = KeptCurves(about.pop("at")).read(about)
+    assert curve is not None, "it was just listed"
+    return curve
+
+
+def main() -> None:
+    """Join, judge, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("curves", type=Path, nargs="+", help="folders of curves")
+    parser.add_argument("--banks", type=Path)
+    parser.add_argument("--tasks", type=Path, help="a TOML file that declares other tasks")
+    parser.add_argument("--learners", nargs="+", required=True)
+    parser.add_argument("--note", action="append", default=[], help="a paragraph of the report")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    declaration = BUILT_IN if args.tasks is None else read_declaration(args.tasks)
+    declared, kept = declared_tasks(declaration, args.banks), read_kept(args.curves)
+    settings = {
+        tuple(str(about[name]) for name in SETTINGS)
+        for (learner, _), own in kept.items()
+        for about in own
+        if learner in args.learners
+    }
+    if len(settings) != 1:
+        raise SystemExit(f"curves of different settings: {sorted(settings)}")
+    found = {n: [curve_of(n, each, kept) for each in declared.tasks] for n in args.learners}
+    draws = {
+        learner: max(
+            about["draws"] for (name, _), own in kept.items() for about in own if name == learner
+        )
+        for learner in args.learners
+    }
+    most = max(draws.values())
+    fewer = [f"{number} of {name}" for name, number in draws.items() if number < most]
+    notes = [f"Fewer support sets of each size: {', '.join(fewer)}."] if fewer else []
+    study = ValidityStudy(
+        reports={n: judge_together([c for c, _ in own], 0.05, 0.1) for n, own in found.items()},
+        tasks=declared.tasks,
+        draws=most,
+        level=0.05,
+        epsilon=0.1,
+        seed=int(next(iter(settings))[-1]),
+        devices={n: frozenset(kind for _, kind in own) for n, own in found.items()},
+    )
+    places = {f"CURVES{number or ''}": path for number, path in enumerate(args.curves)}
+    command = command_line(BANKS=args.banks, **places).partition(" --note")[0]
+    write_validity_report(study, args.out, command=command, notes=[*notes, *args.note])
+
+
+if __name__ == "__main__":
+    main()

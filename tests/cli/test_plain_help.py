@@ -37,7 +37,7 @@ def _help(command: str) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["", "studio", "data", "bank", "cache", *COMMANDS])
 def test_no_help_speaks_python(command: str) -> None:
     text = _help(command)
     assert re.findall(r"<\w[^>]*>|list\[", text) == []

@@ -23,7 +23,7 @@ from unitail.cli.commands.serve import serve
 from unitail.cli.commands.train import train
 from unitail.cli.commands.validity import validity
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
-from unitail.cli.plain_help import PlainCommand
+from unitail.cli.plain_help import PlainCommand, PlainGroup
 from unitail.errors import UserError
 from unitail.wording import excerpt, shown
 
@@ -34,7 +34,9 @@ REFUSED = 2
 BUG = 70
 """Exit code of an unexpected error, as in sysexits.h."""
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=PlainGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 app.command(cls=PlainCommand)(predict)
 app.command(cls=PlainCommand)(fit)
 app.command(cls=PlainCommand)(evaluate)

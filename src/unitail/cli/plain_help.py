@@ -1,9 +1,10 @@
 """Help that names what to write, not types of Python."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from typer.core import TyperArgument, TyperCommand
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 WORDS = {"bool": "", "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 """What stands for a type."""
@@ -15,10 +16,23 @@ class PlainCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
         """Write the help."""
-        for param in self.get_params(ctx):
-            shown = "" if isinstance(param, TyperArgument) else plain(param, ctx)
-            vars(param)["display_type_rich"] = lambda ctx, shown=shown: shown
+        _make_plain(self.get_params(ctx), ctx)
         super().format_help(ctx, formatter)
+
+
+class PlainGroup(TyperGroup):
+    """Commands under one name, whose help reads alike."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
+        """Write the help."""
+        _make_plain(self.get_params(ctx), ctx)
+        super().format_help(ctx, formatter)
+
+
+def _make_plain(params: Iterable[Any], ctx: Any) -> None:  # noqa: ANN401
+    for param in params:
+        shown = "" if isinstance(param, TyperArgument) else plain(param, ctx)
+        vars(param)["display_type_rich"] = lambda ctx, shown=shown: shown
 
 
 def plain(param: Any, ctx: Any) -> str:  # noqa: ANN401

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unitail.cli.plain_help import PlainCommand
+from unitail.cli.plain_help import PlainCommand, PlainGroup
 
-app = typer.Typer(no_args_is_help=True, help="Features of data sets, encoded once, in folders.")
+app = typer.Typer(
+    cls=PlainGroup, no_args_is_help=True, help="Features of data sets, encoded once, in folders."
+)
 
 Folders = Annotated[
     list[Path], typer.Argument(metavar="FOLDER", help="Banks, or folders that hold banks.")

@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
-from unitail.cli.plain_help import PlainCommand
+from unitail.cli.plain_help import PlainCommand, PlainGroup
 
-app = typer.Typer(no_args_is_help=True, help="Vectors of files, kept so that each is made once.")
+app = typer.Typer(
+    cls=PlainGroup, no_args_is_help=True, help="Vectors of files, kept so that each is made once."
+)
 
 
 @app.command(cls=PlainCommand)

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from unitail.cli.commands import options
-from unitail.cli.plain_help import PlainCommand
+from unitail.cli.plain_help import PlainCommand, PlainGroup
 
 app = typer.Typer(
-    no_args_is_help=True, help="Data sets, the paper's among them, from their original files."
+    cls=PlainGroup,
+    no_args_is_help=True,
+    help="Data sets, the paper's among them, from their original files.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `unitail data list` calls it.")]

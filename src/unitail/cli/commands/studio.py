@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from unitail.cli.commands import options
-from unitail.cli.plain_help import PlainCommand
+from unitail.cli.plain_help import PlainCommand, PlainGroup
 
 OPEN = "open"
 
 
-class _OpensByItself(TyperGroup):
+class _OpensByItself(PlainGroup):
     """`studio FOLDER` is `studio open FOLDER`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer has it

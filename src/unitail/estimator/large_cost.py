@@ -6,11 +6,18 @@ without values would be to walk as often.
 
 from dataclasses import dataclass
 
-from unitail.relational.large import COSINES, MAX_SOFTMAX, num_asked
+from unitail.relational.large import (
+    COSINES,
+    FEW_STEPS,
+    MANY_WAYS,
+    MAX_SOFTMAX,
+    num_asked,
+    num_neighbours,
+)
 from unitail.relational.logistic import NUM_REGRESSIONS, STEPS
 from unitail.relational.moments import CHUNK
 from unitail.relational.neighbours import CELLS as INDEX_CELLS
-from unitail.relational.neighbours import GAUSSIANS, MAX_EXACT, NEIGHBOURS, PROBES, QUERIES
+from unitail.relational.neighbours import GAUSSIANS, MAX_EXACT, PROBES, QUERIES
 from unitail.relational.relations import NUM_CANDIDATES
 
 CENTRES = 4
@@ -32,23 +39,25 @@ class LargeCost:
 
 def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) -> LargeCost:
     """Count for rows of a width, classes and queries, in numbers of so many bytes."""
-    logistic = NUM_REGRESSIONS if rows * ways <= MAX_SOFTMAX else 0
+    many = ways > MANY_WAYS
+    logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_REGRESSIONS
+    taken, size = FEW_STEPS if many else STEPS, num_neighbours(rows, ways)
     asked = num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
-    steps = STEPS * logistic * 4.0 * rows * width * ways
+    steps = taken * logistic * 4.0 * rows * width * ways
     solved = 2.0 * len(COSINES) * (width**3 + width**2 * ways)
     searched = rows if rows <= MAX_EXACT else rows * PROBES / INDEX_CELLS
-    near = len(GAUSSIANS) * NEIGHBOURS**3 / 3 + NEIGHBOURS**2 * width
+    near = len(GAUSSIANS) * size**3 / 3 + 2 * size**2 * width
     neighbours = (asked + queries) * (2.0 * searched * width + near)
-    walks = 3 + (STEPS + 1 if logistic else 0)
-    moved = itemsize * rows * (walks * SEEN * width + STEPS * logistic * SCORES * ways)
+    walks = 3 + (taken + 1 if logistic else 0)
+    moved = itemsize * rows * (walks * SEEN * width + taken * logistic * SCORES * ways)
 
     chunk = min(rows, CHUNK // max(width, ways))
     seen = SEEN * chunk * width * itemsize + SCORES * chunk * logistic * ways * itemsize
     kept = 8 * width**2 * (CENTRES + 4 * max(1, logistic)) + 8 * CENTRES * ways * width
     solutions = NUM_CANDIDATES * width * ways * itemsize
     evidence = SCORES * NUM_CANDIDATES * asked * ways * itemsize
-    local = QUERIES * (NEIGHBOURS**2 * 4 + NEIGHBOURS * width * 2) * itemsize
+    local = QUERIES * (size**2 * 4 + size * width * 2) * itemsize
     index = rows * (width * 4 + 8) if rows > MAX_EXACT else 0
     entered = (rows + queries) * width * (8 + itemsize)
     memory = entered + index + kept + 3 * solutions + max(seen, evidence, local)

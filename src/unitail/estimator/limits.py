@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from unitail.errors import UserError
 from unitail.estimator.rows import Rows, as_support, support_limit
 from unitail.estimator.settings import Settings
-from unitail.learners.in_context import MAX_STATES
 from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
+from unitail.relational import large
 from unitail.relational.model import Relational
 
 MAX_TOGETHER = 4000
@@ -26,7 +26,7 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
 
 def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
     """Return the most rows that are read in pairs, or None where all are."""
-    if reads_many(settings, width, pooled=pooled) and ways**2 > MAX_STATES:
+    if ways > large.MANY_WAYS and reads_many(settings, width, pooled=pooled):
         return 0
     return support_limit(settings.max_support, ways)
 

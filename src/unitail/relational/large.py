@@ -13,6 +13,10 @@ which are the same numbers as there, step by step: a test says so. Gaussian kern
 neighbourhood of a query (`neighbours.py`). Evidence is heard from `MAX_ASKED` rows, drawn by a
 seed. Blocks, whose correction fades with the number of rows of a class, have no say.
 
+More than `MANY_WAYS` classes are read so, too, however few rows they have: the states of all rows
+and classes would cost far more. One logistic regression of few steps then stands for all three,
+and neighbourhoods are smaller: a shortlist of classes for Gaussian kernels.
+
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
 """
 
@@ -32,7 +36,7 @@ from unitail.relational.kernel_ridge import (
 )
 from unitail.relational.logistic import NUM_REGRESSIONS, PENALTIES, STEPS, own_penalties
 from unitail.relational.moments import LabelledRows, Moments
-from unitail.relational.neighbours import GAUSSIANS, Neighbourhoods
+from unitail.relational.neighbours import GAUSSIANS, NEIGHBOURS, Neighbourhoods
 from unitail.relational.relations import MIN_UNIT, NUM_CANDIDATES, largest_score
 from unitail.relational.weighing import Weighing, Weights
 
@@ -42,6 +46,12 @@ MAX_ASKED_STATES = 2**21
 """... so that these times classes are no more than this."""
 MAX_SOFTMAX = 2**27
 """Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
+MANY_WAYS = 200
+"""Beyond so many classes rows are not related in pairs, whatever their number, ..."""
+FEW_STEPS, FEW_NEIGHBOURS, FEW_ASKED = 8, 128, 300
+"""... and regressions are cheaper."""
+SHORTLIST = 64
+"""Classes whose rows are in a neighbourhood, about."""
 MIN_WEIGHT = 1e-4
 """Candidates that weigh less than this share are not asked."""
 COSINES = tuple(
@@ -77,7 +87,7 @@ class LargeReading:
         ridges, of_ridges = _ridge(rows, moments, asked)
         regressions, of_regressions = _regress(rows, moments, asked)
         unit = float(moments.scale.scale.double() ** 2 * moments.mean_distance.double())
-        near = Neighbourhoods(rows, unit)
+        near = Neighbourhoods(rows, unit, num_neighbours(len(rows.features), rows.ways))
         left_out = torch.zeros(NUM_CANDIDATES, len(asked), rows.ways).to(rows.features)
         left_out[:NUM_REGRESSIONS] = of_regressions
         left_out[[NUM_REGRESSIONS + place for place, *_ in COSINES]] = of_ridges
@@ -93,8 +103,11 @@ class LargeReading:
             rows=len(rows.features),
         )
         weights = weighing(evidence, len(rows.features) / rows.ways, rows.ways)
-        factors = weights.factors
-        factors = torch.where(factors < MIN_WEIGHT * factors.sum(), 0, factors)
+        silent = (left_out == 0).all(dim=(1, 2)) | (
+            weights.factors < MIN_WEIGHT * weights.factors.sum()
+        )
+        factors = torch.where(silent, 0, weights.factors)
+        factors = factors * (weights.factors.sum() / factors.sum().clamp_min(1e-30))
         return cls(moments, ridges, regressions, near, units, replace(weights, factors=factors))
 
     @torch.no_grad()
@@ -127,7 +140,15 @@ def _ended(scores: Tensor) -> Tensor:
 
 def num_asked(rows: int, ways: int) -> int:
     """Return how many rows evidence is heard from."""
-    return min(rows, MAX_ASKED, max(MIN_ASKED, MAX_ASKED_STATES // ways))
+    most = MAX_ASKED if ways <= MANY_WAYS else FEW_ASKED
+    return min(rows, most, max(MIN_ASKED, MAX_ASKED_STATES // ways))
+
+
+def num_neighbours(rows: int, ways: int) -> int:
+    """Return how many rows are in a neighbourhood: of many classes, those of `SHORTLIST`."""
+    if ways <= MANY_WAYS:
+        return NEIGHBOURS
+    return min(NEIGHBOURS, max(FEW_NEIGHBOURS, SHORTLIST * rows // ways))
 
 
 def _drawn(rows: LabelledRows, seed: int) -> Tensor:
@@ -167,16 +188,18 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
         w, left_out = (nothing.expand(-1, n, -1) for n in (rows.features.shape[1], len(asked)))
         return w, left_out
     kind, products = rows.features.dtype, moments.products[Centre.DIRECTION]
-    penalties = torch.tensor(PENALTIES).to(products).view(-1, 1, 1)
-    inverses = torch.stack([invert(_plus_diagonal(products / 2, p)) for p in PENALTIES])
+    few = rows.ways > MANY_WAYS
+    chosen, steps = (PENALTIES[-1:], FEW_STEPS) if few else (PENALTIES, STEPS)
+    penalties = torch.tensor(chosen).to(products).view(-1, 1, 1)
+    inverses = torch.stack([invert(_plus_diagonal(products / 2, p)) for p in chosen])
     inverses = inverses.to(kind)
     penalties = penalties.to(kind)
     width = rows.features.shape[1]
-    w = last = torch.zeros(NUM_REGRESSIONS, width, rows.ways).to(rows.features)
+    w = last = torch.zeros(len(chosen), width, rows.ways).to(rows.features)
     own = moments.see(rows.features[asked])[Centre.DIRECTION]
     labels = torch.nn.functional.one_hot(rows.class_indices[asked], rows.ways).to(kind)
-    a = last_a = torch.zeros(NUM_REGRESSIONS, *labels.shape).to(rows.features)
-    for number in range(STEPS):
+    a = last_a = torch.zeros(len(chosen), *labels.shape).to(rows.features)
+    for number in range(steps):
         ahead = number / (number + 3)
         start, start_a = torch.lerp(last, w, 1 + ahead), torch.lerp(last_a, a, 1 + ahead)
         step = inverses @ (_slopes(rows, moments, start) + penalties * start)
@@ -191,7 +214,8 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
     inside = ((own.double() @ invert(bent + unit)) * own).sum(dim=2)
     diagonal = 1 / lengths - inside / lengths**2
     gain = (lengths - 1 / diagonal).to(kind)
-    return w, scores + gain.unsqueeze(-1) * a
+    left_out = scores + gain.unsqueeze(-1) * a
+    return w.expand(NUM_REGRESSIONS, -1, -1), left_out.expand(NUM_REGRESSIONS, -1, -1)
 
 
 def _slopes(rows: LabelledRows, moments: Moments, w: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 r"""The rows nearest to a query, and the regressions that need no others.
 
-Gaussian kernels reach the neighbourhood alone, so of many rows a query is related to the
-`NEIGHBOURS` nearest: with G among them and g between them and x, ridge regression answers
+Gaussian kernels reach the neighbourhood alone, so of many rows a query is related to some hundred,
+the nearest: with G among them and g between them and x, ridge regression answers
 g (G + lambda I)^-1 Y. Which rows these are depends on the support and on x, on no other query.
 
 Up to `MAX_EXACT` rows are searched one by one. Beyond, if faiss is installed (the extra
@@ -45,6 +45,8 @@ class Neighbourhoods:
     rows: LabelledRows
     mean_distance: float
     """Squared, between different rows."""
+    size: int = NEIGHBOURS
+    """The rows in a neighbourhood."""
 
     def votes(self, queries: Tensor, places: Tensor | None = None) -> Tensor:
         """Return what Gaussian regressions say about queries (m, d_T): (gaussians, m, K).
@@ -77,7 +79,7 @@ class Neighbourhoods:
 
     def nearest(self, queries: Tensor, places: Tensor | None = None) -> Tensor:
         """Return the places of the rows nearest to each query, (m, k)."""
-        count = min(NEIGHBOURS, len(self.rows.features) - (places is not None))
+        count = min(self.size, len(self.rows.features) - (places is not None))
         wanted = count + (places is not None)
         if self._index is None:
             found = self._search(queries, wanted)

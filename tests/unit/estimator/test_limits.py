@@ -59,10 +59,11 @@ def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
 
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_STATES", 100)
+    monkeypatch.setattr("unitail.relational.large.MANY_WAYS", 10)
     monkeypatch.setattr("unitail.estimator.rows.MAX_STATES", 100)
     labels = np.arange(90) % 15
     many = TailClassifier(random_state=0).fit(X, labels)
+    assert isinstance(many._fitted.hypothesis, LargeHypothesis)
     assert many.predict_proba(ASKED).shape == (6, 15)
     with pytest.raises(TooManyClasses):
         TailClassifier(visibility="joint").fit(X, labels)

@@ -86,3 +86,30 @@ def test_the_order_of_rows_changes_nothing() -> None:
     torch.testing.assert_close(
         read(support).scores(queries()), read(other).scores(queries()), rtol=0, atol=1e-8
     )
+
+
+def test_many_classes_have_one_logistic_regression_of_few_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = read(rows())
+    monkeypatch.setattr(large, "MANY_WAYS", WAYS - 1)
+    many = read(rows())
+    assert torch.equal(many.regressions[0], many.regressions[2])
+    assert not torch.equal(usual.regressions[0], usual.regressions[2])
+    torch.testing.assert_close(many.regressions[2], usual.regressions[2], rtol=0, atol=0.3)
+    assert (many.scores(queries()).argmax(1) == usual.scores(queries()).argmax(1)).all()
+
+
+def test_neighbourhoods_of_many_classes_hold_a_shortlist() -> None:
+    assert large.num_neighbours(4000, 200) == 256
+    assert [large.num_neighbours(shots * 1000, 1000) for shots in (1, 3, 9)] == [128, 192, 256]
+
+
+def test_too_many_rows_and_classes_have_no_logistic_regression(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large, "MAX_SOFTMAX", 100)
+    reading = read(rows())
+    assert not reading.regressions.any()
+    assert not reading.weights.factors[0, :3].any()
+    assert reading.scores(queries()).isfinite().all()

@@ -15,18 +15,16 @@ def rows(count: int = 300) -> LabelledRows:
 
 
 def test_the_nearest_rows_are_found_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "NEIGHBOURS", 20)
     monkeypatch.setattr("unitail.relational.moments.CHUNK", 100)
     support, queries = rows(), torch.randn(5, 3, generator=stream(1))
-    found = Neighbourhoods(support, 1.0).nearest(queries)
+    found = Neighbourhoods(support, 1.0, 20).nearest(queries)
     expected = torch.cdist(queries, support.features).topk(20, largest=False).indices
     assert torch.equal(found.sort().values, expected.sort().values)
 
 
-def test_a_row_is_not_its_own_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "NEIGHBOURS", 20)
+def test_a_row_is_not_its_own_neighbour() -> None:
     support, places = rows(), torch.tensor([3, 77])
-    found = Neighbourhoods(support, 1.0).nearest(support.features[places], places)
+    found = Neighbourhoods(support, 1.0, 20).nearest(support.features[places], places)
     assert found.shape == (2, 20)
     assert not (found == places[:, None]).any()
     few = LabelledRows(support.features[:4], support.class_indices[:4], 4)
@@ -35,13 +33,12 @@ def test_a_row_is_not_its_own_neighbour(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_index_finds_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(neighbours, "NEIGHBOURS", 10)
     support, queries = rows(2000), torch.randn(20, 3, generator=stream(1))
-    exact = Neighbourhoods(support, 1.0).nearest(queries)
+    exact = Neighbourhoods(support, 1.0, 10).nearest(queries)
     monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
     monkeypatch.setattr(neighbours, "CELLS", 16)
     monkeypatch.setattr(neighbours, "PROBES", 8)
-    searched = Neighbourhoods(support, 1.0).nearest(queries)
+    searched = Neighbourhoods(support, 1.0, 10).nearest(queries)
     shared = [len(set(a) & set(b)) for a, b in zip(exact.tolist(), searched.tolist(), strict=True)]
     assert sum(shared) / 200 > 0.9
 

@@ -1,0 +1,32 @@
+"""Scripts about many classes, and about why answers are as they are, at their smallest sizes."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.known_learners import write_blobs
+from helpers.markdown import lines
+from helpers.scripts import run_script
+
+
+def test_influence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    write_blobs(tmp_path, "cub200", encoder="efflite0", classes=6, rows=4, noise=0.5)
+    options = ["--banks", tmp_path, "--draws", 2, "--shots", 2, "--out", page]
+    run_script("bench/influence.py", *options, monkeypatch=monkeypatch)
+    header, row = lines(page)
+    assert header[:4] == ["bank", "labels a class", "influence", "signed cosines"]
+    assert row[:2] == ["efflite0/cub200", "2"]
+    assert float(row[2].split()[0]) > 0.2
+
+
+@pytest.mark.slow
+def test_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_blobs(tmp_path / "banks", "cub200", encoder="efflite0", classes=8, rows=8, noise=0.5)
+    options = ["--banks", tmp_path / "banks", "--ways", 6, "--shots", 2, "--draws", 2]
+    options += ["--classes", 5, 10, "--rows", 20, 40, "--out", tmp_path / "out"]
+    run_script("bench/many_classes.py", *options, monkeypatch=monkeypatch)
+    rows = lines(tmp_path / "out" / "README.md")
+    assert ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"] in rows
+    assert rows[-1][:3] == ["efflite0/cub200", "6", "2"]
+    assert (tmp_path / "out" / "cost.png").stat().st_size > 1000

@@ -93,9 +93,10 @@ def _grid(grid: Grid) -> str:
         before = row.shots
         cells = "".join(map(_cell, row.cells))
         lines.append(f'<tr{kind}>{first}<th scope="row">{escape(row.learner)}</th>{cells}</tr>')
+    kind = ' class="shots"' if shown else ""
     return (
         f"<h3>{escape(grid.title)}</h3>{_paragraph(grid.caption)}\n"
-        f'<div class="wide" tabindex="0"><table{" class=shots" if shown else ""}><thead><tr>'
+        f'<div class="wide" tabindex="0"><table{kind}><thead><tr>'
         f'{shots}<th scope="col">method</th>{head}'
         f"</tr></thead>\n<tbody>{chr(10).join(lines)}</tbody></table></div>"
     )

@@ -21,7 +21,6 @@ from unitail.files import write_json
 from unitail.framework.curves import LearningCurve
 from unitail.framework.task import Task
 from unitail.framework.validity import Unsolved
-from unitail.tasks.arrays import ArrayTask
 
 CURVES = "curves"
 """The folder in that of a report, where no other is named."""
@@ -66,9 +65,12 @@ class KeptCurves:
 
 
 def task_stamp(task: Task) -> str:
-    """Return what changes when a task does: its name and sizes, and the rows that it has."""
-    rows = task.fingerprint if isinstance(task, ArrayTask) else ""
-    return f"{task.name}, {task.feature_dim} wide, {task.ways} classes {rows[:DIGITS]}".strip()
+    """Return what changes when a task does: its name and sizes, and the fingerprint of its data.
+
+    A task of one's own that has no `fingerprint` is known by its name and sizes alone.
+    """
+    data = str(getattr(task, "fingerprint", ""))[:DIGITS]
+    return f"{task.name}, {task.feature_dim} wide, {task.ways} classes {data}".strip()
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from unitail.errors import UserError, WrongWidth
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.framework.validity import Unsolved, ValidityReport
+from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
+from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.validity_study.kept import KeptCurves, task_stamp
 from unitail.validity_study.report import write_validity_report
 from unitail.validity_study.study import ValidityStudy, study_validity
@@ -112,6 +114,13 @@ def test_curves_of_two_kinds_of_device_are_said_to_have_other_episodes(tmp_path:
     assert "all learners answer the same ones" not in text
 
 
-def test_a_task_without_rows_is_known_by_name_and_sizes() -> None:
+def test_a_stamp_knows_the_data_of_a_task() -> None:
     assert task_stamp(points()) != task_stamp(points(0.1))
     assert task_stamp(points()).startswith("points, 3 wide, 2 classes ")
+
+    def gaussian(separation: float, seed: int = 0) -> str:
+        law = GaussianTasks(feature_dims=(3,), separation=(separation, separation))
+        return task_stamp(law.task(ways=2, generator=stream(seed), name="one"))
+
+    assert gaussian(2.0) == gaussian(2.0)
+    assert len({gaussian(2.0), gaussian(3.0), gaussian(2.0, seed=1)}) == 3

@@ -1,13 +1,16 @@
 """The processes that share some work: one alone, or those that a launcher started."""
 
+import multiprocessing
 import os
 from datetime import timedelta
+from multiprocessing.context import BaseContext
 from typing import Any, Self
 
 from unitail.devices import has_accelerator
 from unitail.errors import InvalidConfig
 from unitail.extras import optional
 
+FORKED = "forkserver"
 TIMEOUT = timedelta(days=7)
 """How long a process waits for the others, which may have slower devices."""
 
@@ -54,6 +57,15 @@ class ProcessGroup:
         """Part from the others, after the last word: else a group may abort while Python ends."""
         if self._state is not None:
             self._state.destroy_process_group()
+
+
+def ready_to_fork(*modules: str) -> BaseContext:
+    """Return how processes are started: forked from one that has imported all, where that is."""
+    if FORKED not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context(FORKED)
+    context.set_forkserver_preload(list(modules))
+    return context
 
 
 def launched() -> int:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from unitail.banks.bank import FeatureBank
 from unitail.cli.commands.encode import encode
+from unitail.cli.engines import EngineChoice
 from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -122,3 +123,12 @@ def test_odd_formats_and_engines_are_refused(tmp_path: Path) -> None:
     for option, value in (("--format", "hdf5"), ("--engine", "spark")):
         with pytest.raises(InvalidConfig, match=f"{option} is unknown: got {value}"):
             CliRunner().invoke(app, [*command, option, value], catch_exceptions=False)
+    with pytest.raises(InvalidConfig, match=r"a bank is a folder on a disk: got memory://x"):
+        CliRunner().invoke(app, [command[0], "-o", "memory://x"], catch_exceptions=False)
+
+
+def test_workers_without_a_gpu_use_the_cpu() -> None:
+    assert EngineChoice("ray").device("auto") == "cpu"
+    assert EngineChoice("ray").device("cuda") == "cuda"  # as was asked
+    assert EngineChoice("ray", gpus=0.25).device("auto") == "auto"
+    assert EngineChoice("local", workers=2).device("auto") == "auto"

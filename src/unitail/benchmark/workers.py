@@ -1,6 +1,5 @@
 """A benchmark in several processes of one machine: each measures some tables and protocols."""
 
-import multiprocessing
 import os
 from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
@@ -11,10 +10,10 @@ import torch
 
 from unitail.benchmark.setup import BenchSetup
 from unitail.errors import UserError
+from unitail.processes import ready_to_fork
 from unitail.progress import OnProgress
 
 POLL_SECONDS = 0.5
-FORKED = "forkserver"
 Told = tuple[int, int, int]
 """The number of a process, how many answers it has, and of how many."""
 
@@ -24,7 +23,7 @@ def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | No
 
     They are the same as of one process: which episodes there are depends on no process.
     """
-    context = _context()
+    context = ready_to_fork(__name__)
     told: Queue[Told] = context.Queue()
     workers = [
         context.Process(  # type: ignore[attr-defined]
@@ -40,15 +39,6 @@ def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | No
         for worker in workers:
             worker.terminate()
             worker.join()
-
-
-def _context() -> multiprocessing.context.BaseContext:
-    """Return how processes are started: forked from one that has imported all, where that is."""
-    if FORKED not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context(FORKED)
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def _watch(

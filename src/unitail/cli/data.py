@@ -96,6 +96,7 @@ def prepare_data(
     """Read, check and encode, in this process or together with others."""
     entry, stored = find_entry(name), choice(FeatureType, dtype, "dtype")
     chosen = entry.split(split)
+    device = engine.device(device)
     processes = ProcessGroup.join(cpu=device == "cpu") if engine.is_plain else ProcessGroup()
     # All parts of a collection are read before any is encoded: what is wrong is said at once.
     parts = list(read_data_set(entry, root, chosen, any_version=any_version))

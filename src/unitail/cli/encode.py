@@ -17,6 +17,7 @@ from unitail.engines.bank import BankFacts
 from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.sources import open_rows
 from unitail.engines.storage import Storage, is_address
+from unitail.errors import InvalidConfig
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup
@@ -49,6 +50,14 @@ def run(
     written = choice(Format, form, "--format")
     usual = FeatureType.FLOAT16 if written is Format.BANK else FeatureType.FLOAT32
     stored = choice(FeatureType, dtype or usual, "dtype")
+    device = engine.device(device)
+    if written is Format.BANK and is_address(out):
+        raise InvalidConfig(
+            "a bank is a folder on a disk",
+            got=out,
+            allowed="--out FOLDER; at an address, Parquet files",
+            remedy="Name a folder, or add --format parquet.",
+        )
     facts = BankFacts(name=name or Path(out).absolute().name, licence=licence, dtype=stored)
     if written is Format.PARQUET:
         _encode_to_files(source, out, engine, encoder, stored, device, columns)

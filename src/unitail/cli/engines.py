@@ -26,6 +26,11 @@ class EngineChoice:
         alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
         return alone and self.address is None and not self.gpus
 
+    def device(self, name: str) -> str:
+        """Return where workers compute: on the CPU, if they are to have no GPU of a cluster."""
+        without = self.name == EngineName.RAY and not self.gpus
+        return "cpu" if without and name == "auto" else name
+
     def make(self) -> Engine:
         """Start the workers."""
         return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)

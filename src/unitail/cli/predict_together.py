@@ -56,7 +56,7 @@ def run_together(
     """Fit here, answer with the workers, and say what came of it."""
     require_alone("predict")
     _check({**unable, "--joint": joint, "--balanced": balanced})
-    target = _target(out)
+    target, device = _target(out), engine.device(device)
     saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
     if saved is None:
         kinds = column_kinds(columns)

@@ -67,6 +67,6 @@ def gave_up(chunk: Chunk) -> UserError:
         got=f"{MAX_ATTEMPTS} workers that died of rows {chunk.first + 1:,} to"
         f" {chunk.first + len(chunk):,}",
         allowed="rows that fit into a worker's memory and that its decoders survive",
-        remedy="Use fewer workers for more memory each, or take the rows out and run again: it"
-        " goes on where it stopped.",
+        remedy="Look at what they said last, above, if anything. Use fewer workers for more memory"
+        " each, or take the rows out and run again: it goes on where it stopped.",
     )

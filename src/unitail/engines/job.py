@@ -42,6 +42,8 @@ def run_job(
     """
     job = {"format": FORMAT, "rows": source.identity, "rows of a chunk": chunk_rows, **about}
     reports = results.begin(job)
+    if results.is_emptied:
+        return results.summary()
     progress = _Progress(reports, source.total, on_progress)
 
     def waiting() -> Iterator[Chunk]:
@@ -120,22 +122,27 @@ def encode_rows_to_bank(
     """Encode labelled rows to a bank.
 
     Until it is complete, the results of chunks are in a folder beside it, which all workers must
-    see under the same name.
+    see under the same name. What stays there says what the bank was made of, so that the same call
+    opens it.
     """
     whole = folder.absolute()
-    results = Storage(whole.with_name(f".{whole.name}.chunks"))
+    results = ChunkFolder(Storage(whole.with_name(f".{whole.name}.chunks")))
+    if results.is_emptied and not whole.exists():  # it was made once, and removed
+        results.storage.remove()
     summary = encode_rows(
         engine,
         rows,
         encoder,
-        results,
+        results.storage,
         made_by=made_by,
         device=device,
         chunk_rows=chunk_rows,
         on_progress=on_progress,
     )
-    bank = write_bank(ChunkFolder(results), summary, encoder, folder, facts)
-    results.remove()
+    if results.is_emptied:
+        return FeatureBank.open(folder), summary
+    bank = write_bank(results, summary, encoder, folder, facts)
+    results.empty()
     return bank, summary
 
 

@@ -1,20 +1,18 @@
 """The engine of one machine: this process alone, or several that share the work."""
 
-import multiprocessing
 import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import BaseContext
 from typing import Any
 
 import torch
 
 from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
+from unitail.processes import ready_to_fork
 
-FORKED = "forkserver"
-PRELOADED = ["unitail.engines.encoding", "unitail.engines.answering"]
+PRELOADED = ("unitail.engines.encoding", "unitail.engines.answering")
 _WORK: list[Work] = []
 """What this process does, if it is a worker."""
 
@@ -49,7 +47,7 @@ class LocalEngine(Engine):
             begun.extendleft(died)
 
     def _pool(self, work: Work) -> ProcessPoolExecutor:
-        context = _context()
+        context = ready_to_fork(*PRELOADED)
         threads = max(1, (os.cpu_count() or 1) // self.workers)
         counter = context.Value("i", 0)
         return ProcessPoolExecutor(self.workers, context, _begin, (work, threads, counter))
@@ -78,15 +76,6 @@ def _share(
 def _taken(chunks: "deque[Chunk]") -> Iterator[Chunk]:
     while chunks:
         yield chunks.popleft()
-
-
-def _context() -> BaseContext:
-    """Return how processes are started: forked from one that has imported all, where that is."""
-    if FORKED not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context(FORKED)
-    context.set_forkserver_preload(PRELOADED)
-    return context
 
 
 def _begin(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a shared number

@@ -108,6 +108,22 @@ class ChunkFolder:
             told = json.loads(file.schema_arrow.metadata[REPORT])
         return Report(**{**told, "named": tuple(told["named"])})
 
+    @property
+    def is_emptied(self) -> bool:
+        """Whether all was done here, and then put together elsewhere."""
+        names = self._names()
+        return SUMMARY_FILE in names and not any(map(CHUNK_FILE.fullmatch, names))
+
+    def empty(self) -> None:
+        """Remove what came of the chunks; what was done stays known."""
+        for name in filter(CHUNK_FILE.fullmatch, self._names()):
+            self.storage.inside(name).remove()
+
+    def summary(self) -> Summary:
+        """Return what came of all chunks."""
+        told = json.loads(self.storage.read(SUMMARY_FILE))
+        return Summary(**{**told, "named": tuple(told["named"])})
+
     def finish(self, reports: Mapping[int, Report]) -> Summary:
         """Check that nothing is missing, and write what came of all."""
         assert sorted(reports) == list(range(len(reports))), "a chunk was lost"

@@ -64,6 +64,8 @@ def open_rows(
 
 def rows_of_items(items: Items) -> Rows:
     """Take items that were read: files or texts."""
+    if items.modality is Modality.TABLE:
+        raise _not_streamed("cells of a file that is read whole, such as Excel's")
     labels = items.labels if isinstance(items, LabelledItems) else None
     are_files = all(isinstance(item, Path) for item in items.items)
     sizes = [_size(item) for item in items.items] if are_files else None
@@ -142,13 +144,19 @@ def _read_cells(like: LabelledItems | None) -> Reading:
     contents = like.layout.contents if like is not None and like.layout is not None else {}
     files = [name for name, column in contents.items() if column.are_files]
     if like is None or files:
-        raise InvalidInput(
-            "such tables are not read piece by piece",
-            got=f"files beside other cells, in {some(map(repr, files))}" if files else "features",
-            allowed="numbers, categories and texts, compared with examples; or one column of files",
-            remedy="Name it with --content-column, or leave out --engine and --workers.",
-        )
+        got = f"files beside other cells, in {some(map(repr, files))}" if files else "features"
+        raise _not_streamed(got)
     return Reading(modality=Modality.TABLE, like=replace(like, records=()))
+
+
+def _not_streamed(got: str) -> InvalidInput:
+    return InvalidInput(
+        "such tables are not read piece by piece",
+        got=got,
+        allowed="CSV, JSON lines or Parquet with numbers, categories and texts, compared with"
+        " examples; or with one column of files",
+        remedy="Name it with --content-column, or leave out --engine and --workers.",
+    )
 
 
 def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:

@@ -1,7 +1,9 @@
 import errno
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,11 @@ import pytest
 
 from helpers.sounds import write_sounds
 from unitail import TailClassifier
-from unitail.banks.bank import FeatureBank
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
 from unitail.engines import storage
 from unitail.engines.bank import BankFacts
+from unitail.engines.encoding import EncodeChunk
 from unitail.engines.job import answer_rows_to_folder, encode_rows, encode_rows_to_bank
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder, Summary
@@ -75,7 +77,9 @@ def test_all_rows_are_there_in_order_with_a_vector_or_a_reason(
     np.testing.assert_allclose(written[0]["vector"], first, rtol=1e-6)
 
 
-def test_a_bank_is_that_of_a_single_process(sounds: Path, tmp_path: Path) -> None:
+def test_a_bank_is_that_of_a_single_process(
+    sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Byte for byte, its manifest too; two processes make the same."""
     one = encode_bank(
         read_labelled(sounds),
@@ -94,9 +98,19 @@ def test_a_bank_is_that_of_a_single_process(sounds: Path, tmp_path: Path) -> Non
         bank, summary = encode_rows_to_bank(engine, rows, ENCODER, folder, facts, chunk_rows=5)
         assert (bank.num_rows, summary.unreadable) == (12, 1)
         assert _files(folder) == _files(tmp_path / "one")
-        assert not folder.with_name(f".{folder.name}.chunks").exists()
-        bank, _ = encode_rows_to_bank(engine, rows, ENCODER, folder, facts, chunk_rows=5)
-        assert isinstance(bank, FeatureBank)  # it was there
+    beside = folder.with_name(f".{folder.name}.chunks")
+    assert sorted(path.name for path in beside.iterdir()) == ["_job.json", "_summary.json"]
+    make = partial(encode_rows_to_bank, LocalEngine(), rows, ENCODER, folder, facts, chunk_rows=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(EncodeChunk, "__call__", None)  # nothing is encoded again
+        assert make()[1] == summary
+    shutil.rmtree(folder)
+    assert make()[0].num_rows == 12  # but it is after the bank was removed
+    (sounds / "hum" / "0.wav").unlink()
+    with pytest.raises(CannotWrite, match="result of another job: got another rows"):
+        encode_rows_to_bank(
+            LocalEngine(), open_rows([str(sounds)], labelled=True), ENCODER, folder, facts
+        )
 
 
 def test_a_job_that_a_full_disk_broke_off_goes_on(
@@ -130,7 +144,7 @@ def test_another_job_is_not_continued(sounds: Path, tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match="result of another job: got another dtype;"):
         encode_rows(LocalEngine(), rows, ENCODER, out, dtype="float16", chunk_rows=5)
     (sounds / "hum" / "0.wav").unlink()
-    with pytest.raises(CannotWrite, match="result of another job: got another rows;"):
+    with pytest.raises(CannotWrite, match="result of another job: got another rows"):
         _encode(str(sounds), out)
     with pytest.raises(CannotWrite, match="sounds is not empty: got 3 files"):
         _encode(str(sounds), Storage(sounds))

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from helpers.sounds import write_sounds
-from helpers.works import Die, Note, Refuse, chunks_of, noted, workers
-from unitail.encoders.registry import make_encoder
+from helpers.works import Both, Die, Note, Refuse, chunks_of, noted, workers
+from unitail.engines.answering import AnswerChunk
+from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Engine
-from unitail.engines.job import answer_rows_to_folder, encode_rows
 from unitail.engines.local import LocalEngine
 from unitail.engines.ray_cluster import QUIET, RayEngine
-from unitail.engines.results import ChunkFolder, Summary
+from unitail.engines.results import ChunkFolder
 from unitail.engines.sources import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, UserError
@@ -52,53 +52,44 @@ def cluster() -> Iterator[Any]:
         nodes.shutdown()
 
 
-def _written(out: Path, summary: Summary) -> list[Any]:
-    return [ChunkFolder(Storage(out)).read(index) for index in range(summary.chunks)]
-
-
 def test_two_nodes_give_what_one_process_gives(tmp_path: Path) -> None:
-    """Vectors to the last bit; answers to 1e-6; a bank, byte for byte, in `test_job`."""
+    """Vectors to the last bit, answers to 1e-6; that banks are equal, too, is in `test_job`."""
     sounds = write_sounds(tmp_path / "sounds")
     (sounds / "hum" / "broken.wav").write_bytes(b"RIFF")
     examples = read_labelled(write_sounds(tmp_path / "known", count=2))
     classifier = fit_files(examples, device="cpu").classifier
-    encoder = make_encoder("log-mel", device="cpu")
-    made: dict[str, list[Any]] = {"vectors": [], "answers": []}
-    engines: list[Engine] = [LocalEngine(), RayEngine(2)]
-    for number, engine in enumerate(engines):
-        vectors, answers = tmp_path / f"vectors{number}", tmp_path / f"answers{number}"
-        rows = open_rows([str(sounds)])
-        summary = encode_rows(engine, rows, encoder, Storage(vectors), chunk_rows=3)
-        assert (summary.rows, summary.unreadable) == (13, 1)
-        made["vectors"].append(_written(vectors, summary))
+    engines: dict[str, Engine] = {"one": LocalEngine(), "two": RayEngine(2)}
+    for name, engine in engines.items():
         rows = open_rows([str(sounds)], like=examples)
-        summary = answer_rows_to_folder(engine, rows, classifier, Storage(answers), chunk_rows=3)
-        assert (summary.rows, summary.unreadable) == (13, 1)
-        made["answers"].append(_written(answers, summary))
-    for one, other in zip(*made["vectors"], strict=True):
-        assert one.equals(other)
-    for one, other in zip(*made["answers"], strict=True):
-        for row, same in zip(one.to_pylist(), other.to_pylist(), strict=True):
-            for name in ("probability", "novelty"):
-                assert row.pop(name) == pytest.approx(same.pop(name), abs=1e-6)
-            for rank in (2, 3):
-                name = f"probability_{rank}"
+        vectors, answers = (ChunkFolder(Storage(tmp_path / f"{name} {i}")) for i in range(2))
+        encode = EncodeChunk("log-mel", "cpu", rows.reading, vectors)
+        answer = AnswerChunk(classifier, rows.reading, answers, 0.9, 3)
+        reports = list(engine.map(Both(encode, answer), rows.source.chunks(3)))
+        assert sum(report.rows for report in reports) == 13
+        assert sum(report.unreadable for report in reports) == 1
+    numbers = ("probability", "probability_2", "probability_3", "novelty")
+    for index in range(5):
+        one, two = (ChunkFolder(Storage(tmp_path / f"{n} 0")).read(index) for n in engines)
+        assert one.equals(two)
+        one, two = (ChunkFolder(Storage(tmp_path / f"{n} 1")).read(index) for n in engines)
+        for row, same in zip(one.to_pylist(), two.to_pylist(), strict=True):
+            for name in numbers:
                 assert row.pop(name) == pytest.approx(same.pop(name), abs=1e-6)
             assert row == same
 
 
 def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:
-    work = Die(Note(tmp_path), tmp_path, at=2, times=2)
+    work = Die(Note(tmp_path), tmp_path, at=2, times=1)
     reports = list(RayEngine(2).map(work, chunks_of(8)))
     assert sorted(report.index for report in reports) == list(range(8))
     assert noted(tmp_path) == list(range(24))
-    assert len(list(tmp_path.glob("death*"))) == 2
+    assert len(list(tmp_path.glob("death*"))) == 1
 
 
 def test_rows_that_kill_every_worker_are_named(tmp_path: Path) -> None:
     work = Die(Note(tmp_path), tmp_path, at=1, times=9)
     with pytest.raises(UserError, match="3 workers that died of rows 4 to 6"):
-        list(RayEngine(2).map(work, chunks_of(4)))
+        list(RayEngine(1).map(work, chunks_of(4)))
 
 
 def test_an_error_of_the_work_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -110,7 +110,9 @@ Address = Annotated[
 GpusPerWorker = Annotated[
     float,
     typer.Option(
-        metavar="SHARE", help="With --engine ray: GPUs that a worker has, such as 1 or 0.25."
+        metavar="SHARE",
+        help="With --engine ray: GPUs that a worker has, such as 1 or 0.25; without, it uses the "
+        "CPU.",
     ),
 ]
 ChunkRows = Annotated[

@@ -1,0 +1,242 @@
+"""Rows a second against the number of workers.
+
+Images that are made here are encoded with EfficientNet-Lite0, one thread a worker, by processes and
+by actors of Ray; every number of workers in turn, several times over, so that what else the machine
+does falls on all alike. Start-up is apart: a first chunk for every worker does not count. Vectors
+are answered without a pool and with one.
+
+    python bench/scale_out.py --out results/scale_out/measured.md
+
+What each stage of a chunk costs is written beside it, as costs.json, for bench/scale_simulator.py.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import torch
+from measuring import Page
+from PIL import Image
+from scipy import stats
+
+from unitail import TailClassifier
+from unitail.engines.encoding import EncodeChunk
+from unitail.engines.engine import Chunk, Engine, Report, Work
+from unitail.engines.local import LocalEngine
+from unitail.engines.results import ChunkFolder
+from unitail.engines.sources import Rows, open_rows
+from unitail.engines.storage import Storage
+from unitail.workflows.predict import answer_rows
+
+ENCODER = "efficientnet-lite0"
+SIDE = 320
+"""Pixels of a made image's side."""
+WIDTH = 1280
+"""Of the vectors that are answered."""
+
+
+def main() -> None:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--engines", nargs="+", default=["local", "ray"])
+    parser.add_argument("--chunks", type=int, default=4, help="for each worker")
+    parser.add_argument("--chunk-rows", type=int, default=32)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--pool", type=int, default=1000)
+    parser.add_argument("--answers", type=int, default=256, help="rows that are answered at once")
+    args = parser.parse_args()
+    page = Page(
+        args.out,
+        "Rows a second against workers",
+        f"{os.cpu_count()} cores, shared with other work; one thread a worker.",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        costs = measure_rates(page, args, Path(folder))
+    costs["answers_cpu_second"] = measure_answers(page, args.answers, args.pool)
+    args.out.with_name("costs.json").write_text(json.dumps(costs, indent=2) + "\n")
+
+
+def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Encode made images with each engine and number of workers, in turn."""
+    most = max(args.workers)
+    make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
+    rates: dict[tuple[str, int], list[float]] = {}
+    reports: dict[tuple[str, int], list[Report]] = {}
+    starts: dict[str, list[float]] = {}
+    for name in args.engines:
+        engine_of(name, most)  # a cluster of Ray has room for the most
+    for repeat in range(args.repeats):
+        for name in args.engines:
+            for workers in args.workers:
+                out = folder / f"{name} {workers} {repeat}"
+                rows = open_rows([str(folder / "images")])
+                start, rate, made = timed(engine_of(name, workers), workers, rows, out, args)
+                rates.setdefault((name, workers), []).append(rate)
+                reports.setdefault((name, workers), []).extend(made)
+                starts.setdefault(name, []).append(start)
+    page.text(
+        "## Images encoded a second",
+        f"{ENCODER}, made JPEG files of {SIDE} x {SIDE} pixels, chunks of {args.chunk_rows};"
+        f" {args.chunks} chunks a worker in each of {args.repeats} turns. Rates are means over"
+        " turns with their 95 % intervals (Student's). Where others take the cores, seconds pass"
+        " in which a worker does not run: the share of a core that workers had is beside them, and"
+        " the images of a CPU second, with the interval over chunks, say what it does then.",
+    )
+    page.table(["engine", "workers", "images / s", "share of a core", "images / CPU s"])
+    costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks, "runs": []}
+    for (name, workers), each in rates.items():
+        seconds = {
+            stage: [one.seconds[stage] for one in reports[name, workers]] for stage in STAGES
+        }
+        share = sum(seconds["cpu"]) / sum(seconds["wall"])
+        speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
+        page.row(name, workers, mean_interval(each), f"{share:.2f}", mean_interval(speeds))
+        means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
+        costs["runs"].append(
+            {"engine": name, "workers": workers, "rates": each, "share": share, "seconds": means}
+        )
+    costs["start_seconds"] = {name: statistics.median(each) for name, each in starts.items()}
+    costs["dispatch_seconds"] = dispatch_seconds(args.engines, most)
+    page.text(
+        "Before the first chunk is done: "
+        + ", ".join(f"{name} {costs['start_seconds'][name]:.1f} s" for name in starts)
+        + ". To give a chunk away and hear of it, without any work: "
+        + ", ".join(f"{n} {1000 * s:.1f} ms" for n, s in costs["dispatch_seconds"].items())
+        + "."
+    )
+    return costs
+
+
+STAGES = ("read", "encode", "write", "wall", "cpu")
+
+
+def engine_of(name: str, workers: int) -> Engine:
+    """Return the engine of that name."""
+    if name == "local":
+        return LocalEngine(workers)
+    from unitail.engines.ray_cluster import RayEngine
+
+    return RayEngine(workers)
+
+
+def timed(
+    engine: Engine, workers: int, rows: Rows, out: Path, args: argparse.Namespace
+) -> tuple[float, float, list[Report]]:
+    """Return the seconds to the first results, the rate after them, and the reports since then."""
+    results = ChunkFolder(Storage(out))
+    work = OneThread(EncodeChunk(ENCODER, "cpu", rows.reading, results))
+    chunks = list(rows.source.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
+    began, counted = time.perf_counter(), 0
+    started = first = began
+    reports = []
+    for number, report in enumerate(engine.map(work, iter(chunks)), start=1):
+        if number == 1:
+            started = time.perf_counter()
+        if number == workers:
+            first = time.perf_counter()
+        if number > workers:
+            counted += report.rows
+            reports.append(report)
+    return started - began, counted / (time.perf_counter() - first), reports
+
+
+class OneThread:
+    """The work, in one thread, with the CPU seconds that it took."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+
+    def __call__(self, chunk: Chunk) -> Report:
+        """Do it."""
+        torch.set_num_threads(1)
+        began, busy = time.perf_counter(), time.process_time()
+        report = self.work(chunk)
+        spent = {"wall": time.perf_counter() - began, "cpu": time.process_time() - busy}
+        return replace(report, seconds={**report.seconds, **spent})
+
+
+class Nothing:
+    """No work at all."""
+
+    def __call__(self, chunk: Chunk) -> Report:
+        """Report at once."""
+        return Report(index=chunk.index, rows=0)
+
+
+def dispatch_seconds(engines: Sequence[str], workers: int, chunks: int = 200) -> dict[str, float]:
+    """Measure what it takes to give a chunk to one of some workers, and to hear of it."""
+    taken = {}
+    for name in engines:
+        times = []
+        for _ in engine_of(name, workers).map(Nothing(), empty_chunks(chunks)):
+            times.append(time.perf_counter())
+        taken[name] = (times[-1] - times[chunks // 4]) / (len(times) - chunks // 4 - 1)
+    return taken
+
+
+def empty_chunks(count: int) -> Iterator[Chunk]:
+    """Make chunks of 256 names of files."""
+    names = [f"/a/folder/of/many/files/{number:08}.jpg" for number in range(256)]
+    for index in range(count):
+        yield Chunk(index, 256 * index, pyarrow.table({"file": names}))
+
+
+def make_images(folder: Path, count: int) -> None:
+    """Write JPEG files of smooth random colours."""
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    for number in range(count):
+        coarse = generator.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+        image.save(folder / f"{number:06}.jpg", quality=90)
+
+
+def mean_interval(values: Sequence[float]) -> str:
+    """Write a mean with its interval."""
+    if len(values) < 2:
+        return f"{values[0]:.1f}"
+    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5
+    return f"{np.mean(values):.1f} ± {half:.1f}"
+
+
+def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[str, float]:
+    """Answer vectors as wide as an encoder's, without a pool and with the largest."""
+    page.text(
+        "## Vectors answered a CPU second",
+        f"{WIDTH} numbers, 10 classes of 5 examples, {rows:,} rows in a call; one thread."
+        f" Mean over {repeats} calls with its 95 % interval.",
+    )
+    page.table(["pool", "rows / CPU s"])
+    generator, told = np.random.default_rng(0), {}
+    labels = np.repeat(np.arange(10), 5)
+    examples = generator.normal(size=(50, WIDTH)) + 0.3 * np.eye(10, WIDTH)[labels] * WIDTH**0.5
+    asked = generator.normal(size=(rows, WIDTH)).astype(np.float32)
+    torch.set_num_threads(1)
+    for pool in (0, most):
+        unlabelled = generator.normal(size=(pool, WIDTH)) if pool else None
+        classifier = TailClassifier(device="cpu").fit(examples, labels, pool=unlabelled)
+        answer_rows(classifier, asked, 0.9, 3)  # what is computed once
+        rates = []
+        for _ in range(repeats):
+            began = time.process_time()
+            answer_rows(classifier, asked, 0.9, 3)
+            rates.append(rows / (time.process_time() - began))
+        page.row(f"{pool:,}", mean_interval(rates))
+        told[str(pool)] = statistics.mean(rates)
+    return told
+
+
+if __name__ == "__main__":
+    main()

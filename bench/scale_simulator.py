@@ -1,0 +1,181 @@
+"""What many workers would do, from what one and two were measured to do.
+
+A job is played event by event: a process shares out chunks one after the other, a store of files
+gives them no faster than it can, workers start, work, and now and then die with their chunk. Costs
+are those that bench/scale_out.py measured; what was not measured is said on the page.
+
+    python bench/scale_simulator.py COSTS --out results/scale_out/simulated.md
+"""
+
+import argparse
+import heapq
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import Page
+
+HOUR = 3600.0
+IMAGES = 1_000_000_000
+IMAGE_BYTES = 100_000
+"""Of a file at an address: assumed."""
+STORE_BYTES = 5e9
+"""That a store of objects gives to all workers together in a second: assumed."""
+DEATH_HOURS = 500.0
+"""Between two deaths of one worker, its node's among them: assumed."""
+GPU_RATE = 1000.0
+"""Images that a GPU encodes in a second, with enough cores to decode for it: assumed."""
+SPREAD = 0.1
+"""Of the seconds that chunks take, as a share of their mean."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is played."""
+
+    workers: int
+    chunks: int
+    chunk_rows: int
+    chunk_seconds: float
+    """Of a worker that has a core, or a GPU, to itself."""
+    share: float = 1.0
+    """Of that core that it has."""
+    dispatch_seconds: float = 0.0
+    start_seconds: float = 0.0
+    store_rows: float = float("inf")
+    """Rows that the store gives to all workers in a second."""
+    death_seconds: float = float("inf")
+    """Between two deaths of one worker."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a job went."""
+
+    finished: Sequence[float]
+    """When each chunk was done, in that order."""
+    deaths: int
+
+    def rate(self, job: Job) -> float:
+        """Return the rows a second after every worker has had a first chunk, as measured."""
+        began = self.finished[job.workers - 1]
+        rows = (len(self.finished) - job.workers) * job.chunk_rows
+        return rows / (self.finished[-1] - began)
+
+
+def play(job: Job) -> Played:
+    """Give every chunk to whoever is free first."""
+    generator = np.random.default_rng(job.seed)
+    free = [(job.start_seconds, worker) for worker in range(job.workers)]
+    heapq.heapify(free)
+    sharing = store = 0.0
+    finished, waiting, deaths = list[float](), job.chunks, 0
+    while waiting:
+        ready, worker = heapq.heappop(free)
+        sharing = max(sharing, ready) + job.dispatch_seconds
+        store = max(store, sharing) + job.chunk_rows / job.store_rows
+        spent = job.chunk_seconds / job.share * max(0.1, generator.normal(1, SPREAD))
+        dies = (
+            generator.exponential(job.death_seconds) if np.isfinite(job.death_seconds) else np.inf
+        )
+        if dies < spent:
+            deaths += 1
+            heapq.heappush(free, (store + dies + job.start_seconds, worker))
+            continue
+        waiting -= 1
+        finished.append(store + spent)
+        heapq.heappush(free, (store + spent, worker))
+    return Played(sorted(finished), deaths)
+
+
+def main() -> None:
+    """Hold the simulator to what was measured, then ask it for more workers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("costs", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--workers", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256, 512, 1024]
+    )
+    parser.add_argument("--chunks", type=int, default=40, help="for each worker")
+    args = parser.parse_args()
+    costs = json.loads(args.costs.read_text())
+    page = Page(args.out, "Many workers, simulated", "From what one and two did.", COSTS=args.costs)
+    page.text(
+        "## Measured and simulated",
+        "What one worker's chunk costs in CPU seconds, the share of a core that workers had in the"
+        " run, and the seconds to give a chunk away are measured; the rate follows.",
+    )
+    page.table(["engine", "workers", "measured, images / s", "simulated", "ratio"])
+    for row in compared(costs):
+        page.row(*row)
+    project(page, args, costs)
+
+
+def compared(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Simulate the runs that were measured, with the costs of one worker."""
+    alone = {run["engine"]: run["seconds"]["cpu"] for run in costs["runs"] if run["workers"] == 1}
+    rows = []
+    for run in costs["runs"]:
+        workers, engine = run["workers"], run["engine"]
+        job = Job(
+            workers=workers,
+            chunks=workers * (1 + costs["chunks"]),
+            chunk_rows=costs["chunk_rows"],
+            chunk_seconds=alone[engine],
+            share=run["share"],
+            dispatch_seconds=costs["dispatch_seconds"][engine],
+        )
+        rates = [play(replace(job, seed=seed)).rate(job) for seed in range(20)]
+        simulated, measured = float(np.mean(rates)), float(np.mean(run["rates"]))
+        ratio = f"{simulated / measured:.2f}"
+        rows.append((engine, workers, f"{measured:.1f}", f"{simulated:.1f}", ratio))
+    return rows
+
+
+def project(page: Page, args: argparse.Namespace, costs: Mapping[str, Any]) -> None:
+    """Simulate more workers than there are here, with CPUs and with GPUs."""
+    engine = costs["runs"][-1]["engine"]
+    run = next(r for r in costs["runs"] if r["workers"] == 1 and r["engine"] == engine)
+    each = run["seconds"]["cpu"] / costs["chunk_rows"]
+    kinds = (
+        ("CPU cores, chunks of 256", each, 256),
+        ("GPUs, chunks of 256", 1 / GPU_RATE, 256),
+        ("GPUs, chunks of 4,096", 1 / GPU_RATE, 4096),
+    )
+    page.text(
+        f"## {args.workers[0]} to {args.workers[-1]:,} workers",
+        f"Engine {engine}; {args.chunks} chunks a worker. Measured: {1 / each:.1f} images of a CPU"
+        f" second, {1000 * costs['dispatch_seconds'][engine]:.1f} ms to give a chunk away,"
+        f" {costs['start_seconds'][engine]:.0f} s to start. Assumed: files of"
+        f" {IMAGE_BYTES / 1000:.0f} KB from a store that gives {STORE_BYTES / 1e9:.0f} GB/s to all,"
+        f" a GPU that encodes {GPU_RATE:,.0f} images a second, a worker that dies every"
+        f" {DEATH_HOURS:.0f} hours. Efficiency is the rate by that of as many workers who wait for"
+        " nobody.",
+    )
+    page.table(["workers are", "workers", "images / s", "efficiency", "hours for 1 billion"])
+    for name, seconds, chunk_rows in kinds:
+        for workers in args.workers:
+            job = Job(
+                workers=workers,
+                chunks=workers * args.chunks,
+                chunk_rows=chunk_rows,
+                chunk_seconds=seconds * chunk_rows,
+                dispatch_seconds=costs["dispatch_seconds"][engine],
+                start_seconds=costs["start_seconds"][engine],
+                store_rows=STORE_BYTES / IMAGE_BYTES,
+                death_seconds=DEATH_HOURS * HOUR,
+            )
+            rate = play(job).rate(job)
+            ideal = workers / seconds
+            page.row(
+                name, f"{workers:,}", f"{rate:,.0f}", f"{rate / ideal:.2f}",
+                f"{IMAGES / rate / HOUR:,.1f}",
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The scripts that measure and simulate large jobs, at their smallest size."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from helpers.markdown import lines
+from helpers.scripts import ROOT, run_script
+
+SECONDS = {"read": 0.01, "encode": 0.4, "write": 0.01, "wall": 0.5, "cpu": 0.4}
+
+
+@pytest.mark.slow
+def test_rates_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "measured.md"
+    options = ["--engines", "local", "--workers", 1, "--repeats", 1, "--chunks", 2]
+    options += ["--chunk-rows", 2, "--answers", 8, "--pool", 16, "--out", page]
+    run_script("bench/scale_out.py", *options, monkeypatch=monkeypatch)
+    header, run, second, without, pool = lines(page)
+    assert header == ["engine", "workers", "images / s", "share of a core", "images / CPU s"]
+    assert run[:2] == ["local", "1"]
+    assert 0 < float(run[2]) <= 1.3 * float(run[4].split(" ")[0])
+    assert (second, without[0], pool[0]) == (["pool", "rows / CPU s"], "0", "16")
+    costs = json.loads((tmp_path / "costs.json").read_text())
+    assert costs["runs"][0]["seconds"]["cpu"] > 0
+    assert set(costs["dispatch_seconds"]) == set(costs["start_seconds"]) == {"local"}
+
+
+def test_memory_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--encode", 600, "--workers", 1, "--out", tmp_path / "page.md"]
+    run_script("bench/scale_memory.py", *options, monkeypatch=monkeypatch)
+    told = json.loads(capsys.readouterr().out)
+    assert told["worker"] == pytest.approx(told["main"], rel=0.1)  # it is the same process
+    assert told["busy"] > 0
+
+
+def _costs(path: Path) -> Path:
+    runs = [
+        {"engine": "ray", "workers": 1, "rates": [16.0], "share": 0.8, "seconds": SECONDS},
+        {"engine": "ray", "workers": 2, "rates": [32.0], "share": 0.8, "seconds": SECONDS},
+    ]
+    costs = {"chunk_rows": 8, "chunks": 4, "runs": runs}
+    costs |= {"dispatch_seconds": {"ray": 0.001}, "start_seconds": {"ray": 5.0}}
+    path.write_text(json.dumps(costs))
+    return path
+
+
+def test_the_simulator_gives_back_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json")
+    options = ["--workers", 8, 1024, "--chunks", 10, "--out", page]
+    run_script("bench/scale_simulator.py", costs, *options, monkeypatch=monkeypatch)
+    _, one, two, _, *projected = lines(page)
+    assert abs(float(one[4]) - 1) < 0.15
+    assert abs(float(two[4]) - 1) < 0.15
+    assert [row[1] for row in projected] == ["8", "1,024"] * 3
+    efficiency = [float(row[3]) for row in projected]
+    assert efficiency[0] > 0.9  # a few CPUs wait for nobody
+    assert efficiency[3] < 0.5 < efficiency[2]  # many GPUs wait for the store
+
+
+def test_what_is_scarce_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that shares out, the store, a share of a core, the dead."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    module = runpy.run_path(str(ROOT / "bench" / "scale_simulator.py"))
+    job, play = module["Job"], module["play"]
+
+    def rate(**changes: float) -> float:
+        options = {"workers": 10, "chunks": 400, "chunk_rows": 100, "chunk_seconds": 1.0}
+        asked = job(**{**options, **changes})
+        return float(play(asked).rate(asked))
+
+    assert rate() == pytest.approx(1000, rel=0.05)
+    assert rate(share=0.5) == pytest.approx(500, rel=0.05)
+    assert rate(dispatch_seconds=0.2) == pytest.approx(500, rel=0.05)
+    assert rate(store_rows=400.0) == pytest.approx(400, rel=0.05)
+    assert rate(death_seconds=2.0, start_seconds=1.0) < 700
+    assert rate(workers=20) == pytest.approx(2000, rel=0.1)

@@ -107,7 +107,7 @@ def main() -> None:
     page.text(
         "## Measured and simulated",
         "What one worker's chunk costs in CPU seconds, the share of a core that workers had in the"
-        " run, and the seconds to give a chunk away are measured; the rate follows.",
+        " run, and what it takes to give a chunk away are measured; the rate follows.",
     )
     page.table(["engine", "workers", "measured, images / s", "simulated", "ratio"])
     for row in compared(costs):
@@ -149,7 +149,7 @@ def project(page: Page, args: argparse.Namespace, costs: Mapping[str, Any]) -> N
     page.text(
         f"## {args.workers[0]} to {args.workers[-1]:,} workers",
         f"Engine {engine}; {args.chunks} chunks a worker. Measured: {1 / each:.1f} images of a CPU"
-        f" second, {1000 * costs['dispatch_seconds'][engine]:.1f} ms to give a chunk away,"
+        f" second, {1000 * costs['dispatch_seconds'][engine]:.1f} CPU ms to give a chunk away,"
         f" {costs['start_seconds'][engine]:.0f} s to start. Assumed: files of"
         f" {IMAGE_BYTES / 1000:.0f} KB from a store that gives {STORE_BYTES / 1e9:.0f} GB/s to all,"
         f" a GPU that encodes {GPU_RATE:,.0f} images a second, a worker that dies every"

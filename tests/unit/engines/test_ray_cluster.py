@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
 from helpers.works import Both, Die, Note, Refuse, chunks_of, noted, workers
+from unitail.cli.main import app
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Engine
@@ -42,6 +44,7 @@ def cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUIET.items():
             patch.setenv(name, value)
+        patch.setenv("RAY_raylet_start_wait_time_s", "120")  # where other tests take the cores
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))  # for the workers
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": MEMORY}
         nodes = Cluster(initialize_head=True, head_node_args=head)
@@ -76,6 +79,21 @@ def test_two_nodes_give_what_one_process_gives(tmp_path: Path) -> None:
             for name in numbers:
                 assert row.pop(name) == pytest.approx(same.pop(name), abs=1e-6)
             assert row == same
+
+
+def test_the_command_asks_a_cluster(
+    cluster: Any,  # noqa: ANN401 - of Ray
+    tmp_path: Path,
+) -> None:
+    """`unitail encode --engine ray`; `predict` and `data prepare` choose engines the same way."""
+    sounds = write_sounds(tmp_path / "sounds", count=2)
+    command = ["encode", str(sounds), "--name", "toy", "--device", "cpu", "-o"]
+    options = ["--engine", "ray", "--address", cluster.address, "--workers", "1"]
+    for name, more in (("one", []), ("ray", options)):
+        found = CliRunner().invoke(app, [*command, str(tmp_path / name), *more])
+        assert found.exit_code == 0, found.output
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "ray" / path.name).read_bytes()
 
 
 def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:

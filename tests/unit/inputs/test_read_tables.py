@@ -276,3 +276,14 @@ def test_a_column_of_labels_with_capitals_is_named(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS.replace("label", "what"))
     with pytest.raises(InvalidInput, match=r"labels: --label-column NAME\.$"):
         read_labelled(path)
+
+
+def test_row_numbers_are_passed_over_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,size,label\n3,1.5,a\n1,2.5,b\n2,9.5,b\n")
+    examples = read_labelled(path)
+    assert list(examples.items.columns) == ["size"]
+    told = "column 'id', as it only tells rows apart (--column id=table uses it)"
+    assert examples.ignored == (told,)
+    used = read_labelled(path, columns={"id": "table"})
+    assert list(used.items.columns) == ["id", "size"]

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,11 +50,11 @@ def made(finished: Path, tmp_path: Path) -> Path:
 def ship(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return what ships the run of a folder to FOLDER/weights."""
 
-    def run(folder: Path) -> None:
+    def run(folder: Path, *more: str) -> None:
         arguments = {"run": "run", "recipe": "recipe.toml", "banks": "banks"}
         arguments |= {"out": "weights", "results": "results"}
         options = [word for key, name in arguments.items() for word in (f"--{key}", folder / name)]
-        run_script("tools/ship_default.py", *options, monkeypatch=monkeypatch)
+        run_script("tools/ship_default.py", *options, *more, monkeypatch=monkeypatch)
 
     return run
 
@@ -70,6 +71,15 @@ def test_what_is_shipped_is_the_model_of_the_run_and_answers(made: Path, ship: R
     support, y, query, truth = blobs()
     answers = TailClassifier(model=weights, random_state=0).fit(support, y).predict(query)
     assert np.mean(answers == truth) > 0.8
+
+
+def test_a_limit_of_coordinates_may_be_set_when_shipped(made: Path, ship: Run) -> None:
+    ship(made, "--coordinate-limit", "2.5")
+    shipped, trained = load_model(made / "weights"), load_model(made / "run" / "model")
+    assert shipped.config == replace(trained.config, coordinate_limit=2.5)
+    assert fingerprint(made / "weights")
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(shipped.state_dict()[name], weight)
 
 
 def test_the_card_states_weights_steps_data_and_validation(made: Path, ship: Run) -> None:
@@ -131,7 +141,7 @@ def _no_run(made: Path) -> None:
         (_other_banks, "run was trained on other banks: got efflite0/cifar10"),
         (_unfinished, "run is not finished: got a log that ends at step 1; allowed: 2 steps"),
         (_cut_weights, "the weights in .* cannot be loaded"),
-        (_weights_of(float("nan")), "weights that are not numbers"),
+        (_weights_of(float("nan")), "numbers that are not finite"),
         (_weights_of(1e3), "the model answers badly: got .* right on iris"),
         (_other_model, "is not the model of the recipe"),
     ],

@@ -30,6 +30,8 @@ from unitail.nn.normalisation import FeatureScale, Normalisation
 
 MIN_UNIT = 64
 """A unit below this many roundings of 1 is none: nothing can be measured in it."""
+MIN_SHARE = 1e-6
+"""A coordinate below this share of the largest is zero, but for rounding."""
 MAX_LIMITS = 1e6
 """A coordinate this many times the limit is as far beyond it as it gets; powers stay finite."""
 MAX_DEVIATIONS = 8.0
@@ -155,8 +157,9 @@ def coordinate_size(features: Tensor) -> Tensor:
     """Return the root mean square of what is not zero in (B, rows, d_T): (B, 1, 1)."""
     peak = features.abs().amax(dim=(1, 2), keepdim=True)
     peak = torch.where(peak > 0, peak, 1)  # squares of very large or small features are not finite
-    count = (features != 0).sum(dim=(1, 2), keepdim=True).clamp_min(1)
-    return peak * ((features / peak).pow(2).sum(dim=(1, 2), keepdim=True) / count).sqrt()
+    shares = features / peak
+    count = (shares.abs() > MIN_SHARE).sum(dim=(1, 2), keepdim=True).clamp_min(1)
+    return peak * (shares.pow(2).sum(dim=(1, 2), keepdim=True) / count).sqrt()
 
 
 def limited(features: Tensor, limit: Tensor | None) -> Tensor:

@@ -124,11 +124,11 @@ def limited(rows: Tensor, size: float, limit: float) -> Tensor:
 def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
     support, query = vectors(7), 5 * vectors(4, seed=1)
     support[:, :, 0] *= 20  # one coordinate is far larger than the rest
-    support[:, :, 1] = 0  # and zeros do not count
+    support[:, :, 1] = 1e-12  # and zeros do not count, but for rounding
     geometry, own = Geometry.of(support, origin=True, limit=2.5)
     for episode in range(2):
         rows, asked = support[episode], query[episode]
-        size = float(rows[rows != 0].pow(2).mean().sqrt())
+        size = float(rows[rows.abs() > 1e-6].pow(2).mean().sqrt())
         rows, asked = (limited(each, size, 2.5) for each in (rows, asked))
         expected = torch.nn.functional.cosine_similarity(asked[:, None], rows[None], dim=-1)
         found = geometry.compare(query).cosines[Centre.ORIGIN, episode]

@@ -294,9 +294,9 @@ def measure_overload(page: Page, port: int, work: Work, limit: int, seconds: flo
 def main() -> None:
     """Measure everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="0 measures no rates")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
-    parser.add_argument("--memory-seconds", type=float, default=600.0)
+    parser.add_argument("--memory-seconds", type=float, default=600.0, help="0 is none")
     parser.add_argument("--kinds", nargs="+", default=["vectors", "images"])
     parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS)
     parser.add_argument("--max-requests", type=int, default=64, help="that the server takes on")
@@ -304,10 +304,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     about = (
-        f"{numbered(args.rounds, 'round')} of {args.seconds:g} s for each line, server"
-        f" and clients on the same {os.cpu_count()} cores, torch on one thread each; load of the"
-        f" machine at the start {os.getloadavg()[0]:.1f}, so rates are low and ratios are"
-        " what to read."
+        f"Server and clients on the same {os.cpu_count()} cores, torch on one thread each; load of"
+        f" the machine at the start {os.getloadavg()[0]:.1f}, so rates are low and ratios are what"
+        f" to read. {numbered(args.rounds, 'round')} of {args.seconds:g} s for each line."
     )
     page = Page(args.out, "What `unitail serve` carries", about)
     with tempfile.TemporaryDirectory() as name:
@@ -316,8 +315,10 @@ def main() -> None:
         works = [makers[folder.name](folder) for folder in folders]
         rates = {key: getattr(args, key) for key in ("connections", "rounds", "seconds")}
         with server(folders, "--max-requests", str(args.max_requests)) as port:
-            measure_rates(page, port, works, **rates)
-            measure_memory(page, port, works, args.memory_seconds)
+            if args.rounds:
+                measure_rates(page, port, works, **rates)
+            if args.memory_seconds:
+                measure_memory(page, port, works, args.memory_seconds)
             if args.max_requests == args.overload:
                 measure_overload(page, port, works[0], args.overload, args.seconds)
                 return

@@ -3,26 +3,19 @@
 import csv
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
-from helpers.studios import open_studio, wait_until, write_pictures
-from unitail.studio.app import make_app
-from unitail.web.access import Access
+from helpers.browsers import CHROMIUM, open_page, served_here
+from helpers.studios import write_pictures
 
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
@@ -43,17 +36,6 @@ uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=
 """Serves a folder as `unitail studio` does, by an encoder that needs no weights."""
 
 
-ERRORS: list[str] = []
-"""What went wrong on any page."""
-
-
-@pytest.fixture(autouse=True)
-def _no_page_fails() -> Iterator[None]:
-    ERRORS.clear()
-    yield
-    assert ERRORS == []
-
-
 @contextmanager
 def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Serve a studio in a process of its own."""
@@ -69,62 +51,6 @@ def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-
-
-@contextmanager
-def served_here(source: Path) -> Iterator[str]:
-    """Serve a studio in a thread of this process, which has imported everything already."""
-    app = make_app(open_studio(source), Access.at("127.0.0.1"))
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        own = started.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
-        yield own
-        own.close()
-
-
-def open_page(
-    browser: Any,  # noqa: ANN401
-    url: str,
-    width: int = 1280,
-    height: int = 800,
-    *,
-    deaf: bool = False,
-    **options: Any,  # noqa: ANN401
-) -> Any:  # noqa: ANN401
-    """Open the page; a deaf one hears no news."""
-    context = browser.new_context(viewport={"width": width, "height": height}, **options)
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    page.on("pageerror", lambda error: ERRORS.append(f"{error}"))
-    if deaf:  # it is told hello, and then nothing more
-        hello = 'event: hello\ndata: "deaf"\n\n'
-        page.route(
-            "**/api/events",
-            lambda route: route.fulfill(
-                content_type="text/event-stream", body=f"retry: 600000\n{hello}"
-            ),
-        )
-    page.goto(url)
-    page.wait_for_selector(".card")
-    return page
 
 
 def card(page: Any, name: str) -> Any:  # noqa: ANN401

@@ -24,10 +24,8 @@ from unitail.wording import shown
 
 HASH = 24
 """Characters of a hash in a key."""
-LONG_CELL = 32
-"""Characters; the page shows longer cells on lines of their own."""
-LINES_OF_TEXT = 4
-"""What such a cell takes, its name among them."""
+LONG_CELL = 24
+"""Characters: a column whose cells are longer holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
 """Subfolders that are offered as classes."""
 
@@ -85,12 +83,12 @@ class Catalogue:
         return self.items.modality
 
     @cached_property
-    def lines(self) -> int:
-        """How many lines a row of a table takes on the page; 0 for other items."""
+    def columns(self) -> dict[str, bool]:
+        """The columns of a table, and whether each holds texts; none for other items."""
         if self.modality is not Modality.TABLE:
-            return 0
+            return {}
         frame: Any = self.items.items
-        return sum(LINES_OF_TEXT if _holds_texts(frame[each]) else 1 for each in frame.columns)
+        return {str(name): _holds_texts(frame[name]) for name in frame.columns}
 
     def take_in_new(self) -> range:
         """Look into the folder again, and take in files that are new; return their places."""

@@ -15,7 +15,6 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
-from unitail.studio.catalogue import LONG_CELL
 from unitail.studio.changes import ASIDE, Done
 from unitail.studio.results import Kind, zipped
 from unitail.studio.studio import Studio
@@ -95,13 +94,8 @@ def state_routes(studio: Studio) -> APIRouter:
             "name": studio.catalogue.source.resolve().name,
             "modality": str(items.modality),
             "names": items.names,
-            "lines": studio.catalogue.lines,
-            "limits": {
-                "doubtful": DOUBTFUL,
-                "novel": NOVEL,
-                "aside": ASIDE,
-                "long_cell": LONG_CELL,
-            },
+            "columns": studio.catalogue.columns,
+            "limits": {"doubtful": DOUBTFUL, "novel": NOVEL, "aside": ASIDE},
             "notes": [*items.guesses, *items.ignored],
             "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
             "sorted_folder": shown(studio.sorted_folder),

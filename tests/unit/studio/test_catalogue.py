@@ -53,3 +53,12 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path) -> None:
     catalogue = Catalogue.read(tmp_path)
     with pytest.raises(InvalidInput, match="there is no such item: got 2; allowed: 0 to 1"):
         catalogue.require(2)
+
+
+def test_columns_of_texts_have_more_room(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("size,kind,text\n1,small,a text that is longer than a word\n2,large,\n")
+    assert Catalogue.read(table).columns == {"size": False, "kind": False, "text": True}
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("one")
+    assert Catalogue.read(tmp_path / "notes").columns == {}

@@ -52,7 +52,7 @@ export function showContent(box, content) {
   if (typeof content === "string") box.textContent = content || "(empty)";
   else
     box.replaceChildren(h("dl", {}, content.flatMap(([name, cell]) => {
-      const kind = cell.length > state.limits.long_cell ? "long" : "";
+      const kind = state.columns[name] ? "long" : "";
       return [h("dt", { class: kind }, name), h("dd", { class: kind }, cell || "–")];
     })));
 }

@@ -42,7 +42,7 @@ function small(place, content) {
   if (state.modality === "image") return h("img", { src: imageOf(place), alt: state.names[place] });
   if (state.modality === "audio")
     return h("button", { class: "snippet", "aria-label": `Play ${state.names[place]}`, onclick: () => new Audio(soundOf(place)).play() }, `▶ ${state.names[place]}`);
-  const words = Array.isArray(content) ? content.map(([name, cell]) => `${name} ${cell}`).join(", ") : content;
+  const words = Array.isArray(content) ? content.map(([name, cell]) => (state.columns[name] ? cell : `${name} ${cell}`)).join(", ") : content;
   return h("span", { class: "snippet" }, words || state.names[place]);
 }
 

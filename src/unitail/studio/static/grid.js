@@ -9,8 +9,10 @@ const SHAPES = {
   image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
   text: { least: 300, gap: 12, height: () => 172 },
   audio: { least: 280, gap: 12, height: () => 128 },
-  table: { least: 260, gap: 12, height: () => Math.min(Math.max(state.lines, 2), 9) * 23 + 78 },
+  table: { least: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
 };
+/** The lines that a row of a table takes: a text three, and one for its name. */
+const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 4 : 1), 0);
 const BEYOND = 2; // rows above and below the screen that exist, too
 
 export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and anchor: ranks

@@ -40,7 +40,7 @@ const rows = new Map(); // class id -> row, deleted ones too
 export function load(told) {
   const count = told.names.length;
   Object.assign(state, {
-    ...{ boot: told.boot, name: told.name, modality: told.modality, names: told.names, lines: told.lines },
+    ...{ boot: told.boot, name: told.name, modality: told.modality, names: told.names, columns: told.columns },
     ...{ notes: told.notes, folders: told.folders, sortedFolder: told.sorted_folder },
     ...{ limits: told.limits, progress: told.progress, estimate: told.estimate },
     labels: new Map(),

@@ -1,0 +1,84 @@
+"""Texts and sounds on the studio's page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from numpy.typing import NDArray
+
+from helpers.browsers import CHROMIUM, open_page, served_here
+from helpers.letters import Letters
+from helpers.sounds import write_sounds
+from unitail.encoders.encoder import Encoder, Modality
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
+
+
+class Loudness(Encoder[NDArray[np.float32]]):
+    """How loud a sound is, and how often it changes sign."""
+
+    modality = Modality.AUDIO
+
+    def __init__(self) -> None:
+        super().__init__(name="loudness", width=2, fingerprint="loudness", batch_size=4)
+
+    def read(self, item: object) -> NDArray[np.float32]:
+        return np.asarray(soundfile.read(str(item))[0], np.float32)
+
+    def embed(self, batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        rows = [[np.abs(each).mean(), (each[1:] * each[:-1] < 0).mean()] for each in batch]
+        return np.array(rows, np.float32)
+
+
+def name_and_label(page: Any, keys: str) -> None:  # noqa: ANN401
+    """Name two classes, and label the first items."""
+    page.click("#guide input")
+    page.keyboard.type("one\ntwo\n")
+    page.wait_for_selector('#classes [title^="two:"]')
+    page.keyboard.press("Escape")
+    page.keyboard.press("Home")
+    for rank, key in enumerate(keys):
+        page.keyboard.press(key)
+        page.wait_for_selector(f'.card[id="item-{rank}"][data-state="given"]')
+
+
+def test_texts_of_a_table(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    table = tmp_path / "letters.csv"
+    texts = ["a" * n + "b" * (9 - n) + " <i>no markup</i>" for n in (9, 0, 8, 1, 7, 2)]
+    table.write_text("\n".join(["text", *texts]) + "\n")
+    with served_here(table, encoder=Letters()) as url:
+        page = open_page(browser, url)
+        name_and_label(page, "12")
+        page.wait_for_selector('#classes [title^="one: 1 labelled, 2 answered"]')
+        assert page.locator("#item-2 .text").inner_text() == texts[2]
+        page.fill("#search", "aaabb")
+        page.wait_for_selector('.card[aria-setsize="1"]')
+        page.locator(".card").dblclick()
+        page.wait_for_selector("#why .snippet >> text=aaaaaaaaa <i>no markup</i>")
+        assert page.locator(".stage .text").inner_text() == texts[4]
+
+
+def test_a_folder_of_sounds(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    folder = tmp_path / "sounds"
+    for kind in ("hum", "hiss"):
+        write_sounds(tmp_path / kind, 3)
+        for file in (tmp_path / kind / kind).iterdir():
+            folder.mkdir(exist_ok=True)
+            file.rename(folder / f"{file.stem}-{kind}.wav")
+    with served_here(folder, encoder=Loudness()) as url:
+        page = open_page(browser, url)
+        name_and_label(page, "12")
+        page.wait_for_selector('#classes [title^="one: 1 labelled, 2 answered"]')
+        page.keyboard.press("Space")
+        player = page.locator(".stage audio")
+        player.evaluate("(own) => own.ended || new Promise((over) => (own.onended = over))")
+        assert player.evaluate("(own) => own.duration") == pytest.approx(0.2, abs=0.01)
+        assert page.locator("#why button.snippet").count() == 2
+        page.keyboard.press("1")  # and on to the next one
+        page.wait_for_selector("#detail h2 >> text=1-hum.wav")

@@ -160,8 +160,10 @@ def server(folders: list[Path], *options: str) -> Iterator[int]:
         process.stdout.close()
 
 
-async def connection(port: int, work: Work, load: Load, until: float, first: int) -> None:
-    """Ask on one connection until the time is over."""
+async def connection(
+    port: int, work: Work, load: Load, until: float, first: int, pause: float
+) -> None:
+    """Ask on one connection until the time is over, with pauses."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = first
     while time.perf_counter() < until:
@@ -178,19 +180,25 @@ async def connection(port: int, work: Work, load: Load, until: float, first: int
             load.latencies.append(time.perf_counter() - start)
         else:
             await asyncio.sleep(0.05)
+        await asyncio.sleep(pause)
         number += 1
     writer.close()
     await writer.wait_closed()
 
 
-def load_server(port: int, work: Work, connections: int, seconds: float) -> Load:
+def load_server(
+    port: int, work: Work, connections: int, seconds: float, pause: float = 0.0
+) -> Load:
     """Ask over so many connections."""
 
     async def run() -> Load:
         start = time.perf_counter()
         load = Load(seconds)
         await asyncio.gather(
-            *(connection(port, work, load, start + seconds, 7 * n) for n in range(connections))
+            *(
+                connection(port, work, load, start + seconds, 7 * n, pause)
+                for n in range(connections)
+            )
         )
         load.seconds = time.perf_counter() - start
         return load
@@ -257,18 +265,19 @@ def memory_of(port: int) -> float:
     return float(value[1]) / 2**20
 
 
-def measure_memory(page: Page, port: int, works: list[Work], seconds: float) -> None:
+def measure_memory(page: Page, port: int, works: list[Work], seconds: float, pause: float) -> None:
     """Say how memory goes under 8 connections, vectors and images in turn."""
     samples, answered = [memory_of(port)], 0
     piece = max(1.0, seconds / 20)
     for number in range(round(seconds / piece)):
-        load = load_server(port, works[number % len(works)], 8, piece)
+        load = load_server(port, works[number % len(works)], 8, piece, pause)
         answered += load.statuses[200]
         samples.append(memory_of(port))
     later = samples[len(samples) // 4 :]
     slope = float(np.polyfit(np.arange(len(later)) * piece / 60, later, 1)[0])
     page.text(
-        f"Memory over {seconds / 60:.1f} minutes of 8 connections, vectors and images in turn,"
+        f"Memory over {seconds / 60:.1f} minutes of 8 connections"
+        f"{f' with pauses of {pause:g} s' if pause else ''}, vectors and images in turn,"
         f" {answered:,} answers: {samples[0]:.0f} MiB at the start, {later[0]:.0f} after a quarter"
         f" of the time, {samples[-1]:.0f} at the end, at most {max(samples):.0f};"
         f" over the last three quarters {slope:+.2f} MiB a minute."
@@ -297,6 +306,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="0 measures no rates")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
     parser.add_argument("--memory-seconds", type=float, default=600.0, help="0 is none")
+    parser.add_argument("--pause", type=float, default=0.0, help="of connections, for memory")
     parser.add_argument("--kinds", nargs="+", default=["vectors", "images"])
     parser.add_argument("--connections", type=int, nargs="+", default=CONNECTIONS)
     parser.add_argument("--max-requests", type=int, default=64, help="that the server takes on")
@@ -318,7 +328,7 @@ def main() -> None:
             if args.rounds:
                 measure_rates(page, port, works, **rates)
             if args.memory_seconds:
-                measure_memory(page, port, works, args.memory_seconds)
+                measure_memory(page, port, works, args.memory_seconds, args.pause)
             if args.max_requests == args.overload:
                 measure_overload(page, port, works[0], args.overload, args.seconds)
                 return

@@ -20,6 +20,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from unitail.errors import InvalidConfig, UnitailError
 
 
+QUESTIONS = ("/predict", "/predict/files")
+"""What addresses end with that may be asked twice."""
+
+
 class Refused(UnitailError):
     """The service refused a request, or could not be reached."""
 
@@ -178,7 +182,8 @@ class Client:
     ) -> tuple[int, bytes, float | None]:
         """Send on this thread's connection; a question is sent again if that turns out dead."""
         connection = self._connection()
-        is_change = method != "GET" and "/predict" not in path
+        is_question = method == "POST" and path.partition("?")[0].endswith(QUESTIONS)
+        is_change = method != "GET" and not is_question
         while True:
             was_open = connection.sock is not None
             self._reach(connection)

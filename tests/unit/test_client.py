@@ -92,12 +92,15 @@ def test_a_question_is_asked_again_and_a_change_is_not() -> None:
         heard.clear()
         client.classifiers()
         with pytest.raises(Refused, match="whether the change was made is unknown, `describe`"):
-            client.add("a", [1], vectors=[[1]])
+            client.add("predict", [1], vectors=[[1]])
         client.close()
         client.classifiers()
         with pytest.raises(Refused, match="whether the change was made is unknown"):
-            client.remove_class("a", 1)
-    changes = [b"POST /v1/classifiers/a/examples", b"DELETE /v1/classifiers/a/classes/1"]
+            client.remove_class("a", "predict")
+    changes = [
+        b"POST /v1/classifiers/predict/examples",
+        b"DELETE /v1/classifiers/a/classes/predict",
+    ]
     heard = [each for each in heard if each]  # not what was closed between
     assert heard == [b"GET /v1/classifiers", changes[0], b"GET /v1/classifiers", changes[1]]
 

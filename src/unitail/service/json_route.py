@@ -36,8 +36,8 @@ class JsonRoute(APIRoute):
             return handler
 
         async def handle(request: Request) -> Response:
-            if (request.headers.get("content-type") or "").partition(";")[0].strip() != JSON:
-                return await handler(request)  # which refuses it
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+                return await handler(request)  # which refuses it, unless it is JSON of a kind
             body = await request.body()
             service = request.app.state.service
             parsed = _Parsed(request.scope, request.receive)

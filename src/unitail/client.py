@@ -19,7 +19,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from unitail.errors import InvalidConfig, UnitailError
 
-
 QUESTIONS = ("/predict", "/predict/files")
 """What addresses end with that may be asked twice."""
 

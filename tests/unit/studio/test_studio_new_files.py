@@ -66,8 +66,9 @@ def test_new_files_come_after_the_others_and_are_answered(
     studio.look_at_files()
     assert studio.catalogue.places["deep/1.png"] == 8
     studio.label({8: 1}, {8: 0}, author="")
-    results = studio.results()
-    assert [record.cells["file"] for record in results.queries.records][6:] == [
+    records = studio.results().queries.records
+    assert [record.label for record in records] == ["red", "green", "blue", *[""] * 5, "red"]
+    assert [record.cells["file"] for record in records][6:] == [
         str(folder / name) for name in ("0000a.png", "deep/0.png", "deep/1.png")
     ]
 

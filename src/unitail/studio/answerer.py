@@ -2,8 +2,8 @@
 
 They are isolated: an answer depends on the labels and that item alone. So items that are encoded
 later change no answer, the page may be answered before the rest, and the cost grows only with the
-number of items. Joint answers take six to eight times as long (results/studio_latency.md), too
-long to wait for after each label. They are in single precision, which moves probabilities by about
+number of items. Joint answers take ten times as long (results/studio_latency.md), too long to wait
+for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time.
 
 An answer depends only on lengths and on inner products with labelled vectors. n of these span n

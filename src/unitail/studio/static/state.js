@@ -22,11 +22,13 @@ export const state = {
 
 const listeners = new Set();
 let waiting = false;
+let summed = null; // what `counts` said since the last change
 
 /** Call `listener` in the next frame after each change. */
 export const onChange = (listener) => listeners.add(listener);
 
 export function changed() {
+  summed = null;
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(() => {
@@ -121,7 +123,9 @@ export const isNovel = (place) => isAnswered(place) && state.novelty[place] >= s
 export const isDoubtful = (place) => isAnswered(place) && state.p[place] < state.limits.doubtful;
 
 /** Count what each class has, and each view. */
-export function counts() {
+export const counts = () => (summed ??= sumUp());
+
+function sumUp() {
   const given = new Map();
   const answered = new Map();
   const all = { labelled: 0, aside: 0, doubtful: 0, novel: 0, sorted: 0, open: 0 };

@@ -44,12 +44,13 @@ def test_the_squared_distance_of_steps_counts_the_thresholds_between() -> None:
 def test_thresholds_are_between_different_values() -> None:
     """What differs by rounding alone is one value; above the last one there is no threshold."""
     values = [0.1, 0.1 + 1e-9, 0.1, 0.2, 0.2, 0.4, 0.4, 0.4 - 1e-9, 0.4]
-    column = torch.tensor(values).double()
+    column = torch.tensor(values, dtype=torch.float64)
     view = _view(column[None, :, None], torch.arange(9)[None] % 2)
     # n - 1 = 8 places of 9ths: 0.9, 1.8, 2.7, 3.6, 4.4, 5.3, 6.2 and 7.1, rounded down
     section = (3 - 5**0.5) / 2
     cuts = [0.1 + 0.1 * section] * 3 + [0.2 + 0.2 * section] * 2 + [torch.inf] * 3
-    torch.testing.assert_close(view.thresholds[0, 0, :, 0], torch.tensor(cuts).double())
+    expected = torch.tensor(cuts, dtype=torch.float64)
+    torch.testing.assert_close(view.thresholds[0, 0, :, 0], expected, rtol=0, atol=1e-8)
     shown = view(column[None, :, None])
     for noise in (-1e-8, 1e-8):
         noisy = view(column[None, :, None] + noise)
@@ -66,7 +67,7 @@ def test_decimals_that_are_asked_lie_on_no_threshold() -> None:
 
 
 def test_two_values_are_no_numbers_even_if_rounding_makes_them_three() -> None:
-    column = torch.tensor([0.3, 0.1 + 0.2, 1.0, 0.7 + 0.1 + 0.2]).double()
+    column = torch.tensor([0.3, 0.1 + 0.2, 1.0, 0.7 + 0.1 + 0.2], dtype=torch.float64)
     rounded = torch.stack([column, column.roll(1) + torch.arange(4) / 10], dim=1)
     assert varied(rounded).tolist() == [1]
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick check lint types layers docs format clean
+.PHONY: demo test quick check lint types layers audit docs format clean
 
 demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 	$(BIN)/unitail demo
@@ -14,7 +14,7 @@ quick: .venv/ok  ## a minute's tests of models, learners and inputs, for work in
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow" $(addprefix tests/,golden theorems) \
 		$(addprefix tests/unit/,framework nn tail relational baselines learners tasks inputs)
 
-check: lint types layers docs  ## what continuous integration runs; the tests come last
+check: lint types layers audit docs  ## what continuous integration runs; the tests come last
 	$(MAKE) test
 
 lint: .venv/ok
@@ -26,6 +26,9 @@ types: .venv/ok
 
 layers: .venv/ok
 	$(BIN)/lint-imports
+
+audit: .venv/ok  ## licences of what is needed, and known holes where the index can be reached
+	$(BIN)/python tools/audit.py
 
 docs: .venv/ok  ## the documentation, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

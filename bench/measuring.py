@@ -76,7 +76,8 @@ def row(*cells: object) -> str:
 
 def command_line(**places: Path) -> str:
     """Write the command that runs, with `places` by name."""
-    command = shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    script = "/".join(("bench", *Path(sys.argv[0]).resolve().parts)).rpartition("/bench/")[2]
+    command = shlex.join(["python", f"bench/{script}", *sys.argv[1:]])
     for name, place in places.items():
         command = command.replace(str(place), name)
     return command

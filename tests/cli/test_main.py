@@ -99,6 +99,14 @@ def test_a_name_too_long_for_the_system_is_one_sentence(
     ("error", "said"),
     [
         (MemoryError("9 GB"), "unitail: the memory does not suffice: got 9 GB; allowed: what this"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            "unitail: the memory does not",
+        ),
+        (
+            ImportError("x.so: failed to map segment from shared object"),
+            "unitail: the memory does not suffice",
+        ),
         (OSError(28, "No space left", "a\nb"), "unitail: a\ufffdb cannot be used: got No space"),
         (OSError("odd"), "unitail: the system refuses: got odd; allowed: files"),
     ],

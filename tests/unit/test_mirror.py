@@ -55,6 +55,7 @@ ELSEWHERE = {
 """Modules that are tested through others, and where."""
 ACROSS = {
     "unit/test_mirror.py",
+    "unit/test_strangers.py",  # every format that is opened
     "unit/test_public_names.py",  # the package itself
     "unit/baselines/test_sequence_models.py",  # what three of them have in common
     "unit/estimator/test_class_shares.py",  # the classifier's, through `fit` and `predict`

@@ -31,6 +31,14 @@ RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
 REFUSED = 2
 """Exit code of an error that the caller can fix."""
+NO_MEMORY = (
+    "allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "can't start new thread",
+    "failed to map segment",
+)
+"""What errors say where there is no more memory."""
 BUG = 70
 """Exit code of an unexpected error, as in sysexits.h."""
 
@@ -86,9 +94,14 @@ def main() -> None:
     sys.exit(CLOSED_PIPE if any(output.was_closed for output in outputs) else code)
 
 
-def refusal_of(error: OSError | MemoryError) -> UserError:
+def is_about_memory(error: Exception) -> bool:
+    """Tell whether memory was refused; torch and the loader of libraries have no type for it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def refusal_of(error: Exception) -> UserError:
     """Say what the system refused: a name that is too long, a closed folder, memory."""
-    if isinstance(error, MemoryError):
+    if not isinstance(error, OSError) or is_about_memory(error):
         return UserError(
             "the memory does not suffice",
             got=excerpt(str(error)) or "no more of it",
@@ -110,12 +123,12 @@ def _run() -> int | str | None:
     except UserError as error:
         typer.echo(f"unitail: {error}", err=True)
         return REFUSED
-    except (OSError, MemoryError) as error:
-        typer.echo(f"unitail: {refusal_of(error)}", err=True)
-        return REFUSED
     except SystemExit as end:
         return end.code
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) or is_about_memory(error):
+            typer.echo(f"unitail: {refusal_of(error)}", err=True)
+            return REFUSED
         traceback.print_exc()
         return BUG
     return 0

@@ -172,7 +172,8 @@ def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
         # Few examples for each class are no sign of a regression here.
         warnings.filterwarnings("ignore", message="The number of unique classes is greater")
         warnings.filterwarnings("ignore", message="invalid value encountered in cast")
-        check_classification_targets(labels)
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+            check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         alone = f" ({classes.tolist()[0]!r})" if len(classes) else ""

@@ -1,0 +1,101 @@
+"""List the licences of what unitail needs, and known holes in it where the index can be reached.
+
+    python tools/audit.py
+
+The licences are those of the packages that the extras name, with all that these need in turn, as
+they are installed here. One under the GPL or AGPL is an error: it could not be shipped beside
+this package. Then `pip-audit`, if it is installed, asks the index for known holes; without network,
+or without it, that is said and no error.
+"""
+
+import re
+import socket
+import subprocess
+import sys
+from collections import defaultdict
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+
+INDEX = ("pypi.org", 443)
+SECONDS = 2.0
+"""To wait for the index."""
+REFUSED = re.compile(r"(?<![lL])(?<!Lesser )\b(A?GPL|GNU (Affero )?General Public)")
+NAME = re.compile(r"[\w.-]+")
+
+
+def needed(root: str = "unitail") -> dict[str, Distribution]:
+    """Return a package and all that it needs, with all extras of the first, as far as installed."""
+    found: dict[str, Distribution] = {}
+    waiting = [root]
+    while waiting:
+        name = _normal(waiting.pop())
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:  # of an extra that is not installed, or another platform
+            continue
+        for requirement in found[name].requires or ():
+            match = NAME.match(requirement)
+            if match and (name == root or "extra ==" not in requirement):
+                waiting.append(match[0])
+    return found
+
+
+def licence_of(package: Distribution) -> str:
+    """Return what a package says of its licence, shortly."""
+    facts = package.metadata
+    expression = _first(facts.get_all("License-Expression"))
+    classified = [
+        line.rsplit(" :: ", 1)[-1]
+        for line in facts.get_all("Classifier") or ()
+        if line.startswith("License :: ") and line != "License :: OSI Approved"
+    ]
+    text = _first(facts.get_all("License")).splitlines()
+    return expression or ", ".join(classified) or (text[0][:60] if text else "not said")
+
+
+def _first(values: list[str] | None) -> str:
+    return values[0].strip() if values else ""
+
+
+def licences(packages: dict[str, Distribution]) -> dict[str, list[str]]:
+    """Return the names of packages by licence."""
+    table: dict[str, list[str]] = defaultdict(list)
+    for name, package in sorted(packages.items()):
+        table[licence_of(package)].append(name)
+    return dict(sorted(table.items()))
+
+
+def audit() -> int:
+    """Ask the index for known holes; return the exit code."""
+    if find_spec("pip_audit") is None:
+        print("Not audited: pip-audit is not installed.")
+        return 0
+    try:
+        socket.create_connection(INDEX, SECONDS).close()
+    except OSError as error:
+        print(f"Not audited: the index cannot be reached ({error}).")
+        return 0
+    return subprocess.run(
+        [sys.executable, "-m", "pip_audit", "--skip-editable"], check=False
+    ).returncode
+
+
+def main() -> None:
+    """List, then audit."""
+    table = licences(needed())
+    for licence, names in table.items():
+        print(f"{licence}: {', '.join(names)}")
+    refused = [licence for licence in table if REFUSED.search(licence)]
+    if refused:
+        print(f"Packages under a licence that cannot be shipped beside: {refused}")
+    sys.exit(1 if refused else audit())
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+if __name__ == "__main__":
+    main()

@@ -135,7 +135,9 @@ def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> bool:
     """Tell whether something is wrong after a run, and print it."""
     wrong = job.check(folder)
     if outcome.code == 0:
-        unfinished = [name for name in tree(folder) if name.endswith((".new", ".old", ".part"))]
+        unfinished = [
+            name for name in tree(folder) if name.endswith((".new", ".old", ".part", ".gone"))
+        ]
         wrong = wrong or (f"unfinished: {unfinished}" if unfinished else "")
         wrong = wrong or ("" if job.result(folder) == wanted else "another result")
     elif outcome.code != SIGKILL:

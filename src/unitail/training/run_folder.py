@@ -35,6 +35,8 @@ KEPT_CHECKPOINTS = 2
 OPTIMISER_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
 LOCK_FILE = ".lock"
+GONE = ".gone"
+"""How the names of checkpoints end that are being removed."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ class RunFolder:
             write_text(path, text)
             for old in (*self.path.glob(".*.old"), *self.path.glob("checkpoints/.*.old")):
                 recover_folder(old.with_name(old.name[1 : -len(".old")]))
+            for gone in self.path.glob(f"checkpoints/.*{GONE}"):
+                shutil.rmtree(gone, ignore_errors=True)
 
     def release(self) -> None:
         """Let other runs in again."""
@@ -154,7 +158,8 @@ class RunFolder:
             save_file(dict(state.optimiser), fresh / OPTIMISER_FILE)
             (fresh / STATE_FILE).write_text(json.dumps(vars(progress)) + "\n")
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
-            hidden = old.with_name(f".{old.name}.old")  # so that half of it has not its name
+            # Half of it must not have its name; nor one by which it would be taken back.
+            hidden = old.with_name(f".{old.name}{GONE}")
             shutil.rmtree(hidden, ignore_errors=True)
             old.rename(hidden)
             shutil.rmtree(hidden, ignore_errors=True)

@@ -137,3 +137,26 @@ def test_a_record_that_says_nothing_is_refused(tmp_path: Path, text: str) -> Non
     (tmp_path / RECIPE_FILE).write_text(text)
     with pytest.raises(InvalidCheckpoint, match="does not say what the model was trained on"):
         RunRecord.read(tmp_path)
+
+
+def test_a_checkpoint_that_was_being_removed_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill in the middle of removing one once gave what was left of it its name again."""
+    folder = RunFolder(tmp_path)
+    for step in (5, 10):
+        folder.save(RECIPE.model, STATE, Progress(step, None))
+
+    def killed(path: Path, ignore_errors: bool) -> None:
+        if path.exists() and "00000005" in path.name:
+            (path / "state.json").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder.shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            folder.save(RECIPE.model, STATE, Progress(20, None))
+    folder.claim(RECORD)
+    folder.release()
+    assert [path.name for path in folder.checkpoints()] == ["step-00000010", "step-00000020"]
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2

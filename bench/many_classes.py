@@ -1,10 +1,10 @@
-"""Many classes: what they cost beside logistic regression, and what the shortcut beyond 200 loses.
+"""Many classes: what they cost beside logistic regression, and what the shortcut beyond 500 loses.
 
     python bench/many_classes.py --banks BANKS --out results/many_classes
 
 Cost: Gaussian classes, two labels of each, in seconds of CPU, which do not depend on what else the
 machine does; and against rows, ten classes. Accuracy: classes and labels drawn from banks, answered
-in pairs of rows by the whole model, and as more than 200 classes are (`unitail.relational.large`).
+in pairs of rows by the whole model, and as more than 500 classes are (`unitail.relational.large`).
 """
 
 import argparse
@@ -68,7 +68,7 @@ def cost(page: Page, name: str, sizes: list[tuple[int, int]]) -> dict[str, list[
 
 
 def accuracy(bank: FeatureBank, ways: int, shots: int, seed: int) -> tuple[float, float]:
-    """Return the accuracy of the whole model, and of what answers more than 200 classes, in %."""
+    """Return the accuracy of the whole model, and of what answers more than 500 classes, in %."""
     rng = np.random.default_rng([seed, shots])
     large = np.flatnonzero(bank.class_sizes >= shots + QUERIES)
     known, asked = [], []
@@ -146,7 +146,7 @@ def main() -> None:
     plot(args.out / "cost.png", panels)
     page.text("![cost](cost.png)")
     if args.banks:
-        page.text("What the shortcut for more than 200 classes loses, at fewer:")
+        page.text("What the shortcut for more than 500 classes loses, at fewer:")
         accuracy_table(page, args)
 
 

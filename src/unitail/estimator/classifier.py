@@ -65,7 +65,7 @@ class TailClassifier(
         changes speed and memory, not answers.
     max_support : int or None, default=4000
         The most rows that the model relates to each other. From larger supports, or those of more
-        than 200 classes, isolated answers of the default model follow from its regressions alone,
+        than 500 classes, isolated answers of the default model follow from its regressions alone,
         of all rows (see `unitail.relational.large`); joint answers, those with a pool and those of
         other models follow from cluster centres of each class (`unitail.estimator.rows`). None
         relates all, whatever the memory it takes.

@@ -32,9 +32,9 @@ class ExplainingEstimator(AnsweringEstimator):
         What is taken apart is log p(label) less the mean of log p over all classes, of isolated
         answers, whatever `visibility` is. Of two labels, the difference of their values is what
         each row adds to the log of the odds. Exact for the regressions that the model starts from,
-        by integrated gradients for what its blocks correct (`unitail.relational.influence`); it is
-        not what would change if the row was left out, though the order is much the same
-        (results/influence.md).
+        by integrated gradients for what its blocks correct (`unitail.relational.influence`). It is
+        not what would change if a row was left out; ranks correlate with that at 0.40 to 0.55, and
+        the row that matters most is among the first three in 82 to 97 % (results/influence.md).
 
         Parameters
         ----------

@@ -49,8 +49,9 @@ def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) ->
     searched = rows if rows <= MAX_EXACT else rows * PROBES / INDEX_CELLS
     near = len(GAUSSIANS) * size**3 / 3 + 2 * size**2 * width
     neighbours = (asked + queries) * (2.0 * searched * width + near)
-    walks = 3 + (taken + 1 if logistic else 0)
-    moved = itemsize * rows * (walks * SEEN * width + taken * logistic * SCORES * ways)
+    walks = 4 if logistic else 3
+    steps_moved = taken * (2 * width + logistic * SCORES * ways) if logistic else 0
+    moved = itemsize * rows * (walks * SEEN * width + steps_moved)
 
     chunk = min(rows, CHUNK // max(width, ways))
     seen = SEEN * chunk * width * itemsize + SCORES * chunk * logistic * ways * itemsize
@@ -59,7 +60,7 @@ def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) ->
     evidence = SCORES * NUM_CANDIDATES * asked * ways * itemsize
     local = QUERIES * (size**2 * 4 + size * width * 2) * itemsize
     index = rows * (width * 4 + 8) if rows > MAX_EXACT else 0
-    entered = (rows + queries) * width * (8 + itemsize)
+    entered = (rows + queries) * width * (8 + itemsize * (2 if logistic else 1))
     memory = entered + index + kept + 3 * solutions + max(seen, evidence, local)
     return LargeCost(
         memory_bytes=int(memory),

@@ -46,7 +46,7 @@ MAX_ASKED_STATES = 2**21
 """... so that these times classes are no more than this."""
 MAX_SOFTMAX = 2**27
 """Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
-MANY_WAYS = 200
+MANY_WAYS = 500
 """Beyond so many classes rows are not related in pairs, whatever their number, ..."""
 FEW_STEPS, FEW_NEIGHBOURS, FEW_ASKED = 8, 128, 300
 """... and regressions are cheaper."""
@@ -199,15 +199,17 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
     own = moments.see(rows.features[asked])[Centre.DIRECTION]
     labels = torch.nn.functional.one_hot(rows.class_indices[asked], rows.ways).to(kind)
     a = last_a = torch.zeros(len(chosen), *labels.shape).to(rows.features)
+    units = _directions(rows, moments)
     for number in range(steps):
         ahead = number / (number + 3)
         start, start_a = torch.lerp(last, w, 1 + ahead), torch.lerp(last_a, a, 1 + ahead)
-        step = inverses @ (_slopes(rows, moments, start) + penalties * start)
+        slopes = _slopes(rows, units, start) - moments.sums[Centre.DIRECTION].mT.to(start)
+        step = inverses @ (slopes + penalties * start)
         last, w = w, start - step
         # What a row's own coefficient does: lambda M slope = slope - U U' M slope / 2.
         slope = (own @ start).softmax(dim=-1) - labels + penalties * start_a
         last_a, a = a, start_a - (slope - own @ step / 2) / penalties
-    bent = _bent_products(rows, moments, w, penalties)
+    bent = _bent_products(rows, units, w, penalties)
     scores = own @ w
     lengths = own_penalties(scores[None], penalties)[0].double()  # L, (regressions, asked)
     unit = torch.eye(width).to(bent)
@@ -218,21 +220,27 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
     return w.expand(NUM_REGRESSIONS, -1, -1), left_out.expand(NUM_REGRESSIONS, -1, -1)
 
 
-def _slopes(rows: LabelledRows, moments: Moments, w: Tensor) -> Tensor:
-    """Return U'(softmax(U W) - Y): (regressions, d_T, K)."""
-    total = -moments.sums[Centre.DIRECTION].mT.to(w).expand_as(w).clone()
-    for features, _ in rows.chunks():
-        seen = moments.see(features)[Centre.DIRECTION]
+def _directions(rows: LabelledRows, moments: Moments) -> Tensor:
+    """Return U, which is walked over many times: (n, d_T)."""
+    units = torch.empty_like(rows.features)
+    for piece, (features, _) in zip(rows.split(units), rows.chunks(), strict=True):
+        piece.copy_(moments.see(features)[Centre.DIRECTION])
+    return units
+
+
+def _slopes(rows: LabelledRows, units: Tensor, w: Tensor) -> Tensor:
+    """Return U' softmax(U W): (regressions, d_T, K)."""
+    total = torch.zeros_like(w)
+    for seen in rows.split(units):
         total += seen.mT @ (seen @ w).softmax(dim=-1)
     return total
 
 
-def _bent_products(rows: LabelledRows, moments: Moments, w: Tensor, penalties: Tensor) -> Tensor:
+def _bent_products(rows: LabelledRows, units: Tensor, w: Tensor, penalties: Tensor) -> Tensor:
     """Return U' L^-1 U: (regressions, d_T, d_T)."""
     width = rows.features.shape[1]
     total = torch.zeros(len(w), width, width, dtype=torch.float64, device=w.device)
-    for features, _ in rows.chunks():
-        seen = moments.see(features)[Centre.DIRECTION]
+    for seen in rows.split(units):
         lengths = own_penalties((seen @ w)[None], penalties)[0]
         total += ((seen / lengths.unsqueeze(-1)).mT @ seen).double()
     return total

@@ -38,9 +38,11 @@ class LabelledRows:
 
     def chunks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give some rows and their classes at a time."""
-        size = max(1, CHUNK // max(self.features.shape[1], self.ways))
-        for start in range(0, len(self.features), size):
-            yield self.features[start : start + size], self.class_indices[start : start + size]
+        return zip(self.split(self.features), self.split(self.class_indices), strict=True)
+
+    def split(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Cut what there is of each row, (n, ...), as the rows are."""
+        return torch.split(values, max(1, CHUNK // max(self.features.shape[1], self.ways)))
 
     @property
     def shots(self) -> Tensor:

@@ -101,7 +101,7 @@ def test_many_classes_have_one_logistic_regression_of_few_steps(
 
 
 def test_neighbourhoods_of_many_classes_hold_a_shortlist() -> None:
-    assert large.num_neighbours(4000, 200) == 256
+    assert large.num_neighbours(4000, 500) == 256
     assert [large.num_neighbours(shots * 1000, 1000) for shots in (1, 3, 9)] == [128, 192, 256]
 
 

@@ -158,8 +158,8 @@ def columns_page(args: argparse.Namespace) -> None:
         " first; mean with the half width of the 95 % interval over draws.",
     )
     page.table(["table", "columns", "rank correlation", "same first, %", "ms a query", "shap, ms"])
-    for name, load in TABLES.items():
-        features, labels = load(return_X_y=True)
+    for name in args.tables:
+        features, labels = TABLES[name](return_X_y=True)
         each = [compare(features, labels, np.random.default_rng(s)) for s in range(args.draws)]
         same = 100 * np.array([one["same"] for one in each])
         page.row(
@@ -213,6 +213,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
     parser.add_argument("--shots", type=int, nargs="+", default=[5])
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--columns", action="store_true", help="columns of tables, beside shap")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()

@@ -95,17 +95,32 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
         " the images of a CPU second, with the interval over chunks, say what it does then.",
     )
     page.table(["engine", "workers", "images / s", "share of a core", "images / CPU s"])
-    costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks, "runs": []}
+    costs: dict[str, Any] = {
+        "chunk_rows": args.chunk_rows,
+        "chunks": args.chunks,
+        "runs": [],
+    }
     for (name, workers), each in rates.items():
         seconds = {
             stage: [one.seconds[stage] for one in reports[name, workers]] for stage in STAGES
         }
         share = sum(seconds["cpu"]) / sum(seconds["wall"])
+        turns = np.array_split(np.arange(len(seconds["cpu"])), args.repeats)
+        shares = [
+            sum(seconds["cpu"][n] for n in turn) / sum(seconds["wall"][n] for n in turn)
+            for turn in turns
+        ]
         speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
         page.row(name, workers, mean_interval(each), f"{share:.2f}", mean_interval(speeds))
         means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
         costs["runs"].append(
-            {"engine": name, "workers": workers, "rates": each, "share": share, "seconds": means}
+            {
+                "engine": name,
+                "workers": workers,
+                "rates": each,
+                "shares": shares,
+                "seconds": means,
+            }
         )
     costs["start_seconds"] = {name: statistics.median(each) for name, each in starts.items()}
     costs["dispatch_seconds"] = dispatch_seconds(args.engines, most)

@@ -103,11 +103,16 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=40, help="for each worker")
     args = parser.parse_args()
     costs = json.loads(args.costs.read_text())
-    page = Page(args.out, "Many workers, simulated", "From what one and two did.", COSTS=args.costs)
+    page = Page(
+        args.out,
+        "Many workers, simulated",
+        "From what one and two did.",
+        COSTS=args.costs,
+    )
     page.text(
         "## Measured and simulated",
-        "What one worker's chunk costs in CPU seconds, the share of a core that workers had in the"
-        " run, and what it takes to give a chunk away are measured; the rate follows.",
+        "What one worker's chunk costs in CPU seconds, the share of a core that workers had in each"
+        " turn, and what it takes to give a chunk away are measured; the rate follows.",
     )
     page.table(["engine", "workers", "measured, images / s", "simulated", "ratio"])
     for row in compared(costs):
@@ -126,10 +131,10 @@ def compared(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
             chunks=workers * (1 + costs["chunks"]),
             chunk_rows=costs["chunk_rows"],
             chunk_seconds=alone[engine],
-            share=run["share"],
             dispatch_seconds=costs["dispatch_seconds"][engine],
         )
-        rates = [play(replace(job, seed=seed)).rate(job) for seed in range(20)]
+        turns = [replace(job, share=share) for share in run["shares"]]
+        rates = [play(replace(turn, seed=seed)).rate(job) for turn in turns for seed in range(20)]
         simulated, measured = float(np.mean(rates)), float(np.mean(run["rates"]))
         ratio = f"{simulated / measured:.2f}"
         rows.append((engine, workers, f"{measured:.1f}", f"{simulated:.1f}", ratio))

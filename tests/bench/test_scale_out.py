@@ -40,8 +40,8 @@ def test_memory_is_measured(
 
 def _costs(path: Path) -> Path:
     runs = [
-        {"engine": "ray", "workers": 1, "rates": [16.0], "share": 0.8, "seconds": SECONDS},
-        {"engine": "ray", "workers": 2, "rates": [32.0], "share": 0.8, "seconds": SECONDS},
+        {"engine": "ray", "workers": 1, "rates": [16.0], "shares": [0.8], "seconds": SECONDS},
+        {"engine": "ray", "workers": 2, "rates": [32.0], "shares": [0.8], "seconds": SECONDS},
     ]
     costs = {"chunk_rows": 8, "chunks": 4, "runs": runs}
     costs |= {"dispatch_seconds": {"ray": 0.001}, "start_seconds": {"ray": 5.0}}

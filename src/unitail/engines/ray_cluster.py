@@ -56,16 +56,16 @@ class RayEngine(Engine):
 
     def _connect(self, address: str | None, workers: int | None) -> None:
         """Join the cluster at an address, or start one on this machine."""
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None and not os.environ.get("RAY_ADDRESS"):
-            self._ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
-            return
+            address = "local"
+            options |= {"num_cpus": workers, "include_dashboard": False}
         try:
-            self._ray.init(address=address, **quiet)
+            self._ray.init(address=address, **options)
         except Exception as error:  # ConnectionError, RuntimeError, ValueError, by its mood
             raise UserError(
                 "no cluster of Ray answers",
-                got=f"{type(error).__name__} at {address!r}",
+                got=f"{type(error).__name__} at {address!r}: {error}",
                 allowed="the address of a running cluster, 'auto', or none to start one here",
                 remedy="Start it (`ray start --head`), or correct --address.",
             ) from error

@@ -1,10 +1,11 @@
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from unitail.engines.choice import choose_engine
 from unitail.engines.local import LocalEngine
-from unitail.errors import InvalidConfig, MissingExtra
+from unitail.errors import InvalidConfig, MissingExtra, UserError
 
 
 def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +32,16 @@ def test_what_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(InvalidConfig, match=message):
         choose_engine(name, workers, **options)  # type: ignore[arg-type]
+
+
+def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise ConnectionError("nobody there")
+
+    fake = SimpleNamespace(is_initialized=lambda: False, init=refuse)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    with pytest.raises(UserError, match=r"no cluster of Ray answers: got ConnectionError at 'x:1'"):
+        choose_engine("ray", address="x:1")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(UserError, match="got ConnectionError at 'local': nobody there"):
+        choose_engine("ray", 2)

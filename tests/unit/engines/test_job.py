@@ -225,8 +225,10 @@ def test_answers_about_sounds_name_what_cannot_be_read(
     classifier = fit_files(examples, device="cpu").classifier
     out, rows = Storage("memory://results/answers"), open_rows([bucket], like=examples)
     fsspec.filesystem("memory").rm_file("/bucket/hum/3.wav")  # after it was listed
-    summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, chunk_rows=4)
+    summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, chunk_rows=1)
     assert (summary.rows, summary.unreadable) == (13, 2)
+    tables = [ChunkFolder(out).read(index) for index in range(summary.chunks)]
+    assert all(table.schema.equals(tables[0].schema) for table in tables)  # also without answers
     written = {row["file"]: row for row in _rows(out, summary)}
     assert [name for name in written if written[name]["answer"] is None] == [
         "hiss/broken.wav", "hum/3.wav",

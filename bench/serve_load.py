@@ -303,7 +303,7 @@ def measure_overload(page: Page, port: int, work: Work, limit: int, seconds: flo
 def main() -> None:
     """Measure everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="0 measures no rates")
+    parser.add_argument("--rounds", type=int, default=5, help="0 measures memory alone")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")
     parser.add_argument("--memory-seconds", type=float, default=600.0, help="0 is none")
     parser.add_argument("--pause", type=float, default=0.0, help="of connections, for memory")
@@ -316,8 +316,10 @@ def main() -> None:
     about = (
         f"Server and clients on the same {os.cpu_count()} cores, torch on one thread each; load of"
         f" the machine at the start {os.getloadavg()[0]:.1f}, so rates are low and ratios are what"
-        f" to read. {numbered(args.rounds, 'round')} of {args.seconds:g} s for each line."
+        " to read."
     )
+    if args.rounds:
+        about += f" {numbered(args.rounds, 'round')} of {args.seconds:g} s for each line."
     page = Page(args.out, "What `unitail serve` carries", about)
     with tempfile.TemporaryDirectory() as name:
         folders = [Path(name) / kind for kind in args.kinds]
@@ -329,6 +331,8 @@ def main() -> None:
                 measure_rates(page, port, works, **rates)
             if args.memory_seconds:
                 measure_memory(page, port, works, args.memory_seconds, args.pause)
+            if not args.rounds:
+                return
             if args.max_requests == args.overload:
                 measure_overload(page, port, works[0], args.overload, args.seconds)
                 return

@@ -2,11 +2,14 @@
 
 import json
 import runpy
+import subprocess
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
 
+from helpers.forks import RUN_SCRIPT, finish, fork
 from helpers.known_learners import write_blobs
 from helpers.scripts import ROOT, run_script
 from unitail.banks.importer import import_bank
@@ -230,3 +233,35 @@ def test_join_validity_makes_one_report_of_curves_by_name(
     assert "| bad | 0 | 0 | 0 | 1 | 0 | synthetic |" in text
     with pytest.raises(SystemExit, match="0 curves of other on gaussian, width 2, 2 classes"):
         run_script("bench/join_validity.py", *options, "good", "other", monkeypatch=monkeypatch)
+
+
+class Forked:
+    """Do with a script what `subprocess.Popen` does, without a new interpreter."""
+
+    def __init__(self, command: list[str], stdout: IO[bytes], **_: object) -> None:
+        self.process = fork(RUN_SCRIPT, *command[1:], output=Path(stdout.name))
+
+    def wait(self) -> int:
+        return finish(self.process)
+
+
+@pytest.mark.slow
+def test_paper_runs_trains_measures_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_coded(tmp_path / "sample", "efflite0/rsscn7", 6, 8)
+    recipes, work, out = tmp_path / "recipes", tmp_path / "work", tmp_path / "out"
+    (recipes / "ablations").mkdir(parents=True)
+    (recipes / "ablations" / "base.toml").write_text(RECIPE)
+    options = ["--work", work, "--out", out, "--recipes", recipes, "--device", "cpu", "--steps", 2]
+    options += ["--seeds", 0, "--no-baselines", "--shards", 1, "--episodes", 2]
+    monkeypatch.setattr(subprocess, "Popen", Forked)
+    run_script("bench/paper_runs.py", tmp_path / "sample", *options, monkeypatch=monkeypatch)
+    said = capsys.readouterr().out
+    assert [line.split(" after")[0] for line in said.splitlines()] == [
+        *("banks: done", "train: done", "measure: done", "pages: done")
+    ]
+    [run] = (out / "ablations").glob("base*")
+    assert json.loads((run / "log.jsonl").read_text().splitlines()[-1])["step"] == 2
+    rows = [json.loads(line) for line in (out / "ablations/rows_0.jsonl").read_text().splitlines()]
+    assert {row["bank"] for row in rows} == {"efflite0/rsscn7"}

@@ -46,7 +46,7 @@ MANY = 50
 def measure(args: argparse.Namespace) -> None:
     """Ask all learners, one set of data."""
     device = torch.device(args.device)
-    named = load_learners(Path("no runs"), args.learners, device=device) if args.learners else []
+    named = args.learners and load_learners(Path("no runs"), args.learners, own=True, device=device)
     learners: dict[str, Any] = {each.name: each.learner for each in named}
     for name in RUNS if args.runs is not None else ():
         folder = args.runs / f"{name}_0" / "model"

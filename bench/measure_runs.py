@@ -53,7 +53,7 @@ def measure(args: argparse.Namespace) -> None:
         for path in sorted(args.runs.glob("*/model"))
     }
     if args.learners:
-        named = load_learners(Path("no runs"), args.learners, device=device)
+        named = load_learners(Path("no runs"), args.learners, own=True, device=device)
         learners |= {each.name: each.learner for each in named}
     done = {(row["learner"], row["bank"], row["shots"]) for row in read_rows(args.out)}
     with add_rows(args.out / f"rows_{number}.jsonl") as file:

@@ -31,6 +31,6 @@ def test_the_file_with_a_learner_of_ones_own_is_one(tmp_path: Path) -> None:
     page = (DOCS / "reproduce.md").read_text()
     file = tmp_path / "mine.py"
     file.write_text(page.split("```py\n")[1].split("```")[0])
-    (own,) = load_learners(tmp_path, [f"{file}:NearestExample"])
+    (own,) = load_learners(tmp_path, [f"{file}:NearestExample"], own=True)
     tasks, protocol = GaussianTasks(feature_dims=(16,)), EvaluationProtocol(ways=3, episodes=20)
     assert score_learner(own.learner, tasks, protocol).accuracy.mean > 0.5

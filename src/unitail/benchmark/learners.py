@@ -51,24 +51,29 @@ class BenchLearner:
 
 
 def load_learners(
-    runs: Path, names: Sequence[str] = (), *, draws: int = 1, device: torch.device | str = "cpu"
+    runs: Path,
+    names: Sequence[str] = (),
+    *,
+    own: bool = False,
+    draws: int = 1,
+    device: torch.device | str = "cpu",
 ) -> list[BenchLearner]:
     """Load the learners of these names, or all: those with a name, and RUNS/*/model by folders.
 
-    Trained ones answer with the mean of `draws` draws. FILE.py:NAME is a learner of the user's own,
-    called NAME.
+    Trained ones answer with the mean of `draws` draws. With `own`, for names that somebody typed
+    and no others, FILE.py:NAME is a learner of the user's own, called NAME: the file is run.
     """
-    own: dict[str, Callable[[], BenchLearner]] = {
+    built: dict[str, Callable[[], BenchLearner]] = {
         name: partial(_explicit, name, learner) for name, learner in explicit_learners().items()
     }
-    own |= {name: partial(_shipped, name, device) for name in SHIPPED}
+    built |= {name: partial(_shipped, name, device) for name in SHIPPED}
     trained: dict[str, Callable[[], BenchLearner]] = {
         path.parent.name: partial(load_trained, path, draws=draws, device=device)
         for path in sorted(runs.glob(f"*/{MODEL_FOLDER}"))
     }
-    _check_names(names, own, trained, runs)
-    written = {name: partial(_own, name) for name in names if is_own(name)}
-    loaders = own | trained | written
+    typed = [name for name in names if own and is_own(name) and name not in trained]
+    _check_names(names, built, trained, typed, runs)
+    loaders = built | trained | {name: partial(_own, name) for name in typed}
     return [loaders[name]() for name in dict.fromkeys(names or loaders)]
 
 
@@ -122,19 +127,23 @@ def _shipped(name: str, device: torch.device | str) -> BenchLearner:
 
 
 def _check_names(
-    names: Iterable[str], own: Iterable[str], trained: Iterable[str], runs: Path
+    names: Iterable[str],
+    built: Iterable[str],
+    trained: Iterable[str],
+    typed: Iterable[str],
+    runs: Path,
 ) -> None:
     """Refuse names of no learner, and runs with the name of another learner."""
-    both = sorted(set(own) & set(trained))
+    both = sorted(set(built) & set(trained))
     if both:
         raise UserError(
             f"a run in {runs} has the name of another learner",
             got=", ".join(both),
-            allowed="other names than " + ", ".join(own),
+            allowed="other names than " + ", ".join(built),
             remedy="Rename the run folder.",
         )
-    known = [*own, *trained]
-    written = [name.rpartition(":")[2] for name in names if is_own(name)]
+    known = [*built, *trained]
+    written = [name.rpartition(":")[2] for name in typed]
     twice = sorted({name for name in written if name in known or written.count(name) > 1})
     if twice:
         raise UserError(
@@ -143,10 +152,11 @@ def _check_names(
             allowed="names that no other learner has",
             remedy="Rename it in its file.",
         )
-    unknown = [name for name in names if name not in known and not is_own(name)]
+    unknown = [name for name in names if name not in {*known, *typed}]
     if unknown:
         raise UserError(
             "unknown learner",
             got=", ".join(unknown),
-            allowed=", ".join(known) + f" (trained ones are in {runs}), or FILE.py:NAME",
+            allowed=", ".join(known) + f" (trained ones are in {runs}), or FILE.py:NAME"
+            " after --learner",
         )

@@ -20,7 +20,7 @@ class BenchSetup:
     runs: Path
     folder: Path
     learners: Sequence[str] = ()
-    """Those to be measured; without it those of the suite that are here."""
+    """Those to be measured, FILE.py:NAME too; without it those of the suite that are here."""
     draws: int = 1
     device: str = "auto"
 
@@ -35,7 +35,9 @@ class BenchSetup:
         chosen = choose_device(self.device)
         names = self.learners or [each for each in self.suite.learners if each not in self.absent]
         run = BenchRun(
-            learners=load_learners(self.runs, names, draws=self.draws, device=chosen),
+            learners=load_learners(
+                self.runs, names, own=bool(self.learners), draws=self.draws, device=chosen
+            ),
             tables=tested.tables,
             protocols=self.suite.protocols(),
             folder=self.folder,

@@ -10,6 +10,7 @@ from unitail.configuration import from_table, parse_toml, require
 from unitail.encoder_names import encoder_name
 from unitail.errors import InvalidConfig, UserError
 from unitail.evaluation.protocol import ALL_WAYS, EvaluationProtocol
+from unitail.own_code import is_own
 from unitail.tasks.batches import QueryShares
 
 FOLDER = Path(__file__).parents[1] / "suites"
@@ -86,6 +87,14 @@ class SuiteFile:
         twice = [name for name in names if names.count(name) > 1]
         require(bool(names), "groups", got="none", allowed="one or more [[groups]]")
         require(not twice, "name of a group", got=f"{twice[:1]} twice", allowed="different names")
+        own = [name for name in self.learners if is_own(name)]
+        if own:
+            raise InvalidConfig(
+                "a suite names a Python file, which would be run",
+                got=", ".join(own),
+                allowed="names of learners and of runs",
+                remedy="Give it after --learner instead.",
+            )
         _ = [group.patterns(self.encoder) for group in self.groups], self.protocols()
 
     def protocols(self) -> list[EvaluationProtocol]:

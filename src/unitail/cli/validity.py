@@ -77,7 +77,7 @@ def named_learners(
             taken = {each.name for each in learners}
             learners.append(replace(loaded, name=_short(folder, taken)))
         else:
-            learners += load_learners(runs, [name], device=device)
+            learners += load_learners(runs, [name], own=True, device=device)
     return learners
 
 

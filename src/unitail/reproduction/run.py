@@ -130,7 +130,7 @@ def _leaks(setup: BenchSetup, tested: Suite) -> dict[str, str]:
     """Find the learners that have seen what they would be tested on."""
     names = setup.learners or [n for n in setup.suite.learners if n not in setup.absent]
     refused = {}
-    for each in load_learners(setup.runs, names, draws=setup.draws):
+    for each in load_learners(setup.runs, names, own=bool(setup.learners), draws=setup.draws):
         record = each.record()
         try:
             if record is not None:

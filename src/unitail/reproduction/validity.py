@@ -42,7 +42,8 @@ def measure_validity(
     """
     device = choose_device(work.device)
     declared = declared_tasks(declaration, work.banks if work.banks.is_dir() else None)
-    learners = load_learners(work.runs, work.learners or LEARNERS, draws=work.draws, device=device)
+    names, own = work.learners or LEARNERS, bool(work.learners)
+    learners = load_learners(work.runs, names, own=own, draws=work.draws, device=device)
     study = study_validity(
         {each.name: each.learner for each in learners},
         declared.tasks,

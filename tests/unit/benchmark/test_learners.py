@@ -133,18 +133,32 @@ class tail(Nearest):
 def test_a_learner_of_ones_own_takes_part(runs: Path) -> None:
     file = runs / "mine.py"
     file.write_text(OWN)
-    named, own = load_learners(runs, ["first", f"{file}:Nearest"])
+    named, own = load_learners(runs, ["first", f"{file}:Nearest"], own=True)
     assert (named.name, own.name, own.paradigm) == ("first", "Nearest", "explicit")
     assert own.record() is None
     before = own.fingerprint
     file.write_text(OWN.replace("power=2", "power=1"))
-    (changed,) = load_learners(runs, [f"{file}:Nearest"])
+    (changed,) = load_learners(runs, [f"{file}:Nearest"], own=True)
     assert changed.fingerprint != before, "so that its old results are void"
     for names in (["tail"], ["Nearest", "Nearest"]):
         with pytest.raises(UserError, match=r"of your own has the name of another: got .*Rename"):
-            load_learners(runs, [f"{file}:{name}" for name in names])
+            load_learners(runs, [f"{file}:{name}" for name in names], own=True)
 
 
 def test_a_file_that_a_suite_names_is_not_run(runs: Path) -> None:
     (runs / "evil.py").write_text("raise SystemExit")
     assert missing_learners([f"{runs}/evil.py:x", "tail"], runs) == [f"{runs}/evil.py:x"]
+    with pytest.raises(UserError, match=r"unknown learner: got .*evil\.py:x"):
+        load_learners(runs, [f"{runs}/evil.py:x"])
+
+
+def test_a_run_that_is_called_like_a_file_is_a_run(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever hands over a folder of runs may call them what they like."""
+    monkeypatch.chdir(runs)
+    Path("evil.py").write_text("raise SystemExit")
+    save_model(Tail(preset("tiny"), seed=2), runs / "evil.py:x" / "model")
+    for own in (False, True):
+        (loaded,) = load_learners(runs, ["evil.py:x"], own=own)
+        assert (loaded.name, loaded.run) == ("evil.py:x", runs / "evil.py:x")

@@ -79,6 +79,9 @@ def test_mistakes_are_told(tmp_path: Path, change: tuple[str, str], message: str
 def test_no_groups_and_groups_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match="groups is out of range: got none"):
         read_suite(_write(tmp_path, 'title = "Empty"'))
+    evil = OWN.replace('"unitail"', '"tail", "evil.py:x"')
+    with pytest.raises(InvalidConfig, match=r"would be run: got evil\.py:x; .*after --learner"):
+        read_suite(_write(tmp_path, evil))
     twice = OWN + '[[groups]]\nname = "first"\nsets = ["a"]\n'
     with pytest.raises(InvalidConfig, match=r"name of a group is .*'first'. twice"):
         read_suite(_write(tmp_path, twice))

@@ -14,6 +14,9 @@ from unitail.errors import InvalidConfig
 Config = TypeVar("Config")
 Choice = TypeVar("Choice", bound=enum.StrEnum)
 
+ADDED_LATER = {"added later": True}
+"""Metadata of a field that models saved before do not have: its default is what they did."""
+
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Read JSON; `ValueError` for all that is wrong with it, endless nesting too."""

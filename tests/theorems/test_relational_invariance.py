@@ -84,15 +84,16 @@ def test_with_a_limit_of_coordinates_their_order_signs_and_scale_still_mean_noth
     visibility: Visibility,
 ) -> None:
     """What is left where coordinates count one by one; zeros may be appended, too."""
-    episode = random_episode(feature_dim=5)
-    order, signs = torch.tensor([3, 0, 4, 1, 2]), torch.tensor([1.0, -1, -1, 1, -1])
+    episode = random_episode(feature_dim=40)
+    order = torch.randperm(40, generator=stream(1))
+    signs = 1 - 2 * (torch.arange(40) % 2).double()
 
     def change(features: Tensor) -> Tensor:
         return torch.nn.functional.pad(1e3 * (features * signs)[..., order], (0, 2))
 
     expected = answers(episode, visibility, LIMITED)
     torch.testing.assert_close(answers(mapped(episode, change), visibility, LIMITED), expected)
-    normal = torch.randn(5, 5, generator=stream(3), dtype=torch.float64)
+    normal = torch.randn(40, 40, generator=stream(3), dtype=torch.float64)
     turned = mapped(episode, lambda features: features @ torch.linalg.qr(normal).Q)
     assert not torch.allclose(answers(turned, visibility, LIMITED), expected)
 

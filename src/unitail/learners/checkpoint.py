@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from unitail.configuration import choice, from_table, parse_json, to_table
+from unitail.configuration import ADDED_LATER, choice, from_table, parse_json, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
@@ -159,4 +159,6 @@ def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any], tuple[Visibilit
 
 
 def _fields(kind: ModelKind) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind.config)]
+    """Return what every saved configuration has had from the first."""
+    fields = dataclasses.fields(kind.config)
+    return [field.name for field in fields if field.metadata != ADDED_LATER]

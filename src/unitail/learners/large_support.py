@@ -13,7 +13,7 @@ from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
 from unitail.nn.episode_model import AnyModel
-from unitail.relational.geometry import coordinate_size, limited
+from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large import LargeReading
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 from unitail.relational.moments import LabelledRows, measured_scale
@@ -64,23 +64,10 @@ def read_many(model: Relational, support: Support, seed: int) -> LargeHypothesis
         chunk = slice(start, start + MAX_ROWS)
         check_finite(features[chunk], "support")
         entered[chunk] = enter(features[None, chunk], "support")[0]
-    limit = _limit(model, entered)
-    if limit is not None:
-        for piece in torch.split(entered, MAX_ROWS):
-            piece.copy_(limited(piece, limit))
+    pieces = torch.split(entered[None], MAX_ROWS, dim=1)
+    limit = coordinate_limit(pieces, model.config.coordinate_limit)
+    for piece in pieces:
+        piece.copy_(limited(piece, limit))
     rows = LabelledRows(entered, support.class_indices[0].to(weights.device), support.ways)
     reading = LargeReading.of(rows, model.weighing, origin=origin, seed=seed)
     return LargeHypothesis(model, reading, enter, limit)
-
-
-def _limit(model: Relational, features: Tensor) -> Tensor | None:
-    """Measure how far a coordinate counts, some rows at a time."""
-    factor = model.config.coordinate_limit
-    if factor is None:
-        return None
-    chunks = torch.split(features, MAX_ROWS)
-    # The root mean square of all that is not zero, from that of each chunk.
-    counts = torch.stack([(chunk != 0).sum() for chunk in chunks]).double()
-    sizes = torch.stack([coordinate_size(chunk[None]).squeeze() for chunk in chunks]).double()
-    mean = (counts * sizes.pow(2)).sum() / counts.sum().clamp_min(1)
-    return (factor * mean.sqrt()).to(features.dtype)

@@ -1,9 +1,9 @@
 """What a relational model is made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from unitail.configuration import choice, require
+from unitail.configuration import ADDED_LATER, choice, require
 from unitail.errors import InvalidConfig
 from unitail.nn.visibility import Visibility
 from unitail.relational.relations import channels
@@ -45,9 +45,9 @@ class RelationalConfig:
     """Through relations alone, or as tokens too."""
     angles_from_origin: bool = True
     """Whether angles between features as they are count too, beside those between centred ones."""
-    coordinate_limit: float | None = None
-    """How far a coordinate counts, in root mean squares of coordinates that are not zero; None for
-    no end, and answers that do not depend on the choice of coordinates."""
+    coordinate_limit: float | None = field(default=None, metadata=ADDED_LATER)
+    """How far one of many coordinates counts, in root mean squares of those that are not zero; None
+    for no end, and answers that do not depend on the choice of coordinates."""
     projected_dim: int = 256
     """d_data, the width of the coordinates in the tokens, if they are there."""
     visibility: Visibility = Visibility.ISOLATED

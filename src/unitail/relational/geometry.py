@@ -16,9 +16,11 @@ origin, vectors of length 1, have such a centre of their own.
 Some encoders have few coordinates that are far larger than the rest, and angles are those of these
 few. A limit c says how far a coordinate counts: x becomes x / (1 + (x / c s)^4)^(1/4), with s the
 root mean square of the seen coordinates that are not zero. It hardly changes what is well below
-c s, and nothing gets beyond. With a limit it matters which coordinates vectors are given in.
+c s, and nothing gets beyond. With a limit it matters which coordinates vectors are given in. Few
+coordinates are columns that somebody chose: a large one counts as it is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
@@ -30,6 +32,8 @@ from unitail.nn.normalisation import FeatureScale, Normalisation
 
 MIN_UNIT = 64
 """A unit below this many roundings of 1 is none: nothing can be measured in it."""
+MIN_LIMITED_WIDTH = 32
+"""Vectors of fewer coordinates have no limit."""
 MIN_SHARE = 1e-6
 """A coordinate below this share of the largest is zero, but for rounding."""
 MAX_LIMITS = 1e6
@@ -81,7 +85,7 @@ class Geometry:
 
         `limit` is that of coordinates, in units of their root mean square.
         """
-        ends = None if limit is None else limit * coordinate_size(features)
+        ends = coordinate_limit([features], limit)
         features = limited(features, ends)
         scale = FeatureScale.of(features, Normalisation.SUPPORT)
         vectors = scale(features)
@@ -153,13 +157,22 @@ class Comparison:
         return Comparison(self.seen, *(tensor[..., :count] for tensor in tensors))
 
 
-def coordinate_size(features: Tensor) -> Tensor:
-    """Return the root mean square of what is not zero in (B, rows, d_T): (B, 1, 1)."""
-    peak = features.abs().amax(dim=(1, 2), keepdim=True)
+def coordinate_limit(chunks: Sequence[Tensor], factor: float | None) -> Tensor | None:
+    """Return how far coordinates of vectors (B, rows, d_T), in chunks of rows, count: (B, 1, 1).
+
+    That is a factor times the root mean square of what is not zero.
+    """
+    if factor is None or chunks[0].shape[2] < MIN_LIMITED_WIDTH:
+        return None
+    peaks = [chunk.abs().amax(dim=(1, 2), keepdim=True) for chunk in chunks]
+    peak = torch.stack(peaks).amax(dim=0)
     peak = torch.where(peak > 0, peak, 1)  # squares of very large or small features are not finite
-    shares = features / peak
-    count = (shares.abs() > MIN_SHARE).sum(dim=(1, 2), keepdim=True).clamp_min(1)
-    return peak * (shares.pow(2).sum(dim=(1, 2), keepdim=True) / count).sqrt()
+    squares, count = torch.zeros_like(peak), torch.zeros_like(peak)
+    for chunk in chunks:
+        shares = chunk / peak
+        squares = squares + shares.pow(2).sum(dim=(1, 2), keepdim=True)
+        count = count + (shares.abs() > MIN_SHARE).sum(dim=(1, 2), keepdim=True)
+    return factor * peak * (squares / count.clamp_min(1)).sqrt()
 
 
 def limited(features: Tensor, limit: Tensor | None) -> Tensor:

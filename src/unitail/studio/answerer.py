@@ -5,22 +5,15 @@ later change no answer, the page may be answered before the rest, and the cost g
 number of items. Joint answers take ten times as long (results/studio_latency.md), too long to wait
 for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time.
-
-An answer depends only on lengths and on inner products with labelled vectors. n of these span n
-dimensions, so every vector is written in a basis of theirs, with the length of what is left as one
-coordinate more: the same answers from n + 1 coordinates in place of a thousand. Tables keep their
-columns: these have steps and weights of their own, or parts that each have a say.
 """
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.scaling import Scale
 from unitail.studio.labels import Labelled, Labels
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.vectors import Vectors
@@ -54,7 +47,7 @@ class Answerer:
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
         self._support: Support | None = None
-        self._fitted: Fitted | None = None
+        self._fitted: TailClassifier | None = None
         self._turn = NONE
         self._read: tuple[int, int] | None = None
 
@@ -114,7 +107,7 @@ class Answerer:
         versions = self._vectors.versions(np.array(places, dtype=np.int64))
         support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
         if support != self._support:
-            self._fitted = Fitted.of(self._vectors, support, self._device)
+            self._fitted = _fit(self._vectors, support, self._device)
             self._support, self._turn = support, self._turn + 1
 
     def _answer(self, places: Places) -> Answered:
@@ -123,70 +116,28 @@ class Answerer:
             nothing = np.full((count, 2), NONE, dtype=np.int64)
             zeros = np.zeros((count, 2))
             return Answered(self._turn, places, versions, nothing, zeros, zeros[:, 0])
-        classifier = self._fitted.classifier
-        rows = self._fitted.span(self._vectors.at(places))
-        probabilities = classifier.predict_proba(rows)
+        probabilities = self._fitted.predict_proba(self._vectors.at(places))
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
         return Answered(
             self._turn,
             places,
             versions,
-            np.asarray(classifier.classes_[best], dtype=np.int64),
+            np.asarray(self._fitted.classes_[best], dtype=np.int64),
             np.take_along_axis(probabilities, best, axis=1),
         )
 
     def _tell_novelty(self, places: Places) -> None:
         assert self._fitted is not None
-        rows = self._fitted.span(self._vectors.at(places))
-        novelty = self._fitted.classifier.novelty(rows)
+        novelty = self._fitted.novelty(self._vectors.at(places))
         self._answers.put_novelty(places, novelty)
         self._on_novelty(places, novelty)
 
 
-@dataclass(frozen=True, eq=False)
-class Span:
-    """Vectors in a basis of what the labelled ones span, and the length of what is left."""
-
-    basis: NDArray[np.float32] | None
-    """(d, r) with orthonormal columns; None where that would save nothing."""
-
-    @classmethod
-    def of(cls, labelled: NDArray[np.float32]) -> "Span":
-        """Find the basis of labelled vectors (n, d)."""
-        if len(labelled) + 1 >= labelled.shape[1]:
-            return cls(None)
-        return cls(np.linalg.qr(labelled.T.astype(np.float64))[0].astype(np.float32))
-
-    def __call__(self, rows: NDArray[np.float32], *, labelled: bool = False) -> NDArray[np.float32]:
-        """Return rows (m, r + 1) with the same lengths and the same products with labelled ones.
-
-        Of the labelled ones themselves nothing is left: rounding must not say otherwise.
-        """
-        if self.basis is None:
-            return rows
-        inside = rows @ self.basis
-        left = np.zeros(len(rows), np.float32)
-        if not labelled:
-            squares = (rows**2).sum(axis=1) - (inside**2).sum(axis=1)
-            left = np.sqrt(np.maximum(squares, 0))
-        return np.concatenate([inside, left[:, None]], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A classifier of class ids, and how vectors enter it."""
-
-    classifier: TailClassifier
-    span: Span
-
-    @classmethod
-    def of(cls, vectors: Vectors, support: Support, device: str) -> "Fitted | None":
-        """Fit; None if there are not two classes yet."""
-        places, class_ids, _ = support
-        if len(set(class_ids)) < 2:
-            return None
-        labelled = vectors.at(np.array(places))
-        own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
-        whole = Scale(own.scale).views or own.parts is not None
-        span = Span(None) if whole else Span.of(labelled)
-        return cls(own.fit(span(labelled, labelled=True), np.array(class_ids)), span)
+def _fit(vectors: Vectors, support: Support, device: str) -> TailClassifier | None:
+    """Fit a classifier of class ids; None if there are not two classes yet."""
+    places, class_ids, _ = support
+    if len(set(class_ids)) < 2:
+        return None
+    own = make_classifier(encoder=vectors.chosen, device=device)
+    own.set_params(precision="single").fit(vectors.at(np.array(places)), np.array(class_ids))
+    return own

@@ -10,6 +10,8 @@ from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 
 
 def test_a_loaded_model_gives_the_same_scores(tmp_path: Path) -> None:
@@ -74,6 +76,14 @@ def test_a_config_with_a_gap_is_refused(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(InvalidCheckpoint, match="does not describe a model"):
         load_model(folder)
+
+
+def test_a_model_from_before_a_field_was_added_is_read(tmp_path: Path) -> None:
+    folder = save_model(Relational(PRESETS["tiny"]), tmp_path / "model")
+    table = json.loads((folder / "config.json").read_text())
+    del table["config"]["coordinate_limit"]
+    (folder / "config.json").write_text(json.dumps(table))
+    assert load_model(folder).config == PRESETS["tiny"]
 
 
 def test_what_a_model_was_trained_for_is_kept(tmp_path: Path) -> None:

@@ -3,7 +3,13 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import MAX_DEVIATIONS, Centre, Geometry
+from unitail.relational.geometry import (
+    MAX_DEVIATIONS,
+    MIN_LIMITED_WIDTH,
+    Centre,
+    Geometry,
+    coordinate_limit,
+)
 
 
 def vectors(count: int, width: int = 6, seed: int = 0) -> Tensor:
@@ -122,7 +128,7 @@ def limited(rows: Tensor, size: float, limit: float) -> Tensor:
 
 
 def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
-    support, query = vectors(7), 5 * vectors(4, seed=1)
+    support, query = vectors(7, width=40), 5 * vectors(4, width=40, seed=1)
     support[:, :, 0] *= 20  # one coordinate is far larger than the rest
     support[:, :, 1] = 1e-12  # and zeros do not count, but for rounding
     geometry, own = Geometry.of(support, origin=True, limit=2.5)
@@ -138,18 +144,35 @@ def test_coordinates_count_up_to_a_limit_that_the_seen_ones_decide() -> None:
 
 
 def test_a_limit_far_away_changes_nothing() -> None:
-    plain, _ = Geometry.of(vectors(7), origin=True)
-    wide, _ = Geometry.of(vectors(7), origin=True, limit=1e6)
-    query = vectors(4, seed=1)
+    plain, _ = Geometry.of(vectors(7, width=40), origin=True)
+    wide, _ = Geometry.of(vectors(7, width=40), origin=True, limit=1e6)
+    query = vectors(4, width=40, seed=1)
     torch.testing.assert_close(wide.compare(query).cosines, plain.compare(query).cosines)
 
 
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
 def test_coordinates_of_any_size_have_a_limit(factor: float) -> None:
-    found = Geometry.of(factor * vectors(5), origin=True, limit=2.5)[1].cosines
-    torch.testing.assert_close(found, Geometry.of(vectors(5), origin=True, limit=2.5)[1].cosines)
+    rows = vectors(5, width=40)
+    found = Geometry.of(factor * rows, origin=True, limit=2.5)[1].cosines
+    torch.testing.assert_close(found, Geometry.of(rows, origin=True, limit=2.5)[1].cosines)
 
 
 def test_where_all_is_zero_there_is_no_limit() -> None:
-    geometry, _ = Geometry.of(torch.zeros(1, 3, 4, dtype=torch.float64), origin=True, limit=2.5)
-    assert geometry.compare(vectors(2, width=4)[:1]).cosines.isfinite().all()
+    geometry, _ = Geometry.of(torch.zeros(1, 3, 40, dtype=torch.float64), origin=True, limit=2.5)
+    assert geometry.compare(vectors(2, width=40)[:1]).cosines.isfinite().all()
+
+
+def test_a_limit_is_the_same_in_chunks_of_rows() -> None:
+    rows = vectors(9, width=40)
+    rows[:, :2] *= 100
+    whole = coordinate_limit([rows], 2.5)
+    assert whole is not None
+    torch.testing.assert_close(coordinate_limit([rows[:, :2], rows[:, 2:]], 2.5), whole)
+
+
+def test_few_coordinates_have_no_limit() -> None:
+    """A column with an offset far beyond the others keeps what it says."""
+    rows = vectors(7, width=MIN_LIMITED_WIDTH - 1)
+    rows[..., 0] += 1000
+    cosines = [Geometry.of(rows, origin=True, limit=limit)[1].cosines for limit in (None, 2.5)]
+    assert torch.equal(*cosines)

@@ -123,18 +123,23 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
+        return self._add(X, y, sample_weight, self._fitted.settings.scale)
+
+    def _add(
+        self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None, scale: Scale | None
+    ) -> Self:
+        """Take rows in; a `scale` of None is chosen anew, as a fit on all rows would."""
         vectors = vectors_of(self._inputs, X, self.cache)
         features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
-        known, settings = self._fitted.rows, self._fitted.settings
+        known, seed = self._fitted.rows, self._fitted.settings.seed
         new = _check_sample_weight(sample_weight, features, dtype=np.float64)
         rows, classes = weighted_rows(
             np.concatenate([known.features, features]),
             np.concatenate([self.classes_[known.class_indices], labels]),
             np.concatenate([known.given_weights, new]),
         )
-        pool = self._fitted.pool
-        return self._learn(rows, classes, settings.seed, self._inputs, settings.scale, pool)
+        return self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
 
     def partial_fit(
         self,
@@ -143,10 +148,11 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from some rows at a time: `fit` at the first call, then `add`.
+        """Learn from some rows at a time: `fit` at the first call, then all rows are read again.
 
-        After any number of calls the result equals a fit on all rows together. There is no class
-        without rows: `classes_` has those that came so far, and the first call needs two.
+        After any number of calls the result equals a fit on all rows together, `scale` as it is
+        chosen for all of them; only a table's encoding stays that of the first call. There is no
+        class without rows: `classes_` has those that came so far, and the first call needs two.
 
         Parameters
         ----------
@@ -175,7 +181,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             expected = given
         if expected is not None:
             check_expected(expected, np.asarray(y))
-        learned = self.fit(X, y, sample_weight) if first else self.add(X, y, sample_weight)
+        learned = self.fit(X, y, sample_weight) if first else self._add(X, y, sample_weight, None)
         self._expected = expected
         return learned
 

@@ -278,23 +278,3 @@ def test_a_parameter_of_another_version_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"n_draws"', '"n_dreams"'))
     with pytest.raises(InvalidCheckpoint, match=r"unknown parameters: got n_dreams; .*n_draws"):
         TailClassifier.load(folder)
-
-
-def test_partial_fits_are_one_fit() -> None:
-    rng = np.random.default_rng(5)
-    labels = np.array(["a", "b", "c"])[np.arange(12) % 3]
-    rows = rng.normal(size=(12, 4)) + 3 * np.eye(4)[np.arange(12) % 3]
-    classifier = TailClassifier(random_state=0, scale="none")
-    for start in range(0, 12, 4):
-        chosen = slice(start, start + 4)
-        classifier.partial_fit(rows[chosen], labels[chosen], classes=["c", "b", "a"])
-    whole = TailClassifier(random_state=0, scale="none").fit(rows, labels)
-    np.testing.assert_allclose(
-        classifier.predict_proba(rows), whole.predict_proba(rows), rtol=0, atol=1e-12
-    )
-    with pytest.raises(InvalidEpisode, match=r"first call did not name: got 'd'"):
-        classifier.partial_fit(rows[:1], ["d"])
-    with pytest.raises(InvalidConfig, match=r"classes.*got 'a', 'd'"):
-        classifier.partial_fit(rows[:1], ["a"], classes=["a", "d"])
-    classifier.fit(rows[:6], labels[:6]).partial_fit(rows[:1], ["d"])  # any, again
-    assert classifier.classes_.tolist() == ["a", "b", "c", "d"]

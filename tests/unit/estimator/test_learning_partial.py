@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from unitail.errors import InvalidConfig, InvalidEpisode
+from unitail.estimator.classifier import TailClassifier
+
+
+def test_partial_fits_are_one_fit() -> None:
+    rng = np.random.default_rng(5)
+    labels = np.array(["a", "b", "c"])[np.arange(12) % 3]
+    rows = rng.normal(size=(12, 4)) + 3 * np.eye(4)[np.arange(12) % 3]
+    classifier = TailClassifier(random_state=0, scale="none")
+    for start in range(0, 12, 4):
+        chosen = slice(start, start + 4)
+        classifier.partial_fit(rows[chosen], labels[chosen], classes=["c", "b", "a"])
+    whole = TailClassifier(random_state=0, scale="none").fit(rows, labels)
+    np.testing.assert_allclose(
+        classifier.predict_proba(rows), whole.predict_proba(rows), rtol=0, atol=1e-12
+    )
+    with pytest.raises(InvalidEpisode, match=r"first call did not name: got 'd'"):
+        classifier.partial_fit(rows[:1], ["d"])
+    with pytest.raises(InvalidConfig, match=r"classes.*got 'a', 'd'"):
+        classifier.partial_fit(rows[:1], ["a"], classes=["a", "d"])
+    classifier.fit(rows[:6], labels[:6]).partial_fit(rows[:1], ["d"])  # any, again
+    assert classifier.classes_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_the_scale_is_the_one_that_all_rows_have() -> None:
+    """Ten rows of a narrow array are too few to be a table, sixty are one."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    rows = rng.normal(size=(60, 5)) + labels[:, None] * [0.5, 0, 0, 0, 1]
+    bit_by_bit = TailClassifier(random_state=0)
+    bit_by_bit.partial_fit(rows[:10], labels[:10])
+    assert not bit_by_bit.scaled_
+    for start in range(10, 60, 10):
+        bit_by_bit.partial_fit(rows[start : start + 10], labels[start : start + 10])
+    whole = TailClassifier(random_state=0).fit(rows, labels)
+    assert bit_by_bit.scaled_
+    assert whole.scaled_
+    np.testing.assert_allclose(
+        bit_by_bit.predict_proba(rows), whole.predict_proba(rows), rtol=0, atol=1e-12
+    )

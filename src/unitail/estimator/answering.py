@@ -94,10 +94,7 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Examples) -> Floats:
         """Return the logarithms of what `predict_proba` returns."""
         check_is_fitted(self)
-        rows = self._validated(X)
-        answers = self._fitted.log_probabilities(rows)
-        answers[self._unknown(rows)] = _shares_of(self._fitted)
-        return answers
+        return self._answers(self._fitted, self._validated(X))
 
     def predict_set(
         self, X: Examples | None = None, coverage: float = 0.9, *, log_proba: Floats | None = None
@@ -137,7 +134,7 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
             check_isolated(self._fitted.settings.visibility)
             return prediction_sets(np.exp(log_proba), scores, coverage)
         rows = self._validated(X)
-        answers = self._fitted.isolated.log_probabilities(rows)
+        answers = self._answers(self._fitted.isolated, rows)
         sets = prediction_sets(np.exp(answers), scores, coverage)
         sets[self._unknown(rows)] = True  # nothing can be ruled out
         return sets
@@ -201,6 +198,16 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
         vectors = checked(self, vectors, dtype=FLOATS, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns
 
+    def _answers(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:
+        """Ask for rows (m, d_T) that say something; others have shares, and no say: (m, K)."""
+        told = ~self._unknown(rows)
+        if told.all():
+            return fitted.log_probabilities(rows)
+        answers = np.tile(_shares_of(fitted), (len(rows), 1))
+        if told.any():
+            answers[told] = fitted.log_probabilities(rows[told])
+        return answers
+
     def _unknown(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which rows are of items that say nothing; see `vectors_of_asked`."""
         if self._inputs is None:  # what is missing from vectors of the user's own is filled in
@@ -209,7 +216,12 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def _shares_of(fitted: Fitted) -> Floats:
-    """Answer what nothing is known of: the logarithms of the classes' shares, (K,)."""
-    shares = np.log(fitted.kept.shots / len(fitted.kept))
-    shares = shares if fitted.offsets is None else shares + fitted.offsets[0].cpu().numpy()
+    """Answer what nothing is known of: the logarithms of the classes' shares, (K,).
+
+    Of all rows: what stands for those of a large support has other shares.
+    """
+    rows = fitted.rows.repeated()
+    shares = np.log(rows.shots / len(rows))
+    offsets = fitted.settings.offsets(rows.class_indices[None], rows.ways)
+    shares = shares if offsets is None else shares + offsets[0].cpu().numpy()
     return np.asarray(shares - np.logaddexp.reduce(shares))

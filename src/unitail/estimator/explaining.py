@@ -48,17 +48,21 @@ class ExplainingEstimator(AnsweringEstimator):
         Influence
             With `values` (m, n) in the order of the rows of `fit`, above zero if a row speaks for
             the label; `values.sum(axis=1) + base` is `score`. `shares` are parts of all that
-            speaks for it, `top(3)` the places of the three strongest rows.
+            speaks for it, `top(3)` the places of the three strongest rows. No row decides what is
+            said of an item that says nothing: its values are zero.
 
         """
         check_is_fitted(self)
         fitted, rows = self._fitted.isolated, self._validated(X)
-        log_proba = fitted.log_probabilities(rows)
+        log_proba = self._answers(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
+        told, values = ~self._unknown(rows), np.zeros((len(rows), len(fitted.rows)))
+        if told.any():
+            values[told] = row_influence(fitted, rows[told], places[told])
         return Influence(
             labels=self.classes_[places],
             score=above_mean(log_proba, places),
-            values=row_influence(fitted, rows, places),
+            values=values,
         )
 
     def column_influence(
@@ -99,11 +103,11 @@ class ExplainingEstimator(AnsweringEstimator):
         fitted, rows = self._fitted.isolated, self._validated(X)
         named = getattr(self, "feature_names_in_", None)
         spans = columns or column_spans(self._inputs, named, rows.shape[1])
-        log_proba = fitted.log_probabilities(rows)
+        log_proba = self._answers(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
 
         def score(asked: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.float64]:
-            return above_mean(fitted.log_probabilities(asked), classes)
+            return above_mean(self._answers(fitted, asked), classes)
 
         known = fitted.rows.features
         seed = fitted.settings.seed

@@ -50,9 +50,7 @@ def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility:
     with pytest.warns(BlankWarning, match=r"^1 of 3 items says nothing \(place 1, the first is 0"):
         probabilities = classifier.predict_proba(asked)
     alone = classifier.predict_proba(["abbb", "baaa"])
-    if visibility == "isolated":
-        np.testing.assert_allclose(probabilities[[0, 2]], alone, rtol=1e-12)
-    assert (probabilities[[0, 2]].argmax(axis=1) == alone.argmax(axis=1)).all()
+    np.testing.assert_allclose(probabilities[[0, 2]], alone, rtol=1e-12)
     np.testing.assert_allclose(probabilities[1], [0.6, 0.4])
     with pytest.warns(BlankWarning):
         sets = classifier.predict_set(list(asked), coverage=0.5)
@@ -66,6 +64,30 @@ def test_nothing_but_empty_texts_has_the_prior_that_was_asked_for() -> None:
     classifier = TailClassifier(encoder=Letters(), class_prior=[0.1, 0.9]).fit(TEXTS, KINDS)
     with pytest.warns(BlankWarning, match=r"^2 of 2 items say nothing"):
         np.testing.assert_allclose(classifier.predict_proba(["", ""]), [[0.1, 0.9]] * 2)
+
+
+def test_empty_texts_take_no_share_from_others() -> None:
+    classifier = TailClassifier(
+        encoder=Letters(), visibility="joint", class_shares="balanced", random_state=0
+    ).fit(TEXTS, KINDS)
+    with pytest.warns(BlankWarning):
+        beside = classifier.predict_proba(["abbb", "", "", "", "baaa"])
+    alone = classifier.predict_proba(["abbb", "baaa"])
+    np.testing.assert_allclose(beside[[0, 4]], alone, rtol=1e-12)
+    with pytest.warns(BlankWarning):
+        np.testing.assert_allclose(classifier.predict_proba(["", ""]), [[0.6, 0.4]] * 2)
+
+
+@pytest.mark.parametrize(("prior", "expected"), [(None, [5 / 6, 1 / 6]), ([0.3, 0.7], [0.3, 0.7])])
+def test_shares_are_those_of_all_rows(prior: list[float] | None, expected: list[float]) -> None:
+    """Not those of the centres that stand for them."""
+    texts = ["a" * (1 + place % 9) + "b" * (place % 7) for place in range(60)]
+    classifier = TailClassifier(
+        encoder=Letters(), visibility="joint", max_support=12, class_prior=prior, random_state=0
+    ).fit(texts, ["A"] * 50 + ["B"] * 10)
+    assert len(classifier._fitted.kept) < 60
+    with pytest.warns(BlankWarning):
+        np.testing.assert_allclose(classifier.predict_proba([""]), [expected])
 
 
 def test_examples_say_something() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from helpers.builders import small_model
 from helpers.letters import Letters
-from unitail.errors import CannotSolve, InvalidConfig, InvalidInput
+from unitail.errors import BlankWarning, CannotSolve, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.tail.model import Tail
 
@@ -108,3 +108,19 @@ def test_columns_sum_and_bad_input_is_told() -> None:
     texts = TailClassifier(encoder=Letters()).fit(["a cat", "dog", "my cat", "a dog"], [0, 1, 0, 1])
     with pytest.raises(CannotSolve, match="have no columns"):
         texts.column_influence(["the cat"])
+
+
+def test_no_row_decides_what_is_said_of_an_empty_text() -> None:
+    texts, kinds = ["aaa", "aab", "bbb", "bba", "bab"], ["A", "A", "B", "B", "B"]
+    classifier = TailClassifier(encoder=Letters(), random_state=0).fit(texts, kinds)
+    alone = classifier.influence(["aaab"])
+    with pytest.warns(BlankWarning):
+        influence = classifier.influence(["", "aaab"])
+    with pytest.warns(BlankWarning):
+        assert influence.labels.tolist() == classifier.predict(["", "aaab"]).tolist()
+    assert influence.labels[0] == "B"
+    np.testing.assert_allclose(influence.score[0], np.log(0.6) - np.log([0.6, 0.4]).mean())
+    assert not influence.values[0].any()
+    np.testing.assert_allclose(influence.values[1], alone.values[0], rtol=1e-9)
+    with pytest.warns(BlankWarning):
+        assert not classifier.influence([""], label="A").values.any()

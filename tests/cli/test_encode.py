@@ -103,6 +103,19 @@ def test_workers_make_the_same_bank(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("other", ["label", "note"])
+def test_an_engine_takes_the_labels_of_the_column_that_is_named(other: str, tmp_path: Path) -> None:
+    """Whether or not another one is called `label`; an address is for engines."""
+    files = sorted(write_sounds(tmp_path / "sounds", count=2).rglob("*.wav"))
+    rows = [f"{file},{file.parent.name},{'xy'[n % 2]}" for n, file in enumerate(files)]
+    (tmp_path / "t.csv").write_text("\n".join([f"file,kind,{other}", *rows]))
+    command = [f"file://{tmp_path / 't.csv'}", "-o", str(tmp_path / "bank"), "--device", "cpu"]
+    found = CliRunner().invoke(app, [*command, "--label-column", "kind"], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    bank = FeatureBank.open(tmp_path / "bank")
+    assert (bank.num_rows, bank.class_names) == (6, ("beep", "hiss", "hum"))
+
+
 def test_rows_with_their_vectors_become_parquet_files(tmp_path: Path) -> None:
     """From an address, without labels; pandas reads the folder as it is."""
     folder = write_sounds(tmp_path / "sounds", count=2)

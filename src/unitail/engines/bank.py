@@ -28,18 +28,23 @@ class BankFacts:
     name: str
     licence: str = ""
     dtype: FeatureType = FeatureType.FLOAT16
-    label_column: str = "label"
 
 
 def write_bank(
-    results: ChunkFolder, summary: Summary, encoder: Encoder[Any], folder: Path, facts: BankFacts
+    results: ChunkFolder,
+    summary: Summary,
+    encoder: Encoder[Any],
+    folder: Path,
+    facts: BankFacts,
+    *,
+    label_column: str,
 ) -> FeatureBank:
     """Write the rows that have a vector and a label, in their order.
 
     A bank that is begun is continued, one that is there is opened if it is the same.
     """
     digest, labels = hashlib.sha256(), list[str]()
-    for _, hashes, own in _rows(results, summary, facts.label_column):
+    for _, hashes, own in _rows(results, summary, label_column):
         for content, label in zip(hashes, own, strict=True):
             digest.update(f"{content} {label}\n".encode("utf-8", "surrogatepass"))
         labels += own
@@ -63,7 +68,7 @@ def write_bank(
     class_names = tuple(map(str, names))
     bank = FeatureBank.open_same(folder, manifest, class_names, ANOTHER)
     if bank is None:
-        _append(results, summary, folder, manifest, class_names, indices, facts.label_column)
+        _append(results, summary, folder, manifest, class_names, indices, label_column)
     return FeatureBank.open(folder)
 
 

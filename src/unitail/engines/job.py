@@ -141,7 +141,8 @@ def encode_rows_to_bank(
     )
     if results.is_emptied:
         return FeatureBank.open(folder), summary
-    bank = write_bank(results, summary, encoder, folder, facts)
+    label = rows.reading.label_column
+    bank = write_bank(results, summary, encoder, folder, facts, label_column=label)
     results.empty()
     return bank, summary
 

@@ -59,7 +59,10 @@ def open_rows(
         return Rows(source, replace(reading, label_column=label_column))
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
-    return _listed_here([Path(name) for name in names], kind, labelled, like)
+    paths = [Path(name) for name in names]
+    if labelled:
+        return _labelled_here(paths, kind, label_column, content_column)
+    return rows_of_items(read_unlabelled(paths, modality=kind, like=like))
 
 
 def rows_of_items(items: Items) -> Rows:
@@ -170,15 +173,14 @@ def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:
     return kind
 
 
-def _listed_here(
-    paths: Sequence[Path], kind: Modality | None, labelled: bool, like: LabelledItems | None
+def _labelled_here(
+    paths: Sequence[Path], kind: Modality | None, label: str, content: str | None
 ) -> Rows:
-    """List the files of folders on this machine."""
-    if labelled:
-        if len(paths) != 1:
-            raise InvalidInput("several folders", got=len(paths), allowed="one")
-        return rows_of_items(read_labelled(paths[0], modality=kind))
-    return rows_of_items(read_unlabelled(paths, modality=kind, like=like))
+    """List what a folder of classes, or a table that is read whole, has on this machine."""
+    if len(paths) != 1:
+        raise InvalidInput("several folders", got=len(paths), allowed="one")
+    examples = read_labelled(paths[0], label_column=label, content_column=content, modality=kind)
+    return rows_of_items(examples)
 
 
 def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> Rows:

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -91,3 +92,14 @@ def test_features_need_examples_to_be_read_like(tmp_path: Path) -> None:
     assert rows.reading.modality is Modality.TABLE
     with pytest.raises(InvalidInput, match="such tables are not read piece by piece: got features"):
         open_rows([str(tmp_path / "t.csv")], modality="table")
+
+
+def test_a_table_that_is_read_whole_has_the_columns_that_are_named(tmp_path: Path) -> None:
+    cells = {"say": ["so be it", "no way"], "said": ["x y", "y z"], "mood": ["a", "b"]}
+    pandas.DataFrame({**cells, "label": ["l", "m"]}).to_excel(tmp_path / "t.xlsx", index=False)
+    rows = open_rows(
+        [str(tmp_path / "t.xlsx")], label_column="mood", content_column="said", labelled=True
+    )
+    [chunk] = rows.source.chunks()
+    assert chunk.rows.to_pydict() == {"text": ["x y", "y z"], "label": ["a", "b"]}
+    assert rows.reading.label_column == "label"

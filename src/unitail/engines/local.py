@@ -60,7 +60,11 @@ def _share(
     busy: dict[Future[Report], Chunk] = {}
     while not died:
         while len(busy) < room and (chunk := next(waiting, None)) is not None:
-            busy[pool.submit(_do, chunk)] = chunk
+            try:
+                busy[pool.submit(_do, chunk)] = chunk
+            except BrokenProcessPool:  # a worker died while the chunk was read
+                died.append(chunk)
+                break
         if not busy:
             return
         done, _ = wait(busy, return_when=FIRST_COMPLETED)

@@ -1,3 +1,5 @@
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,21 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:
     reports = list(LocalEngine(2).map(work, chunks_of(8)))
     assert sorted(report.index for report in reports) == list(range(8))
     assert noted(tmp_path) == list(range(24))
+
+
+def test_a_worker_that_is_killed_while_rows_are_read_costs_nothing(tmp_path: Path) -> None:
+    def slow() -> Iterator[Chunk]:
+        for chunk in chunks_of(6):
+            if chunk.index == 1:  # the first chunk's worker dies before this one is there
+                while not list(tmp_path.glob("death*")):
+                    time.sleep(0.01)
+                time.sleep(0.5)
+            yield chunk
+
+    work = Die(Note(tmp_path), tmp_path, at=0, times=1)
+    reports = list(LocalEngine(2).map(work, slow()))
+    assert sorted(report.index for report in reports) == list(range(6))
+    assert noted(tmp_path) == list(range(18))
 
 
 def test_rows_that_kill_every_worker_are_named(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """A job: the chunks of a source, shared out by an engine, with a file for the result of each."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
+import unitail
 from unitail.banks.bank import FeatureBank
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
@@ -19,6 +19,8 @@ from unitail.engines.sources import Rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.conformal import scores_key
+from unitail.inputs.input_encoder import describe_encoder
 from unitail.nn.visibility import Visibility
 from unitail.own_code import is_own
 from unitail.progress import OnProgress
@@ -170,14 +172,16 @@ def answer_rows_to_folder(
             remedy="Leave out --joint, and name unlabelled files with --pool: of those 1,000 are"
             " drawn, read with the examples, and sent to all workers.",
         )
-    kept = classifier.kept_examples()
+    kept, fitted = classifier.kept_examples(), classifier._fitted
     classifier.with_encoder(None).predict_set(kept.vectors[:1])  # shares what is computed
     results = ChunkFolder(out)
     about = {
         "job": "predict",
-        "examples": _hashed(kept.vectors, repr(kept.labels.tolist())),
-        "pool": None if kept.pool is None else _hashed(kept.pool),
-        "parameters": repr(sorted(classifier.get_params(deep=False).items())),
+        "examples": _hashed(kept.vectors.tobytes(), repr(kept.labels.tolist()).encode()),
+        "pool": None if kept.pool is None else _hashed(kept.pool.tobytes()),
+        "weights, model or parameters": scores_key(fitted.rows, fitted.settings, fitted.pool),
+        "encoder": _hashed(json.dumps(describe_encoder(kept.encoder)).encode()),
+        "version of unitail": unitail.__version__,
         "coverage": coverage,
         "top": top,
     }
@@ -192,5 +196,5 @@ def answer_rows_to_folder(
     )
 
 
-def _hashed(rows: NDArray[Any], words: str = "") -> str:
-    return hashlib.sha256(rows.tobytes() + words.encode()).hexdigest()
+def _hashed(*pieces: bytes) -> str:
+    return hashlib.sha256(b"".join(pieces)).hexdigest()

@@ -125,7 +125,7 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
             ratios = np.minimum(weights / weights.min(), 1 / np.finfo(np.float64).eps)
         tries = (units * ratios for units in range(1, MAX_UNITS + 1))
         copies = next(each for each in tries if _rounds_well(each))
-    limit = max(MAX_COPIES, 2 * len(weights))
+    limit = copies_limit(len(weights))
     total = float(np.round(copies).sum())
     if total > limit:
         # Rounded, or raised to one, each is at most one more: all together stay within the limit.
@@ -138,6 +138,11 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
             stacklevel=2,
         )
     return np.maximum(np.round(copies), 1).astype(np.int64)
+
+
+def copies_limit(rows: int) -> int:
+    """Return the most rows that so many may stand for."""
+    return max(MAX_COPIES, 2 * rows)
 
 
 def _rounds_well(copies: NDArray[np.float64]) -> bool:

@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.estimator.rows import copies_limit
+
 COUNTS, WEIGHTS, POOL = "counts", "weights", "pool"
 """The arrays beside features and class indices."""
 MAX_LABEL_BYTES = 2**28
 """Of all classes together: a dtype alone can ask for any amount of memory."""
+MAX_OLDER_COPIES = 1_000_000
+"""The rows that weighted ones stood for at most when weights were not saved beside counts."""
 PLAIN = (str, bool, int, float)
 """The labels that JSON carries."""
 
@@ -28,6 +32,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], ways: int) -> None:
     for name, fits in demands.items():
         if not fits:
             raise ValueError(f"{name} that do not fit the rest")
+    _check_counts(arrays.get(COUNTS), older=WEIGHTS not in arrays)
 
 
 def labels_from_table(table: Mapping[str, Any]) -> NDArray[Any]:
@@ -45,6 +50,18 @@ def column_names(columns: Sequence[Any] | None) -> list[str] | None:
     if not all(isinstance(name, str) for name in columns or ()):
         raise ValueError("names of columns that are not texts")
     return None if columns is None else list(columns)
+
+
+def _check_counts(counts: NDArray[Any] | None, *, older: bool) -> None:
+    """Refuse more equal rows than `fit` makes: each takes memory."""
+    if counts is None:
+        return
+    if counts.dtype != np.int64:
+        raise ValueError(f"counts of type {counts.dtype}, not int64")
+    limit = max(copies_limit(len(counts)), MAX_OLDER_COPIES if older else 0)
+    total = counts.sum(dtype=np.float64)  # integers would begin anew at 2**63
+    if total > limit:
+        raise ValueError(f"counts that stand for {total:,.0f} rows, more than {limit:,}")
 
 
 def _ends(array: NDArray[Any]) -> bool:

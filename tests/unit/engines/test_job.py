@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -11,10 +12,12 @@ import fsspec
 import numpy as np
 import pytest
 
+import unitail
 from helpers.sounds import write_sounds
 from unitail import TailClassifier
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
+from unitail.encoders.tables import TableEncoder
 from unitail.engines import storage
 from unitail.engines.bank import BankFacts
 from unitail.engines.encoding import EncodeChunk
@@ -26,6 +29,8 @@ from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.processes import ProcessGroup
+from unitail.relational.config import PRESETS
+from unitail.relational.model import Relational
 from unitail.workflows.answer_files import AnswerTable
 from unitail.workflows.encode_bank import encode_bank
 from unitail.workflows.fit import fit_files
@@ -191,6 +196,38 @@ def test_answers_are_those_of_a_single_call(tables: Sequence[Path], tmp_path: Pa
             assert row[name] == pytest.approx(other[name], abs=1e-6)
         for name in ("size", "colour", "label", "answer", "state", "row", "answer_2"):
             assert row[name] == other[name]
+
+
+def test_answers_of_another_classifier_are_not_mixed_in(
+    tables: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same examples and parameters may still be another classifier."""
+    examples = read_labelled(tables[0])
+    rows, out = open_rows([str(tables[1])], like=examples), Storage(tmp_path / "out")
+    kept = fit_files(examples, device="cpu").classifier.kept_examples()
+    assert isinstance(kept.encoder, TableEncoder)
+    columns = json.dumps(kept.encoder.to_dict())
+
+    def answer(seed: int = 1, heavy: int = 1, category: str = "red") -> Summary:
+        model = Relational(PRESETS["tiny"], seed=seed)
+        weights = np.where(np.arange(12) == 3, heavy, 1)
+        classifier = TailClassifier(model, device="cpu", random_state=0)
+        classifier.fit(kept.vectors, kept.labels, sample_weight=weights)
+        encoder = TableEncoder.from_dict(json.loads(columns.replace("red", category)))
+        return answer_rows_to_folder(LocalEngine(), rows, classifier.with_encoder(encoder), out)
+
+    assert answer().rows == answer().rows == 23
+    other: list[tuple[dict[str, Any], str]] = [
+        ({"seed": 2}, "weights, model or parameters"),
+        ({"heavy": 3}, "weights, model or parameters"),
+        ({"category": "green"}, "encoder"),
+    ]
+    for changes, named in other:
+        with pytest.raises(CannotWrite, match=f"of another job: got another {named};"):
+            answer(**changes)
+    monkeypatch.setattr(unitail, "__version__", "99")
+    with pytest.raises(CannotWrite, match="of another job: got another version of unitail;"):
+        answer()
 
 
 @pytest.fixture

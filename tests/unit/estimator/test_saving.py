@@ -10,7 +10,12 @@ from safetensors.numpy import save_file
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import CARD_FILE, CLASSIFIER_FILE, ROWS_FILE
+from unitail.estimator.classifier_folder import (
+    CARD_FILE,
+    CLASSIFIER_FILE,
+    ROWS_FILE,
+    load_classifier,
+)
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.relational.config import PRESETS
@@ -226,3 +231,30 @@ def test_arrays_that_do_not_belong_together_are_refused(
     save_file(arrays, folder / ROWS_FILE)
     with pytest.raises(InvalidCheckpoint, match="that do not fit the rest"):
         TailClassifier.load(folder)
+
+
+HUGE = np.full(6, 10**12)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"counts": HUGE}, "stand for 6,000,000,000,000 rows, more than 1,000,000;"),
+        ({"counts": np.full(6, 2**62)}, "rows, more than 1,000,000;"),
+        ({"counts": HUGE // 10**6, "weights": np.ones(6)}, "6,000,000 rows, more than 10,000;"),
+        ({"counts": np.full(6, 2.5)}, "counts of type float64, not int64;"),
+    ],
+)
+def test_counts_that_would_take_all_memory_are_refused(
+    tmp_path: Path, arrays: dict[str, NDArray[Any]], message: str
+) -> None:
+    folder = _forge(tmp_path / "saved")
+    save_file({"features": X, "class_indices": Y, **arrays}, folder / ROWS_FILE)
+    with pytest.raises(InvalidCheckpoint, match=f"can be loaded: got ValueError: .*{message}"):
+        TailClassifier.load(folder)
+
+
+def test_counts_of_older_folders_are_read(tmp_path: Path) -> None:
+    folder, older = _forge(tmp_path / "saved", calibration=None), np.full(6, 2000)
+    save_file({"features": X, "class_indices": Y, "counts": older}, folder / ROWS_FILE)
+    assert load_classifier(folder).rows.total == 12_000

@@ -75,6 +75,8 @@ class SavedClassifier:
     """Unlabelled rows that are read with the others."""
     saved_scores: SavedScores | None = None
     """What prediction sets are made with; None where it is yet to be computed."""
+    expected: NDArray[Any] | None = None
+    """The labels that may ever come, sorted, if `partial_fit` was told; None: any."""
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,6 +158,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "format": FORMAT,
         "made_with": VERSIONS,
         "classes": _labels_to_table(saved.classes),
+        "expected_classes": None if saved.expected is None else _labels_to_table(saved.expected),
         "seed": saved.seed,
         "parameters": saved.parameters,
         "feature_names": saved.feature_names,
@@ -192,6 +195,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
     with load_errors(folder):
         table = parse_json((folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
         classes = labels_from_table(table["classes"])
+        expected = table.get("expected_classes")
         arrays = load_file(folder / ROWS_FILE)
         shipped = table["default_model"]
         _check_version(folder, table["format"])
@@ -212,6 +216,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             scale=table.get("scale", "standard" if table.get("scaled") else "none"),
             pool=arrays.get(POOL),
             saved_scores=_saved_scores(table, arrays),
+            expected=None if expected is None else np.unique(labels_from_table(expected)),
             model=load_model(folder) if shipped is None else _shipped_name(folder, shipped),
         )
 

@@ -14,8 +14,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from unitail.configuration import require
-from unitail.errors import TableSizeWarning
+from unitail.errors import InvalidConfig, TableSizeWarning
 from unitail.estimator.answering import FLOATS, checked
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
@@ -36,8 +35,6 @@ from unitail.wording import some
 
 MANY_ROWS = 2000
 """From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
-
-FIRST_CLASSES = "None, or the classes of the first call of partial_fit"
 
 
 class LearningEstimator(BaseEstimator):  # type: ignore[misc]
@@ -162,7 +159,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             Their labels.
         classes : array-like, default=None
             The labels that may ever come, at the first call, as scikit-learn has it; others are
-            refused then. None: any may come.
+            refused then. Later calls may repeat them, or name them after calls that did not.
+            None: any may come.
         sample_weight : array-like of shape (n,), default=None
             How often each counts, as in `fit`.
 
@@ -176,8 +174,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         expected = None if first else getattr(self, "_expected", None)
         if classes is not None:
             given = np.unique(np.asarray(classes))
-            same = first or (expected is not None and np.array_equal(given, expected))
-            require(same, "classes", got=some(map(repr, given.tolist()), 5), allowed=FIRST_CLASSES)
+            if not first:
+                _check_classes(given, expected, self.classes_)
             expected = given
         if expected is not None:
             check_expected(expected, np.asarray(y))
@@ -265,6 +263,20 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = fitted.settings.scale.standardises
         return self
+
+
+def _check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]) -> None:
+    """Refuse classes, sorted, other than those named before, or that lack a known one."""
+    covers = set(known.tolist()) <= set(given.tolist())
+    if covers if expected is None else np.array_equal(given, expected):
+        return
+    demand, before = ("at least", known) if expected is None else ("just", expected)
+    raise InvalidConfig(
+        "classes do not fit the earlier calls",
+        got=some(map(repr, given.tolist()), 5),
+        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
+        remedy="Leave `classes` out, or call `fit` to start anew.",
+    )
 
 
 def size_notes(fitted: Fitted) -> list[str]:

@@ -86,6 +86,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             scale=str(self._fitted.settings.scale),
             pool=self._fitted.pool,
             saved_scores=self._saved_scores() if calibrate else None,
+            expected=getattr(self, "_expected", None),
         )
         return save_classifier(saved, Path(path))
 
@@ -139,6 +140,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             loaded: Self = classifier._learn(
                 saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
             )
+            loaded._expected = saved.expected
         return loaded
 
     def with_encoder(self, encoder: InputEncoder | None) -> Self:

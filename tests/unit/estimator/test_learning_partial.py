@@ -1,8 +1,12 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.classifier_folder import CLASSIFIER_FILE
 
 
 def test_partial_fits_are_one_fit() -> None:
@@ -41,3 +45,30 @@ def test_the_scale_is_the_one_that_all_rows_have() -> None:
     np.testing.assert_allclose(
         bit_by_bit.predict_proba(rows), whole.predict_proba(rows), rtol=0, atol=1e-12
     )
+
+
+def test_the_labels_that_may_come_are_saved(tmp_path: Path) -> None:
+    rows, names = np.random.default_rng(0).normal(size=(6, 3)), ["c", "b", "a"]
+    folder = tmp_path / "saved"
+    first = TailClassifier(random_state=0).partial_fit(rows[:4], list("abab"), classes=names)
+    loaded = TailClassifier.load(first.save(folder))
+    with pytest.raises(InvalidEpisode, match=r"first call did not name: got 'd'; .*'a', 'b', 'c'"):
+        loaded.partial_fit(rows[4:5], ["d"])
+    with pytest.raises(InvalidConfig, match=r"got 'a', 'b'; allowed: just 'a', 'b', 'c'\. Leave"):
+        loaded.partial_fit(rows[4:5], ["a"], classes=["a", "b"])
+    loaded.partial_fit(rows[4:], ["c", "a"], classes=names)
+    assert loaded.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_a_folder_that_does_not_know_them_may_be_told(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(5, 3))
+    folder = TailClassifier(random_state=0).fit(rows[:4], list("abab")).save(tmp_path / "saved")
+    table = json.loads((folder / CLASSIFIER_FILE).read_text())
+    assert table.pop("expected_classes") is None
+    (folder / CLASSIFIER_FILE).write_text(json.dumps(table))
+    loaded = TailClassifier.load(folder)
+    with pytest.raises(InvalidConfig, match=r"got 'a', 'c'; allowed: at least 'a', 'b'\. Leave"):
+        loaded.partial_fit(rows[4:], ["a"], classes=["a", "c"])
+    loaded.partial_fit(rows[4:], ["a"], classes=["a", "b", "c"])
+    with pytest.raises(InvalidEpisode, match="first call did not name: got 'd'"):
+        loaded.partial_fit(rows[4:], ["d"])

@@ -13,6 +13,8 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
@@ -51,11 +53,11 @@ class Source(ABC):
             rows += table.num_rows
             while rows >= size:
                 joined = pyarrow.concat_tables(held)
-                yield Chunk(index, index * size, joined.slice(0, size))
+                yield Chunk(index, index * size, _cut(joined, size))
                 index, rows = index + 1, rows - size
                 held = [joined.slice(size)]
         if rows:
-            yield Chunk(index, index * size, pyarrow.concat_tables(held))
+            yield Chunk(index, index * size, _cut(pyarrow.concat_tables(held), rows))
 
     def head(self) -> Any:  # noqa: ANN401 - a table of pyarrow
         """Return the first rows, to see what the columns hold."""
@@ -127,6 +129,11 @@ class TableSource(Source):
                         allowed=", ".join(schema.names),
                     )
                 yield table.cast(schema)
+
+
+def _cut(table: Any, rows: int) -> Any:  # noqa: ANN401 - of pyarrow
+    """Copy the first rows: a slice would keep, and send to workers, all that it was cut from."""
+    return table.slice(0, rows).take(np.arange(rows))
 
 
 def _storable(text: str) -> str:

@@ -3,7 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import unitail
@@ -11,7 +13,7 @@ from unitail.banks.bank import FeatureBank
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank
-from unitail.engines.chunks import CHUNK_ROWS, Source
+from unitail.engines.chunks import CHUNK_ROWS
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, Engine, Report, Work
 from unitail.engines.results import ChunkFolder, Summary
@@ -26,11 +28,12 @@ from unitail.own_code import is_own
 from unitail.progress import OnProgress
 
 FORMAT = 1
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def run_job(
     engine: Engine,
-    source: Source,
+    rows: Rows,
     work: Work,
     results: ChunkFolder,
     about: Mapping[str, Any],
@@ -40,9 +43,17 @@ def run_job(
 ) -> Summary:
     """Do the work on all rows that have no result yet; the same call goes on where one stopped.
 
-    `about` is what decides the result, beside the rows: another one is refused in the same folder.
+    `about` is what decides the result, beside the rows and how they are read: another one is
+    refused in the same folder.
     """
-    job = {"format": FORMAT, "rows": source.identity, "rows of a chunk": chunk_rows, **about}
+    source, read = rows.source, rows.reading.identity
+    job = {
+        "format": FORMAT,
+        "rows": source.identity,
+        "rows of a chunk": chunk_rows,
+        **read,
+        **about,
+    }
     reports = results.begin(job)
     if results.is_emptied:
         return results.summary()
@@ -88,10 +99,12 @@ def encode_rows(
     dtype: str = "float32",
     chunk_rows: int = CHUNK_ROWS,
     on_progress: OnProgress | None = None,
+    more: Mapping[str, Any] = NOTHING,
 ) -> Summary:
     """Encode rows to a folder with a Parquet file for each chunk: the rows, and their vectors.
 
-    Workers make the encoder again, by its name or what it was `made_by`: FILE.py:NAME.
+    Workers make the encoder again, by its name or what it was `made_by`: FILE.py:NAME. What `more`
+    the job is about is part of it, see `run_job`.
     """
     results = ChunkFolder(out)
     if made_by is not None and is_own(made_by):
@@ -100,10 +113,10 @@ def encode_rows(
     about = {"job": "encode", "encoder": encoder.name, "fingerprint": encoder.fingerprint}
     return run_job(
         engine,
-        rows.source,
+        rows,
         work,
         results,
-        {**about, "dtype": dtype},
+        {**about, "dtype": dtype, **more},
         chunk_rows=chunk_rows,
         on_progress=on_progress,
     )
@@ -140,6 +153,7 @@ def encode_rows_to_bank(
         device=device,
         chunk_rows=chunk_rows,
         on_progress=on_progress,
+        more={f"bank's {name}": fact for name, fact in asdict(facts).items()},
     )
     if results.is_emptied:
         return FeatureBank.open(folder), summary
@@ -187,7 +201,7 @@ def answer_rows_to_folder(
     }
     return run_job(
         engine,
-        rows.source,
+        rows,
         AnswerChunk(classifier, rows.reading, results, coverage, top),
         results,
         about,

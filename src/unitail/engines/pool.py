@@ -26,11 +26,13 @@ def drawn_pool(rows: Rows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Ite
     column, lowest = rows.reading.column, dict[int, Any]()
     for table in rows.source.tables():
         named = table if column is None else table.select([column])
-        for place, cells in enumerate(named.to_pylist()):
-            lowest.setdefault(_rank(cells, seed), table.slice(place, 1))
-        if len(lowest) > 2 * count:
-            lowest = {rank: lowest[rank] for rank in heapq.nsmallest(count, lowest)}
-    chosen = [lowest[rank] for rank in sorted(lowest)[:count]]
+        places = {_rank(cells, seed): place for place, cells in enumerate(named.to_pylist())}
+        lowest = {
+            # a copy: a slice would keep all of the table
+            rank: lowest[rank] if rank in lowest else table.take([places[rank]])
+            for rank in heapq.nsmallest(count, {*lowest, *places})
+        }
+    chosen = list(lowest.values())
     with rows.reading.items(Chunk(0, 0, pyarrow.concat_tables(chosen))) as items:
         yield items
 

@@ -36,6 +36,17 @@ class Reading:
     """The examples that the rows of a table are compared with."""
 
     @property
+    def identity(self) -> dict[str, str | bool | None]:
+        """What decides which items come of the rows, so that all of a job are read alike."""
+        return {
+            "modality": self.modality,
+            "content column": self.column,
+            "files": self.are_files,
+            "folder of files": self.base,
+            "label column": self.label_column,
+        }
+
+    @property
     def nothing(self) -> str:
         """What is said of a row that holds no item."""
         return f"no {self.modality} in {self.column!r}"

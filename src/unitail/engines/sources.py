@@ -74,7 +74,8 @@ def rows_of_items(items: Items) -> Rows:
     sizes = [_size(item) for item in items.items] if are_files else None
     column = FILE if are_files else TEXT
     source = ListedSource(column, [str(item) for item in items.items], labels, sizes)
-    base = str(Path.cwd()) if are_files else ""  # workers may be elsewhere
+    relative = are_files and not all(Path(item).is_absolute() for item in items.items)
+    base = str(Path.cwd()) if relative else ""  # workers may be elsewhere
     reading = Reading(modality=items.modality, column=column, are_files=are_files, base=base)
     return Rows(source, reading, (*items.guesses, *items.ignored))
 

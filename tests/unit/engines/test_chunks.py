@@ -1,3 +1,4 @@
+import pickle
 from pathlib import Path
 
 import pyarrow
@@ -38,6 +39,15 @@ def test_tables_of_all_kinds_are_cut_alike(tmp_path: Path) -> None:
     assert _texts(TableSource([Storage(tmp_path / "t.parquet")] * 2), 4) == [
         texts[:4], ["f", "a", "b, c", "d\ne"], ["", "f"],
     ]  # fmt: skip
+
+
+def test_a_chunk_that_is_sent_to_a_worker_is_small(tmp_path: Path) -> None:
+    table = pyarrow.table({"text": [f"{n:01000}" for n in range(4096)], "n": range(4096)})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    chunks = list(TableSource([Storage(tmp_path / "t.parquet")]).chunks(300))
+    assert pyarrow.concat_tables([chunk.rows for chunk in chunks]).equals(table)
+    assert [len(chunk) for chunk in chunks] == [300] * 13 + [196]
+    assert all(len(pickle.dumps(chunk)) < 1100 * len(chunk) for chunk in chunks)
 
 
 def test_a_source_knows_its_rows_again(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import unitail
 from helpers.sounds import write_sounds
 from unitail import TailClassifier
+from unitail.banks.manifest import FeatureType
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.tables import TableEncoder
@@ -153,6 +154,29 @@ def test_another_job_is_not_continued(sounds: Path, tmp_path: Path) -> None:
         _encode(str(sounds), out)
     with pytest.raises(CannotWrite, match="sounds is not empty: got 3 files"):
         _encode(str(sounds), Storage(sounds))
+
+
+def test_other_settings_are_not_mixed(sounds: Path, tmp_path: Path) -> None:
+    """Neither how rows are read nor what a bank is called, in the same folder."""
+    files = sorted(map(str, sounds.rglob("*.wav")))
+    lines = [f"{file},{file},{'ab'[n % 2]},{'cd'[n % 2]}" for n, file in enumerate(files)]
+    (tmp_path / "t.csv").write_text("\n".join(["file,other,label,kind", *lines]))
+    table, out = [str(tmp_path / "t.csv")], Storage(tmp_path / "out")
+    encode_rows(LocalEngine(), open_rows(table, content_column="file"), ENCODER, out)
+    with pytest.raises(CannotWrite, match="another job: got another content column;"):
+        encode_rows(LocalEngine(), open_rows(table, content_column="other"), ENCODER, out)
+
+    def to_bank(label: str, facts: BankFacts) -> None:
+        rows = open_rows(table, content_column="file", label_column=label, labelled=True)
+        encode_rows_to_bank(LocalEngine(), rows, ENCODER, tmp_path / "bank", facts)
+
+    facts = BankFacts(name="x")
+    to_bank("label", facts)
+    with pytest.raises(CannotWrite, match="another job: got another label column;"):
+        to_bank("kind", facts)
+    for fact, other in (("name", "y"), ("licence", "MIT"), ("dtype", FeatureType.FLOAT32)):
+        with pytest.raises(CannotWrite, match=f"another job: got another bank's {fact};"):
+            to_bank("label", replace(facts, **{fact: other}))
 
 
 def test_a_bank_of_one_class_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,13 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from unitail.engines.engine import Chunk
 from unitail.engines.pool import drawn_pool
+from unitail.engines.reading import Reading
 from unitail.engines.sources import Rows, open_rows
 
 
@@ -22,6 +29,22 @@ def test_neither_order_nor_pieces_nor_repeats_have_a_say(tmp_path: Path) -> None
     backwards = [*texts[::-1], *texts[:150]]
     assert _drawn(_rows(tmp_path / "b.csv", backwards), 20) == drawn
     assert _drawn(_rows(tmp_path / "a.csv", texts), 20, seed=1) != drawn
+
+
+def test_no_more_than_the_drawn_rows_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = list[Any]()
+
+    @contextmanager
+    def items(_: Reading, chunk: Chunk) -> Iterator[None]:
+        taken.append(chunk.rows)
+        yield
+
+    monkeypatch.setattr(Reading, "items", items)
+    with drawn_pool(_rows(tmp_path / "a.csv", [f"{n:0900}" for n in range(500)]), 20):
+        assert taken[0].num_rows == 20
+        assert taken[0].get_total_buffer_size() < 20 * 1000
 
 
 def test_a_small_pool_is_taken_whole(tmp_path: Path) -> None:

@@ -62,9 +62,11 @@ class Neighbourhoods:
 
     def _votes(self, queries: Tensor, places: Tensor | None) -> Tensor:
         near = self.nearest(queries, places)  # (m, k)
-        rows = self.rows.features[near] - queries.unsqueeze(1)  # so that little is rounded
-        asked = rows.pow(2).sum(dim=2, keepdim=True)
-        squares = (asked + asked.mT - 2 * rows @ rows.mT).clamp_min(0)
+        rows = self.rows.features[near]
+        asked = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
+        rows = rows - rows.mean(dim=1, keepdim=True)  # so that little is rounded, however far x is
+        norms = rows.pow(2).sum(dim=2, keepdim=True)
+        squares = (norms + norms.mT - 2 * rows @ rows.mT).clamp_min(0)
         squares.diagonal(dim1=1, dim2=2).zero_()
         classes, ways = self.rows.class_indices[near], self.rows.ways
         votes = []
@@ -86,7 +88,9 @@ class Neighbourhoods:
         else:
             asked = np.ascontiguousarray(queries.cpu().numpy(), dtype=np.float32)
             found = torch.from_numpy(self._index.search(asked, wanted)[1]).to(queries.device)
-            found = torch.where(found < 0, found[:, :1], found)  # where cells hold too few
+            short = (found < 0).any(dim=1)  # where cells hold too few
+            if short.any():
+                found[short] = self._search(queries[short], wanted)
         if places is None:
             return found
         # Leave the query itself out, or the farthest where it is not among its own.

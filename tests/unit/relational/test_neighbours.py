@@ -43,6 +43,38 @@ def test_an_index_finds_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     assert sum(shared) / 200 > 0.9
 
 
+def test_where_cells_hold_too_few_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss")
+    features = torch.randn(5000, 6, generator=stream(0))
+    support = LabelledRows(features, torch.arange(5000) % 4, 4)
+    queries, places = torch.randn(20, 6, generator=stream(1)), torch.arange(20)
+    exact = Neighbourhoods(support, 1.0)
+    expected, around = exact.nearest(queries), exact.nearest(features[:20], places)
+    monkeypatch.setattr(neighbours, "MAX_EXACT", 1000)
+    monkeypatch.setattr(neighbours, "CELLS", 64)
+    monkeypatch.setattr(neighbours, "PROBES", 1)  # of some 80 rows, where 256 are asked
+    searched = Neighbourhoods(support, 1.0)
+    assert torch.equal(searched.nearest(queries), expected)
+    assert torch.equal(searched.nearest(features[:20], places), around)
+    monkeypatch.setattr(neighbours, "PROBES", 4)  # of some 300: only some cells hold too few
+    some = Neighbourhoods(support, 1.0)
+    for found in (some.nearest(queries), some.nearest(features[:20], places)):
+        assert found.shape == (20, 256)
+        assert all(len(set(each)) == 256 for each in found.tolist())
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e5])
+def test_a_far_query_spoils_no_other(distance: float) -> None:
+    support, queries = rows(), torch.randn(5, 3, generator=stream(1))
+    asked = Neighbourhoods(support, 6.0)
+    near = asked.votes(queries)
+    queries[2] += distance
+    votes = asked.votes(queries)
+    others = [0, 1, 3, 4]
+    assert torch.equal(votes[:, others], near[:, others])
+    assert (votes[:, 2] == 0).all()  # out of every row's reach
+
+
 def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     support, queries = rows(), torch.randn(4, 3, generator=stream(1))
     exact = Neighbourhoods(support, 1.0).nearest(queries)

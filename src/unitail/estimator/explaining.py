@@ -25,6 +25,7 @@ class ExplainingEstimator(AnsweringEstimator):
     """What lets `TailClassifier` say why."""
 
     cache: str | Path | bool
+    _weightless: NDArray[np.int64]
 
     def influence(self, X: Examples, label: Any = None) -> Influence:  # noqa: ANN401
         """Say which labelled rows decided each answer, and by how much.
@@ -46,10 +47,12 @@ class ExplainingEstimator(AnsweringEstimator):
         Returns
         -------
         Influence
-            With `values` (m, n) in the order of the rows of `fit`, above zero if a row speaks for
-            the label; `values.sum(axis=1) + base` is `score`. `shares` are parts of all that
-            speaks for it, `top(3)` the places of the three strongest rows. No row decides what is
-            said of an item that says nothing: its values are zero.
+            With `values` (m, n) in the order of the rows of `fit` and `add`, above zero if a row
+            speaks for the label, zero for rows of weight zero; those are kept neither by `save`
+            nor by `remove`, after which the order is that of `kept_examples()`.
+            `values.sum(axis=1) + base` is `score`. `shares` are parts of all that speaks for it,
+            `top(3)` the places of the three strongest rows. No row decides what is said of an item
+            that says nothing: its values are zero.
 
         """
         check_is_fitted(self)
@@ -59,10 +62,11 @@ class ExplainingEstimator(AnsweringEstimator):
         told, values = ~self._unknown(rows), np.zeros((len(rows), len(fitted.rows)))
         if told.any():
             values[told] = row_influence(fitted, rows[told], places[told])
+        weightless = self._weightless  # rows that were given, but not read
         return Influence(
             labels=self.classes_[places],
             score=above_mean(log_proba, places),
-            values=values,
+            values=np.insert(values, weightless - np.arange(len(weightless)), 0, axis=1),
         )
 
     def column_influence(

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.fitted import Fitted
+from unitail.estimator.limits import pair_limit
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.learners.large_support import LargeHypothesis
-from unitail.wording import some
+from unitail.relational.large import MANY_WAYS
+from unitail.wording import numbered, some
 
 MAX_WALKED = 65_536
 """Rows that are made of exchanged columns at once."""
@@ -65,12 +67,7 @@ def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int6
     """Say what each labelled row adds to the scores of classes (m,): (m, n)."""
     hypothesis = fitted.hypothesis
     if not fitted.reads_all or isinstance(hypothesis, LargeHypothesis):
-        raise CannotSolve(
-            "of so many rows it is not known what each adds to an answer",
-            got=f"{fitted.rows.total:,} rows",
-            allowed=f"at most {fitted.settings.max_support:,} (max_support)",
-            remedy="Raise max_support, or fit fewer rows.",
-        )
+        raise _too_many(fitted)
     asked = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
     values = hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
     read: Floats = values[0].double().cpu().numpy()
@@ -78,6 +75,26 @@ def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int6
     if counts is None:
         return read
     return np.asarray(np.add.reduceat(read, np.cumsum(counts) - counts, axis=1))
+
+
+def _too_many(fitted: Fitted) -> CannotSolve:
+    """Say whether it is rows or classes that were too many."""
+    rows, settings = fitted.rows, fitted.settings
+    width = fitted.scaled.features.shape[1]
+    limit = pair_limit(settings, rows.ways, width, pooled=fitted.pool is not None)
+    if not limit:
+        return CannotSolve(
+            "of so many classes it is not known what each row adds to an answer",
+            got=numbered(rows.ways, "class"),
+            allowed=f"at most {MANY_WAYS}, or any number with max_support=None",
+            remedy="Set max_support=None if there is memory enough, or fit fewer classes.",
+        )
+    return CannotSolve(
+        "of so many rows it is not known what each adds to an answer",
+        got=f"{rows.total:,} rows of {numbered(rows.ways, 'class')}",
+        allowed=f"at most {limit:,} rows, or any number with max_support=None",
+        remedy="Raise max_support, or fit fewer rows.",
+    )
 
 
 def column_influence(
@@ -166,13 +183,14 @@ def class_places(
     known = {each: place for place, each in enumerate(classes.tolist())}
     given = np.asarray(label)
     wanted = given.tolist() if given.ndim else [given.item()] * count
-    unknown = [each for each in wanted if each not in known]
-    if given.ndim > 1 or len(wanted) != count or unknown:
+    shaped = given.ndim < 2 and len(wanted) == count
+    unknown = [each for each in wanted if each not in known] if shaped else []
+    if unknown or not shaped:
         raise InvalidInput(
             "the label is none of the classes" if unknown else "there is no label for each row",
             got=repr(unknown[0]) if unknown else f"labels of shape {given.shape}",
             allowed=f"one of {some(map(repr, classes.tolist()), 5)}, or {count} of them",
-            remedy="Name one of `classes_`.",
+            remedy="Name one of `classes_`, or a list with one for each row.",
         )
     return np.array([known[each] for each in wanted], dtype=np.int64)
 

@@ -44,6 +44,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
     device: str
     cache: str | Path | bool
     random_state: int | np.random.RandomState | None
+    _weightless: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    """Places among the rows of `fit` and `add` of those that have no weight, and are not kept."""
 
     def fit(
         self,
@@ -92,6 +94,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state)
         drawn = None if pool is None else self._pool(pool, inputs, seed)
         self._learn(rows, classes, seed, inputs, None, drawn)
+        weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
+        self._weightless = np.flatnonzero(weights == 0)
         # 5. Say where another method is the better choice.
         for note in size_notes(self._fitted):
             warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
@@ -136,7 +140,10 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             np.concatenate([self.classes_[known.class_indices], labels]),
             np.concatenate([known.given_weights, new]),
         )
-        return self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
+        self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
+        added = len(known) + len(self._weightless) + np.flatnonzero(new == 0)
+        self._weightless = np.concatenate([self._weightless, added])
+        return self
 
     def partial_fit(
         self,
@@ -192,8 +199,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         places : array-like of int
-            Places among the rows of `fit` and `add`, in the order of `kept_examples()`; the first
-            is 0.
+            Places among the rows of `fit` and `add`, in the order of `kept_examples()`, which has
+            no rows of weight zero; the first is 0.
 
         Returns
         -------
@@ -208,7 +215,9 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         rest = replace(rest, class_indices=indices, ways=len(classes))
         rest = rest.weighing(rest.given_weights)
         pool = self._fitted.pool
-        return self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
+        self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
+        self._weightless = self._weightless[:0]
+        return self
 
     def add_pool(self, X: Examples) -> Self:
         """Take more unlabelled rows in; the result equals a fit with all of them as its pool.

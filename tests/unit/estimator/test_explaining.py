@@ -54,6 +54,9 @@ def test_a_label_may_be_named() -> None:
     np.testing.assert_allclose(sum(one.values for one in each), 0, atol=1e-10)
     with pytest.raises(InvalidInput, match=r"none of the classes.*got 'dog'"):
         classifier.influence(ASKED, label="dog")
+    for wrong, shape in (([["ant"]] * 4, r"\(4, 1\)"), (["ant"] * 3, r"\(3,\)")):
+        with pytest.raises(InvalidInput, match=f"no label for each row: got labels of .*{shape}"):
+            classifier.influence(ASKED, label=wrong)
 
 
 def test_a_row_of_weight_two_has_the_influence_of_both() -> None:
@@ -64,6 +67,23 @@ def test_a_row_of_weight_two_has_the_influence_of_both() -> None:
     single, double = twice.influence(ASKED).values, weighted.influence(ASKED).values
     np.testing.assert_allclose(double[:, 0], single[:, 0] + single[:, 24], atol=1e-10)
     np.testing.assert_allclose(double[:, 1:], single[:, 1:24], atol=1e-10)
+
+
+def test_rows_of_weight_zero_keep_their_place() -> None:
+    weight = np.ones(24)
+    weight[[0, 7, 8, 23]] = 0
+    read = weight > 0
+    plain = TailClassifier(random_state=0).fit(X[read], NAMES[Y[read]]).influence(ASKED)
+    classifier = TailClassifier(random_state=0).fit(X, NAMES[Y], sample_weight=weight)
+    influence = classifier.influence(ASKED)
+    np.testing.assert_allclose(influence.values[:, read], plain.values, atol=1e-12)
+    assert (influence.values[:, ~read] == 0).all()
+    assert (influence.top() == np.flatnonzero(read)[plain.top()]).all()
+    bit_by_bit = TailClassifier(random_state=0).partial_fit(X[:9], NAMES[Y[:9]], None, weight[:9])
+    bit_by_bit.partial_fit(X[9:], NAMES[Y[9:]], sample_weight=weight[9:])
+    assert (bit_by_bit.influence(ASKED).top() == influence.top()).all()
+    assert classifier.remove([0]).influence(ASKED).values.shape == (4, 19)
+    assert classifier.fit(X, NAMES[Y]).influence(ASKED).values.shape == (4, 24)
 
 
 def test_joint_classifiers_speak_of_isolated_answers() -> None:
@@ -83,8 +103,17 @@ def test_models_that_cannot_say_and_rows_that_were_averaged_are_named() -> None:
     classifier = TailClassifier(model, n_draws=1).fit(X, Y)
     with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
         classifier.influence(ASKED)
-    with pytest.raises(CannotSolve, match=r"of so many rows.*got 24 rows"):
+    with pytest.raises(CannotSolve, match=r"of so many rows.*got 24 rows.*at most 9 rows"):
         fitted(max_support=9).influence(ASKED)
+
+
+def test_where_classes_are_too_many_classes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("relational.large", "estimator.influence"):
+        monkeypatch.setattr(f"unitail.{module}.MANY_WAYS", 2)
+    message = r"so many classes.*got 3 classes; allowed: at most 2, or .*Set max_support=None"
+    with pytest.raises(CannotSolve, match=message):
+        fitted().influence(ASKED)
+    assert fitted(max_support=None).influence(ASKED).values.shape == (4, 24)
 
 
 def test_the_column_that_tells_classes_apart_is_named() -> None:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from unitail.configuration import parse_json
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.tables import DelimitedRows, delimiter_of
+from unitail.inputs.tables import DelimitedRows, delimiter_of, storable
 
 CHUNK_ROWS = 256
 """Rows of a chunk: a multiple of what encoders embed at once, and some seconds' work."""
@@ -95,9 +96,9 @@ class ListedSource(Source):
         pyarrow = optional("pyarrow", extra="scale")
         for start in range(0, len(self.items), READ_ROWS):
             stop = start + READ_ROWS
-            columns = {self.column: [*map(_storable, self.items[start:stop])]}
+            columns = {self.column: [*map(storable, self.items[start:stop])]}
             if self.labels is not None:
-                columns["label"] = list(self.labels[start:stop])
+                columns["label"] = [*map(storable, self.labels[start:stop])]
             types = pyarrow.schema([(name, pyarrow.string()) for name in columns])
             yield pyarrow.table(columns, schema=types)
 
@@ -128,7 +129,7 @@ class TableSource(Source):
                         got=", ".join(table.schema.names),
                         allowed=", ".join(schema.names),
                     )
-                yield table.cast(schema)
+                yield _cast(table, schema, each)
 
 
 def _cut(table: Any, rows: int) -> Any:  # noqa: ANN401 - of pyarrow
@@ -136,9 +137,18 @@ def _cut(table: Any, rows: int) -> Any:  # noqa: ANN401 - of pyarrow
     return table.slice(0, rows).take(np.arange(rows))
 
 
-def _storable(text: str) -> str:
-    """Write a name so that every format takes it: some names of files are no text at all."""
-    return text.encode("utf-8", "replace").decode()
+def _cast(table: Any, schema: Any, file: Storage) -> Any:  # noqa: ANN401 - of pyarrow
+    """Give a table the types of the first one."""
+    try:
+        return table.cast(schema)
+    except optional("pyarrow", extra="scale").ArrowException as error:
+        pairs = zip(table.schema, schema, strict=True)
+        raise InvalidInput(
+            f"{file.name} has columns of other types than the first table",
+            got=", ".join(f"{own.name}: {own.type}" for own, first in pairs if own != first),
+            allowed=", ".join(f"{first.name}: {first.type}" for first in schema),
+            remedy="Write the tables with the same types.",
+        ) from error
 
 
 def _suffix(table: Storage) -> str:
@@ -203,13 +213,13 @@ def _csv_rows(table: Storage) -> Iterator[Any]:
         lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         first = lines.readline()
         delimiter = "\t" if _suffix(table) == ".tsv" else delimiter_of(first)
-        header = [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
-        cells = DelimitedRows(lines, delimiter=delimiter, strict=True)
+        cells = DelimitedRows(chain([first], lines), delimiter=delimiter, strict=True)
         try:
+            header = [name.strip() for name in next(cells, [])]
             yield from _as_tables(header, _as_wide(cells, len(header)), table)
         except csv.Error as error:
             raise InvalidInput(
-                f"{table.name} is not a table, line {cells.line_num + 1}",
+                f"{table.name} is not a table, line {cells.line_num}",
                 got=str(error),
                 allowed="as many cells in each line as the header has",
                 remedy="Correct the line.",
@@ -230,20 +240,22 @@ def _json_rows(table: Storage) -> Iterator[Any]:
         objects = _objects(file, table)
         first = next(objects, {})
         header = list(first)
-        rows = ([_as_text(row.get(name)) for name in header] for row in chain([first], objects))
+        rows = ([row.get(name) for name in header] for row in chain([first], objects))
         yield from _as_tables(header, rows, table)
 
 
-def _objects(lines: Iterable[bytes], table: Storage) -> Iterator[dict[str, Any]]:
+def _objects(lines: Iterable[bytes], table: Storage) -> Iterator[dict[str, str | None]]:
     names: set[str] = set()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
+            if isinstance(row, dict):
+                row = {storable(name): storable(_as_text(cell)) for name, cell in row.items()}
             if not isinstance(row, dict) or (names and set(row) - names):
                 raise ValueError("no object, or other names than in the first line")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(
                 f"{table.name} is not a table, line {number}",
                 got=str(error),

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from unitail.configuration import parse_json
 from unitail.engines.engine import MAX_NAMED, Report
 from unitail.engines.storage import Storage
-from unitail.errors import CannotWrite
+from unitail.errors import CannotWrite, InvalidInput
 from unitail.extras import optional
 
 JOB_FILE, SUMMARY_FILE = "_job.json", "_summary.json"
@@ -68,7 +69,7 @@ class ChunkFolder:
         """Take the folder for a job, and return the reports of chunks that are there already."""
         names = self._names()
         if JOB_FILE in names:
-            begun = json.loads(self.storage.read(JOB_FILE))
+            begun = self._told(JOB_FILE)
             if begun != json.loads(json.dumps(job)):
                 other = [name for name in job if job[name] != begun.get(name)]
                 raise CannotWrite(
@@ -121,7 +122,7 @@ class ChunkFolder:
 
     def summary(self) -> Summary:
         """Return what came of all chunks."""
-        told = json.loads(self.storage.read(SUMMARY_FILE))
+        told = self._told(SUMMARY_FILE)
         return Summary(**{**told, "named": tuple(told["named"])})
 
     def finish(self, reports: Mapping[int, Report]) -> Summary:
@@ -134,11 +135,35 @@ class ChunkFolder:
     @contextmanager
     def _open(self, index: int) -> Iterator[Any]:
         parquet = optional("pyarrow.parquet", extra="scale")
+        errors = optional("pyarrow", extra="scale").ArrowException
         with self.storage.inside(_name(index)).open() as file:
-            yield parquet.ParquetFile(file)
+            try:
+                yield parquet.ParquetFile(file)
+            except (errors, OSError, KeyError, TypeError, ValueError) as error:
+                raise self._damaged(_name(index), error) from error
+
+    def _told(self, name: str) -> dict[str, Any]:
+        content = self.storage.read(name)
+        try:
+            return {**parse_json(content)}
+        except (TypeError, ValueError) as error:
+            raise self._damaged(name, error) from error
+
+    def _damaged(self, name: str, error: Exception) -> InvalidInput:
+        chunk = CHUNK_FILE.fullmatch(name) is not None
+        return InvalidInput(
+            f"{self.storage.inside(name).name} is damaged",
+            got=str(error).split("\n")[0],
+            allowed="a file as the job wrote it",
+            remedy="Remove the file, and run again: its rows are done anew."
+            if chunk
+            else "Remove the folder, and run again.",
+        )
 
     def _names(self) -> list[str]:
-        return self.storage.names() if self.storage.exists else []
+        """List what is there, but for what a process that was killed had begun to write."""
+        names = self.storage.names() if self.storage.exists else []
+        return [name for name in names if not (name.startswith(".") and name.endswith(".new"))]
 
 
 def _name(index: int) -> str:

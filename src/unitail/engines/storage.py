@@ -111,11 +111,7 @@ class Storage:
             target = Path(self._path) / name
             with disk_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    write_bytes(target, content)
-                except OSError:
-                    target.with_name(f"{name}.new").unlink(missing_ok=True)
-                    raise
+                write_bytes(target, content)
         else:  # stores of objects take a file as one request, so it is there whole or not at all
             self._system.pipe_file(f"{self._path}/{name}", content)
 

@@ -158,12 +158,12 @@ def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
             raise _bad_line(path, number, str(error)) from error
         if not isinstance(row, dict):
             raise _bad_line(path, number, type(row).__name__)
-        rows.append({_text(name): _text(cell) for name, cell in row.items()})
+        rows.append({storable(name): storable(cell) for name, cell in row.items()})
     names = list(dict.fromkeys(name for row in rows for name in row))
     return _frame(names, [[row.get(name) for row in rows] for name in names])
 
 
-def _text(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
+def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
     """Replace halves of characters, which JSON can escape and no file can hold."""
     if not isinstance(cell, str) or cell.isascii():
         return cell

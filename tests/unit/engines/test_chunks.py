@@ -67,9 +67,9 @@ def test_a_source_knows_its_rows_again(tmp_path: Path) -> None:
 
 
 def test_listed_items_have_labels_beside_them() -> None:
-    source = ListedSource("file", ["a.png", "b\udcff.png", "c.png"], ["x", "x", "y"])
+    source = ListedSource("file", ["a.png", "b\udcff.png", "c.png"], ["x", "x\udcff", "y"])
     [first, last] = source.chunks(2)
-    assert first.rows.to_pydict() == {"file": ["a.png", "b?.png"], "label": ["x", "x"]}
+    assert first.rows.to_pydict() == {"file": ["a.png", "b\ufffd.png"], "label": ["x", "x\ufffd"]}
     assert last.rows.to_pylist() == [{"file": "c.png", "label": "y"}]
     assert source.total == 3
 
@@ -83,6 +83,9 @@ def test_listed_items_have_labels_beside_them() -> None:
         ("t.csv", "", "no distinct names of columns: got an empty file"),
         ("t.jsonl", '{"text": "a"}\nnonsense\n', "is not a table, line 2: got Expecting value"),
         ("t.jsonl", '{"text": "a"}\n{"other": 1}\n', "line 2: got no object, or other names"),
+        ("t.jsonl", '{"a": ' * 100_000, "line 1: got it is nested too deeply"),
+        ("t.csv", 'text,n\n"a" b,1\n', "is not a table, line 2: got ',' expected"),
+        ("t.csv", '"text" x,n\na,1\n', "is not a table, line 1: got ',' expected"),
         ("t.jsonl", "[1]\n", "line 1: got no object"),
     ],
 )
@@ -92,6 +95,26 @@ def test_what_is_not_a_table_is_said_where(
     source = _table(tmp_path / name, content)
     with pytest.raises(InvalidInput, match=message):
         list(source.chunks(2))
+
+
+def test_half_characters_and_long_headers_are_read(tmp_path: Path) -> None:
+    half = _table(tmp_path / "t.jsonl", '{"text": "a\\ud800", "\\udc00": ["\\ud801"]}\n')
+    [chunk] = half.chunks()
+    assert chunk.rows.to_pylist() == [{"text": "a\ufffd", "\ufffd": '["\ufffd"]'}]
+    long = "x" * 200_000
+    [chunk] = _table(tmp_path / "t.csv", f"{long},text\na,b\n").chunks()
+    assert chunk.rows.column_names == [long, "text"]
+
+
+def test_other_types_than_the_first_table_s_are_refused(tmp_path: Path) -> None:
+    for name, cells in (("a", [1]), ("b", ["x"])):
+        table = pyarrow.table({"n": cells, "same": ["s"]})
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    both = TableSource([Storage(tmp_path / f"{name}.parquet") for name in "ab"])
+    with pytest.raises(
+        InvalidInput, match=r"b\.parquet has columns of other types .* got n: string;"
+    ):
+        list(both.chunks(2))
 
 
 def test_a_broken_parquet_file_and_other_columns_are_refused(tmp_path: Path) -> None:

@@ -143,6 +143,23 @@ def test_a_job_that_a_full_disk_broke_off_goes_on(
     assert replace(summary, seconds={}) == replace(whole, seconds={})
 
 
+def test_what_a_kill_or_the_disk_left_is_passed_over_or_named(sounds: Path, tmp_path: Path) -> None:
+    out = Storage(tmp_path / "out")
+    out.write("._job.json.new", b"{")
+    whole = _encode(str(sounds), out)
+    chunk = tmp_path / "out" / "chunk-00000001.parquet"
+    chunk.write_bytes(chunk.read_bytes()[:-9])
+    with pytest.raises(
+        InvalidInput, match=r"00001\.parquet is damaged: .* Remove the file, and run"
+    ):
+        _encode(str(sounds), out)
+    chunk.unlink()
+    assert _encode(str(sounds), out).counts == whole.counts
+    (tmp_path / "out" / "_job.json").write_bytes(b"{")
+    with pytest.raises(InvalidInput, match=r"_job\.json is damaged: .* Remove the folder"):
+        _encode(str(sounds), out)
+
+
 def test_another_job_is_not_continued(sounds: Path, tmp_path: Path) -> None:
     out = Storage(tmp_path / "out")
     _encode(str(sounds), out)

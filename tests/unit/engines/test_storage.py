@@ -6,7 +6,6 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from unitail.engines import storage as module
 from unitail.engines.storage import Storage, is_address
 from unitail.errors import CannotWrite, InvalidInput
 
@@ -61,12 +60,12 @@ def test_an_address_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_full_disk_leaves_nothing_half_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, content: bytes) -> None:
-        path.with_name(f"{path.name}.new").write_bytes(content[:2])
+    def full(descriptor: int) -> None:
+        assert (tmp_path / ".a.new").exists()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     Storage(tmp_path).write("a", b"old")
-    monkeypatch.setattr(module, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotWrite, match="No space left"):
         Storage(tmp_path).write("a", b"new one")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]

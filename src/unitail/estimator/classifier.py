@@ -94,8 +94,9 @@ class TailClassifier(
     parts : sequence of int or None, default=None
         For vectors of several encoders side by side: the columns of each, in their order. Each part
         answers by itself and answers multiply (`unitail.learners.parts`), so that one that says
-        nothing does little harm; `scale` is then "none" by default. None: of a table with columns
-        of texts or paths, what each encoder made; else all columns are one part.
+        nothing does little harm. `scale` is then "none" by default, or "standard", which adds no
+        columns for what is missing; "table" is refused. None: of a table with columns of texts or
+        paths, what each encoder made; else all columns are one part.
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),

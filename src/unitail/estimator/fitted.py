@@ -65,7 +65,8 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        scaling = Scaling.of(rows.repeated(), settings.scale)
+        whole = settings.parts is None  # parts have the columns that they were given
+        scaling = Scaling.of(rows.repeated(), settings.scale, tells_missing=whole)
         scaled = rows.with_features(scaling(rows.features))
         pooled, width = pool is not None, scaled.features.shape[1]
         limit = pair_limit(settings, rows.ways, width, pooled=pooled)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.table_view import CHUNK, TableView, varied
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
+from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 
 MAX_CARRIERS = 8.0
@@ -68,6 +69,22 @@ class Scale(StrEnum):
             return self
         return Scale.COLUMNS if isinstance(encoder, TableEncoder) else Scale.NONE
 
+    def with_parts(self, parts: object) -> "Scale":
+        """Return what is done to vectors of these parts, which keep their columns; None: no parts.
+
+        Steps make columns that belong to no part.
+        """
+        if parts is None:
+            return self
+        if self.views:
+            raise InvalidConfig(
+                "parts keep their columns, and a table's columns get steps",
+                got=f"scale='{self}' with parts",
+                allowed="scale='auto', 'none' or 'standard' with parts, or parts=None",
+                remedy="Leave out one of them.",
+            )
+        return Scale.NONE if self is Scale.AUTO else self
+
     @property
     def standardises(self) -> bool:
         """Whether columns are brought to one scale here."""
@@ -89,15 +106,17 @@ class Scaling:
     """Not "auto" any more."""
     labelled: Rows | None = None
     """Those whose labels have a say; None: all of the support."""
+    tells_missing: bool = True
+    """Whether standardised columns with missing values get another that says so."""
 
     @classmethod
-    def of(cls, rows: Rows, scale: Scale) -> "Scaling":
+    def of(cls, rows: Rows, scale: Scale, *, tells_missing: bool = True) -> "Scaling":
         """Decide what "auto" comes to."""
         if scale is Scale.AUTO:
             narrow = rows.features.shape[1] <= MAX_NARROW and len(rows) >= MIN_NARROW * rows.ways
             table = narrow or looks_like_table(rows.features)
             scale = Scale.TABLE if table else Scale.NONE
-        return cls(rows, scale)
+        return cls(rows, scale, tells_missing=tells_missing)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Scale rows (m, d_T), and fill in what is missing; vectors may become wider."""
@@ -157,7 +176,7 @@ class Scaling:
         deviation = np.ldexp(np.nanstd(small, axis=0), size)
         varies = _vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
         factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
-        absent = np.isnan(values).sum(axis=0)
+        absent = np.isnan(values).sum(axis=0) * self.tells_missing
         # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
         missing = [np.sqrt(2) * weight([len(values) - n, n]) if n else 0.0 for n in absent.tolist()]
         return np.ldexp(np.nanmean(small, axis=0), size), factor, np.array(missing)

@@ -124,7 +124,7 @@ class Settings:
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support"),
-            scale=Scale.NONE if parts and scale is Scale.AUTO else scale,
+            scale=scale.with_parts(parts),
             parts=parts,
             class_prior=parameters.class_prior,
             class_weight=parameters.class_weight,

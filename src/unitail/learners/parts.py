@@ -83,6 +83,7 @@ class PartsLearner:
                 got=f"parts of {', '.join(map(str, self.widths))} columns,"
                 f" vectors of {support.feature_dim}",
                 allowed="parts that add up to the vectors",
+                remedy="Give the columns of each part, in their order.",
             )
         columns = _split(support.features, self.widths)
         pools = [None] * len(columns) if pool is None else list(_split(pool, self.widths))

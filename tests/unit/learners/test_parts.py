@@ -74,7 +74,7 @@ def test_what_labelled_rows_add_is_added_up_over_parts() -> None:
 
 
 def test_parts_are_as_wide_as_the_vectors() -> None:
-    with pytest.raises(WrongWidth, match=r"got parts of 2, 2 columns, vectors of 5"):
+    with pytest.raises(WrongWidth, match=r"got parts of 2, 2 columns, vectors of 5;.*Give the col"):
         _learner(2, 2).fit(_support(X))
 
 
@@ -99,3 +99,30 @@ def test_a_part_that_says_nothing_does_little_harm() -> None:
 def test_parts_that_are_none_are_refused(parts: object) -> None:
     with pytest.raises(InvalidConfig, match=r"parts .*such as \[1280, 384\]"):
         TailClassifier(parts=parts).fit(X, Y)
+
+
+@pytest.mark.parametrize("scale", ["table", "columns"])
+def test_parts_have_no_steps(scale: str) -> None:
+    words = rf"get steps: got scale='{scale}' with parts; allowed: .* or parts=None\. Leave out one"
+    with pytest.raises(InvalidConfig, match=words):
+        TailClassifier(parts=[2, 3], scale=scale).fit(X, Y)
+
+
+@pytest.mark.parametrize("scale", ["auto", "none", "standard"])
+def test_what_is_missing_in_a_part_is_filled_in(scale: str) -> None:
+    """By the median; no column says so, since it would be of no part."""
+    holes, asked = X.copy(), Q.copy()
+    holes[0, 1] = holes[7, 4] = asked[0, 1] = asked[1, 0] = np.nan
+    found = TailClassifier(parts=[2, 3], scale=scale, device="cpu").fit(holes, Y)
+    filled = [
+        np.where(np.isnan(each), np.nanmedian(holes, axis=0), each) for each in (holes, asked)
+    ]
+    if scale == "standard":
+        mean, deviation = np.nanmean(holes, axis=0), np.nanstd(holes, axis=0)
+        filled = [(each - mean) / deviation for each in filled]
+    known = TailClassifier(parts=[2, 3], device="cpu").fit(filled[0], Y)
+    np.testing.assert_allclose(
+        found.predict_proba(asked), known.predict_proba(filled[1]), atol=1e-9
+    )
+    np.testing.assert_allclose(found.novelty(asked), known.novelty(filled[1]), atol=1e-9)
+    np.testing.assert_array_equal(found.predict_set(asked), known.predict_set(filled[1]))

@@ -6,6 +6,7 @@ from helpers.builders import small_model
 from helpers.letters import Letters
 from unitail.errors import BlankWarning, CannotSolve, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
+from unitail.inputs import mixed
 from unitail.tail.model import Tail
 
 Y = np.arange(24) % 3
@@ -153,3 +154,17 @@ def test_no_row_decides_what_is_said_of_an_empty_text() -> None:
     np.testing.assert_allclose(influence.values[1], alone.values[0], rtol=1e-9)
     with pytest.warns(BlankWarning):
         assert not classifier.influence([""], label="A").values.any()
+
+
+def test_columns_lead_from_labelled_rows_to_what_is_said_of_empty_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mixed, "make_encoder", lambda *_, **__: Letters())
+    known = {"one": ["aaa", "aab", "bbb", "bba", "bab"], "two": ["a", "aa", "b", "bb", "bbb"]}
+    classifier = TailClassifier(encoder={"one": "text", "two": "text"}, random_state=0)
+    classifier.fit(pandas.DataFrame(known), ["A", "A", "B", "B", "B"])
+    asked = pandas.DataFrame({"one": ["", "abbb"], "two": ["", "bb"]})
+    with pytest.warns(BlankWarning):
+        influence = classifier.column_influence(asked, label="B", n_walks=10)
+    np.testing.assert_allclose(influence.score[0], np.log(0.6) - np.log([0.6, 0.4]).mean())
+    np.testing.assert_allclose(influence.base[0], influence.base[1])

@@ -13,7 +13,7 @@ def _no_page_fails() -> Iterator[None]:
     assert ERRORS == []
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:

@@ -101,5 +101,5 @@ def test_names_that_are_no_text_are_said_all_the_same(tables: Path) -> None:
     out = os.fsdecode(bytes(tables / "answers") + b"\xff.csv")
     output = tables / "output"
     assert finish(fork(COMMAND, *arguments, "--out", out, output=output)) == 0
-    assert "answers\\udcff.csv" in output.read_text()
+    assert "answers\\udcff.csv" in output.read_text().replace("\n", "")  # lines end at 80
     assert Path(out).exists()

@@ -47,8 +47,13 @@ def cluster() -> Iterator[Any]:
         patch.setenv("RAY_raylet_start_wait_time_s", "120")  # where other tests take the cores
         patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))  # for the workers
         head = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": MEMORY}
-        nodes = Cluster(initialize_head=True, head_node_args=head)
-        nodes.add_node(num_cpus=1, object_store_memory=MEMORY)
+        nodes = Cluster(initialize_head=False)
+        try:
+            nodes.add_node(**head)
+            nodes.add_node(num_cpus=1, object_store_memory=MEMORY)
+        except Exception as error:
+            nodes.shutdown()
+            pytest.skip(f"the two nodes did not start: {error}")
         RayEngine(1, address=nodes.address)
         yield nodes
         ray.shutdown()

@@ -43,7 +43,7 @@ def test_shares_are_those_that_the_model_read() -> None:
     """Reduction forgets how many rows large classes had, so it is not in the answers either."""
     many, labels, queries, _ = blobs(ways=2, shots=60)
     unequal = np.concatenate([np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:20]])
-    parameters = {"max_support": 30, "random_state": 0}
+    parameters = {"max_support": 30, "random_state": 0, "visibility": "joint"}
     told = TailClassifier(class_prior="balanced", **parameters).fit(many[unequal], labels[unequal])
     plain = TailClassifier(**parameters).fit(many[unequal], labels[unequal])
     assert list(plain._fitted.kept.shots) == [15, 15]

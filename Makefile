@@ -1,6 +1,8 @@
 # `make demo` and `make test` are all that a newcomer needs. Every target sets up `.venv` first.
 PYTHON ?= python3
 BIN := .venv/bin
+# One more than there are cores: tests of servers, browsers and clusters wait.
+WORKERS ?= $(shell expr $$(nproc 2> /dev/null || echo 3) + 1)
 
 .PHONY: demo test quick check lint types layers audit docs format clean
 
@@ -8,7 +10,7 @@ demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 	$(BIN)/unitail demo
 
 test: .venv/ok  ## all tests, on all cores
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 quick: .venv/ok  ## a minute's tests of models, learners and inputs, for work in progress
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow" $(addprefix tests/,golden theorems) \

@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unitail.cli.main import app
+from unitail.cli.studio import _bound
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
 
 TABLE = "x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n"
@@ -100,3 +101,10 @@ def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
     assert process.returncode == 0
     assert "All labels are kept." in rest
     assert said[0] == "table: 6 items.\n"
+
+
+def test_a_port_that_is_taken_answers_at_once_and_is_no_other_studios() -> None:
+    """A browser is sent there before the server runs, and two studios may start together."""
+    with _bound("127.0.0.1", 0) as first, _bound("127.0.0.1", 0) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
+        socket.create_connection(first.getsockname(), 5).close()

@@ -187,6 +187,7 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
+            listener.listen()  # now, so that a page may be opened, and no other takes the port
         except OSError as error:
             listener.close()
             reason = error.strerror or str(error)

@@ -67,8 +67,8 @@ class TailClassifier(
         The most rows that the model relates to each other. From larger supports, or those of more
         than 500 classes, isolated answers of the default model follow from its regressions alone,
         of all rows (see `unitail.relational.large`); joint answers, those with a pool and those of
-        other models follow from cluster centres of each class (`unitail.estimator.rows`). None
-        relates all, whatever the memory it takes.
+        other models follow from cluster centres of each class (`unitail.estimator.rows`), and keep
+        the shares of the classes among all rows. None relates all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
         precision the order of rows, and which are asked together, change nothing; in single

@@ -65,15 +65,16 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        whole = settings.parts is None  # parts have the columns that they were given
-        scaling = Scaling.of(rows.repeated(), settings.scale, tells_missing=whole)
+        single = settings.parts is None  # parts have the columns that they were given
+        scaling = Scaling.of(rows.repeated(), settings.scale, tells_missing=single)
         scaled = rows.with_features(scaling(rows.features))
         pooled, width = pool is not None, scaled.features.shape[1]
         limit = pair_limit(settings, rows.ways, width, pooled=pooled)
-        kept = scaled.repeated()
-        large = read_large(settings, kept, limit, pooled=pooled)
-        kept = kept if large else reduced(kept, limit, settings.seed)
-        offsets = settings.offsets(kept.class_indices[None], rows.ways)
+        whole = scaled.repeated()
+        large = read_large(settings, whole, limit, pooled=pooled)
+        kept = whole if large else reduced(whole, limit, settings.seed)
+        given = None if kept is whole else whole.shots / len(whole)
+        offsets = settings.offsets(kept.class_indices[None], rows.ways, given)
         pool_read = None
         if pool is not None:
             limit = max(1, MAX_STATES // rows.ways - len(kept))

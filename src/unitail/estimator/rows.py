@@ -4,8 +4,9 @@ The model relates every row to every other, so reading costs n² memory, and n K
 classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
 limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
 the quota is replaced by the centres of as many clusters (k-means), which cover it better than
-as many of its rows would. Class frequencies above the quota are thereby forgotten. This is for
-joint answers, pools and models other than relational ones: `unitail.estimator.limits` says which.
+as many of its rows would. What is kept has other shares of the classes than all rows; answers are
+brought back to those of all rows by Bayes' rule (`Settings.offsets`). This is for joint answers,
+pools, parts and models other than relational ones: `unitail.estimator.limits` says which.
 """
 
 import hashlib

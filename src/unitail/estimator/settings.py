@@ -150,19 +150,25 @@ class Settings:
         """Read the shares of K classes as users give them, (K,)."""
         return _read_shares(self.class_shares, ways, "class_shares")
 
-    def offsets(self, class_indices: NDArray[np.int64], ways: int) -> Tensor | None:
+    def offsets(
+        self, class_indices: NDArray[np.int64], ways: int, shares: NDArray[np.float64] | None = None
+    ) -> Tensor | None:
         """Return what is added to log-probabilities for supports (B, n): (B, K).
 
-        Balanced weights are the balanced prior: n / (K n_k) is 1 / K over the share of class k.
+        `shares` are those of the classes (K,) among all rows, where a support stands for more: they
+        are the prior if no other is given. Balanced weights are the balanced prior: n / (K n_k) is
+        1 / K over the share of class k.
         """
         balanced = isinstance(self.class_weight, str) and self.class_weight == BALANCED
         prior = _read_shares(BALANCED if balanced else self.class_prior, ways, "class_prior")
         if prior is not None:
             return prior_offsets(class_indices, prior)
+        restored = None if shares is None else prior_offsets(class_indices, torch.tensor(shares))
         weights = class_weights(self.class_weight, range(ways))
         if weights is None:
-            return None
-        return torch.as_tensor(weights).log().expand(len(class_indices), -1)
+            return restored
+        counted = torch.as_tensor(weights).log().expand(len(class_indices), -1)
+        return counted if restored is None else counted + restored
 
 
 def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:  # noqa: ANN401

@@ -39,15 +39,26 @@ def test_sets_are_calibrated_with_the_same_probabilities() -> None:
     assert not np.allclose(scores, TailClassifier().fit(SUPPORT, LABELS)._fitted.held_out_scores)
 
 
-def test_shares_are_those_that_the_model_read() -> None:
-    """Reduction forgets how many rows large classes had, so it is not in the answers either."""
+def test_shares_are_those_of_all_rows_whatever_the_model_read() -> None:
+    """Of 60 and 20 rows it reads as many: answers are brought back by Bayes' rule, or to a prior.
+
+    So they equal those for a prior of the given shares; weights count beside it; and what was said
+    by the model itself is the balanced answer, since it read equally many.
+    """
     many, labels, queries, _ = blobs(ways=2, shots=60)
     unequal = np.concatenate([np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:20]])
-    parameters = {"max_support": 30, "random_state": 0, "visibility": "joint"}
-    told = TailClassifier(class_prior="balanced", **parameters).fit(many[unequal], labels[unequal])
-    plain = TailClassifier(**parameters).fit(many[unequal], labels[unequal])
-    assert list(plain._fitted.kept.shots) == [15, 15]
-    np.testing.assert_allclose(told.predict_proba(queries), plain.predict_proba(queries), atol=1e-9)
+
+    def said(**parameters: object) -> Floats:
+        common = {"max_support": 30, "random_state": 0, "visibility": "joint"}
+        told = TailClassifier(**common, **parameters).fit(many[unequal], labels[unequal])
+        assert list(told._fitted.kept.shots) == [15, 15]
+        return np.asarray(told.predict_log_proba(queries))
+
+    plain, balanced = said(), said(class_prior="balanced")
+    np.testing.assert_allclose(said(class_prior=[0.75, 0.25]), plain, atol=1e-9)
+    odds = np.diff(balanced) - np.log(3)
+    np.testing.assert_allclose(np.diff(plain), odds, atol=1e-9)
+    np.testing.assert_allclose(np.diff(said(class_weight={1: 2})), odds + np.log(2), atol=1e-9)
 
 
 def test_it_is_saved(tmp_path: Path) -> None:

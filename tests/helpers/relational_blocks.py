@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.randomness import stream
+from unitail.relational.block import FusedBlock
 from unitail.relational.config import RelationalConfig
-from unitail.relational.fused import FusedBlock
-from unitail.relational.kernel_ridge import NUM_OPERATORS
-from unitail.relational.relations import NUM_CANDIDATES, Relations
+from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS
+from unitail.relational.relations import Relations
 
 CONFIG = RelationalConfig(channels=6, heads=3, value_dim=2, mlp_dim=8, context_dim=5)
 

@@ -14,11 +14,10 @@ from unitail.relational.large import (
     num_asked,
     num_neighbours,
 )
-from unitail.relational.logistic import NUM_REGRESSIONS, STEPS
 from unitail.relational.moments import CHUNK
 from unitail.relational.neighbours import CELLS as INDEX_CELLS
 from unitail.relational.neighbours import GAUSSIANS, MAX_EXACT, PROBES, QUERIES
-from unitail.relational.relations import NUM_CANDIDATES
+from unitail.relational.regressions import LOGISTIC_STEPS, NUM_CANDIDATES, NUM_LOGISTIC
 
 CENTRES = 4
 SEEN = 12
@@ -40,8 +39,8 @@ class LargeCost:
 def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) -> LargeCost:
     """Count for rows of a width, classes and queries, in numbers of so many bytes."""
     many = ways > MANY_WAYS
-    logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_REGRESSIONS
-    taken, size = FEW_STEPS if many else STEPS, num_neighbours(rows, ways)
+    logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_LOGISTIC
+    taken, size = FEW_STEPS if many else LOGISTIC_STEPS, num_neighbours(rows, ways)
     asked = num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
     steps = taken * logistic * 4.0 * rows * width * ways

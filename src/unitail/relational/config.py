@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar
 
 from unitail.configuration import ADDED_LATER, choice, require
 from unitail.errors import InvalidConfig
@@ -53,6 +55,11 @@ class RelationalConfig:
     visibility: Visibility = Visibility.ISOLATED
     """Who sees whom if nothing else is asked for."""
 
+    max_ways: ClassVar[None] = None
+    """Classes have no table, so there is no limit."""
+    max_support: ClassVar[None] = None
+    """There are no positions, so there is no limit."""
+
     def __post_init__(self) -> None:
         kind = choice(Visibility, self.visibility, "visibility")
         object.__setattr__(self, "visibility", kind)
@@ -76,20 +83,10 @@ class RelationalConfig:
         if kind not in VISIBILITIES:
             raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
 
-    @property
+    @cached_property
     def relations(self) -> int:
         """The number of channels that attention sees of two vectors."""
         return len(channels(origin=self.angles_from_origin))
-
-    @property
-    def max_ways(self) -> None:
-        """Classes have no table, so there is no limit."""
-        return
-
-    @property
-    def max_support(self) -> None:
-        """There are no positions, so there is no limit."""
-        return
 
 
 PRESETS = {

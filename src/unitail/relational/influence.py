@@ -2,7 +2,7 @@ r"""What each labelled row adds to an answer.
 
 The first answer is a sum over labelled rows by itself. A ridge regression carries labels to x: with
 P = (G + lambda I)^-1, row j adds (g_x P)_j times its label, centred. A logistic regression is,
-where it ended, the ridge regression of `relational/logistic.py` with N = (G + lambda / w)^-1 and
+where it ended, the ridge regression of `relational/regressions.py` with N = (G + lambda / w)^-1 and
 targets Z = S + lambda A / w, so row j adds (g_x N)_j Z_j. Both are exact.
 
 What blocks correct is no sum. Let the query x hear only a share e_j of all that row j says, through
@@ -27,8 +27,15 @@ from torch import Tensor
 
 from unitail.nn.episode_model import Contributions
 from unitail.relational.geometry import Centre
-from unitail.relational.kernel_ridge import NUM_RIDGES, constants, regularised, stack_kernels
-from unitail.relational.logistic import NUM_REGRESSIONS, PENALTIES, own_penalties
+from unitail.relational.regressions import (
+    LOGISTIC_PENALTIES,
+    NUM_LOGISTIC,
+    NUM_RIDGES,
+    constants,
+    own_penalties,
+    regularised,
+    stack_kernels,
+)
 from unitail.relational.relations import Frame, largest_score
 from unitail.relational.weighing import Weights
 
@@ -87,10 +94,10 @@ def _carried(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:
     gram = own.cosines[Centre.DIRECTION][:, :n, :n]
     coefficients = frame.regressions.coefficients
     scores = frame.regressions.scores(gram)
-    penalties = own_penalties(scores, constants(PENALTIES, gram).view(-1, 1, 1))
+    penalties = own_penalties(scores, constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1))
     regular = gram.unsqueeze(1) + torch.diag_embed(penalties)
     kernel = asked.cosines[Centre.DIRECTION][..., :n].unsqueeze(1)
-    logistic = _solve(regular, kernel.expand(-1, NUM_REGRESSIONS, -1, -1))
+    logistic = _solve(regular, kernel.expand(-1, NUM_LOGISTIC, -1, -1))
     targets = scores + penalties.unsqueeze(-1) * coefficients
     targets = targets - targets.mean(dim=3, keepdim=True)
     return torch.cat([logistic, ridges], dim=1), torch.cat([targets, labels], dim=1)

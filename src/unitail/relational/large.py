@@ -1,12 +1,12 @@
 r"""Supports of any number of rows: the first answer from all of them, without pairs of rows.
 
-A cosine kernel is the product of two rows of length 1, so what `kernel_ridge.py` and `logistic.py`
+A cosine kernel is the product of two rows of length 1, so what `regressions.py`
 solve among n rows can be solved among d_T coordinates. With U the rows and S = U'U,
 
     ridge regression       W = (S + lambda I)^-1 U'Y,   scores u W
     ... without row i      (u_i W - h_i y_i) / (1 - h_i),   h_i = u_i (S + lambda I)^-1 u_i'
     logistic regression    W <- W - (S / 2 + lambda I)^-1 (U'(softmax(U W) - Y) + lambda W)
-    ... without row i      as in `logistic.py`, where N_ii = 1 / L_i - u_i B^-1 u_i' / L_i^2 with
+    ... without row i      as in `regressions.py`, where N_ii = 1 / L_i - u_i B^-1 u_i' / L_i^2 with
                            B = I + U' L^-1 U and L = lambda / w,
 
 which are the same numbers as there, step by step: a test says so. Gaussian kernels are asked in the
@@ -26,19 +26,22 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.evidence import hear
 from unitail.relational.geometry import Centre
-from unitail.relational.kernel_ridge import (
+from unitail.relational.moments import LabelledRows, Moments
+from unitail.relational.neighbours import GAUSSIANS, NEIGHBOURS, Neighbourhoods
+from unitail.relational.regressions import (
     FURTHER,
+    LOGISTIC_PENALTIES,
+    LOGISTIC_STEPS,
+    NUM_CANDIDATES,
+    NUM_LOGISTIC,
     OPERATORS,
     CosineKernel,
     invert,
+    own_penalties,
 )
-from unitail.relational.logistic import NUM_REGRESSIONS, PENALTIES, STEPS, own_penalties
-from unitail.relational.moments import LabelledRows, Moments
-from unitail.relational.neighbours import GAUSSIANS, NEIGHBOURS, Neighbourhoods
-from unitail.relational.relations import MIN_UNIT, NUM_CANDIDATES, largest_score
-from unitail.relational.weighing import Weighing, Weights
+from unitail.relational.relations import MIN_UNIT, largest_score
+from unitail.relational.weighing import Weighing, Weights, hear
 
 MAX_ASKED, MIN_ASKED = 1000, 200
 """Labelled rows that evidence is heard from; fewer if classes are many, ..."""
@@ -89,9 +92,9 @@ class LargeReading:
         unit = float(moments.scale.scale.double() ** 2 * moments.mean_distance.double())
         near = Neighbourhoods(rows, unit, num_neighbours(len(rows.features), rows.ways))
         left_out = torch.zeros(NUM_CANDIDATES, len(asked), rows.ways).to(rows.features)
-        left_out[:NUM_REGRESSIONS] = of_regressions
-        left_out[[NUM_REGRESSIONS + place for place, *_ in COSINES]] = of_ridges
-        gaussians = [NUM_REGRESSIONS + place for place, *_ in GAUSSIANS]
+        left_out[:NUM_LOGISTIC] = of_regressions
+        left_out[[NUM_LOGISTIC + place for place, *_ in COSINES]] = of_ridges
+        gaussians = [NUM_LOGISTIC + place for place, *_ in GAUSSIANS]
         left_out[gaussians] = near.votes(rows.features[asked], asked)
         units = left_out.pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
         units = units.clamp_min(MIN_UNIT * (rows.ways - 1) ** 0.5 / rows.ways)
@@ -120,9 +123,9 @@ class LargeReading:
             if factors[place]:
                 total += self._part(place, seen[Centre.DIRECTION] @ coefficients)
         for (ridge, centre, _), coefficients in zip(COSINES, self.ridges, strict=True):
-            if factors[NUM_REGRESSIONS + ridge]:
-                total += self._part(NUM_REGRESSIONS + ridge, seen[centre] @ coefficients)
-        places = [NUM_REGRESSIONS + ridge for ridge, *_ in GAUSSIANS]
+            if factors[NUM_LOGISTIC + ridge]:
+                total += self._part(NUM_LOGISTIC + ridge, seen[centre] @ coefficients)
+        places = [NUM_LOGISTIC + ridge for ridge, *_ in GAUSSIANS]
         if any(factors[place] for place in places):
             votes = self.neighbourhoods.votes(queries)
             for place, scores in zip(places, votes, strict=True):
@@ -184,12 +187,14 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
     Of too many rows and classes there are none: their scores are 0, and evidence is against them.
     """
     if len(rows.features) * rows.ways > MAX_SOFTMAX:
-        nothing = torch.zeros(NUM_REGRESSIONS, 1, rows.ways).to(rows.features)
+        nothing = torch.zeros(NUM_LOGISTIC, 1, rows.ways).to(rows.features)
         w, left_out = (nothing.expand(-1, n, -1) for n in (rows.features.shape[1], len(asked)))
         return w, left_out
     kind, products = rows.features.dtype, moments.products[Centre.DIRECTION]
     few = rows.ways > MANY_WAYS
-    chosen, steps = (PENALTIES[-1:], FEW_STEPS) if few else (PENALTIES, STEPS)
+    chosen, steps = (
+        (LOGISTIC_PENALTIES[-1:], FEW_STEPS) if few else (LOGISTIC_PENALTIES, LOGISTIC_STEPS)
+    )
     penalties = torch.tensor(chosen).to(products).view(-1, 1, 1)
     inverses = torch.stack([invert(_plus_diagonal(products / 2, p)) for p in chosen])
     inverses = inverses.to(kind)
@@ -217,7 +222,7 @@ def _regress(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tenso
     diagonal = 1 / lengths - inside / lengths**2
     gain = (lengths - 1 / diagonal).to(kind)
     left_out = scores + gain.unsqueeze(-1) * a
-    return w.expand(NUM_REGRESSIONS, -1, -1), left_out.expand(NUM_REGRESSIONS, -1, -1)
+    return w.expand(NUM_LOGISTIC, -1, -1), left_out.expand(NUM_LOGISTIC, -1, -1)
 
 
 def _directions(rows: LabelledRows, moments: Moments) -> Tensor:

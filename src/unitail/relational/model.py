@@ -18,11 +18,11 @@ from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, Wid
 from unitail.nn.transformer import initialise_linear
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
+from unitail.relational.block import FusedBlock, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
-from unitail.relational.fused import FusedBlock, Kept
 from unitail.relational.influence import contributions
-from unitail.relational.kernel_ridge import NUM_OPERATORS, constants
-from unitail.relational.relations import NUM_CANDIDATES, Frame, Relations, relate
+from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, constants
+from unitail.relational.relations import Frame, Relations, relate
 from unitail.relational.weighing import Weighing, Weights
 
 UNKNOWN_DEVIATION = 0.5

@@ -1,6 +1,6 @@
 r"""What is known of any number of rows after a few walks over them: sums and products, no pairs.
 
-Everything that `geometry.py` and `evidence.py` take from pairs of rows follows from sums. With rows
+Everything that `geometry.py` and `weighing.py` take from pairs of rows follows from sums. With rows
 u_i of length 1, or 0, seen from a centre, and S = sum_i u_i u_i',
 
     mean cosine            (|sum u|^2 - tr S) / (t (t - 1))
@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from unitail.nn.normalisation import FeatureScale
-from unitail.relational.evidence import MIN_SQUARE
 from unitail.relational.geometry import Centre, centres_to_mean, look, ratio
+from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22
 """Numbers of rows that are looked at at once."""

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from unitail.errors import MissingExtra
 from unitail.extras import optional
-from unitail.relational.kernel_ridge import FURTHER, OPERATORS, GaussianKernel
 from unitail.relational.moments import LabelledRows
+from unitail.relational.regressions import FURTHER, OPERATORS, GaussianKernel
 
 NEIGHBOURS = 256
 MAX_EXACT = 200_000

@@ -2,7 +2,7 @@
 
 Attention sees channels r_c(i, j): each says in its own way how alike vectors i and j are, or
 whether they are one and the same; learned weights add them up to scores. The order is that of the
-weights: new channels come last. Regression is in `kernel_ridge.py` and `logistic.py`; what
+weights: new channels come last. Regression is in `regressions.py`; what
 regressions answer by themselves are candidates, from which `weighing.py` makes a first answer.
 """
 
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.evidence import Evidence, weigh_evidence
 from unitail.relational.geometry import Centre, Comparison, Geometry
-from unitail.relational.kernel_ridge import (
+from unitail.relational.regressions import (
     NUM_OPERATORS,
-    NUM_RIDGES,
+    LogisticRegressions,
+    fit_logistic,
     leave_one_out,
     solve,
     stack_kernels,
 )
-from unitail.relational.logistic import NUM_REGRESSIONS, Regressions, regress
+from unitail.relational.weighing import Evidence, weigh_evidence
 
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""
@@ -30,8 +30,6 @@ DISTANCE_STRETCH = 2.0
 """A squared distance as long as the mean one takes this much off a score."""
 MAX_CHANNEL = 8.0
 """Beyond this a distance counts no more."""
-NUM_CANDIDATES = NUM_REGRESSIONS + NUM_RIDGES
-"""Answers of logistic regressions, then those of ridge regressions."""
 MIN_UNIT = 0.2
 """Scores are measured in this share of the root mean square of one-hot labels, at least: where no
 labelled row is near another, those of a sharp kernel are nearly zero, and nothing to measure in."""
@@ -121,7 +119,7 @@ class Frame:
     """P for each operator: (B, operators, n, n)."""
     ridges: Tensor
     """P times the labels, centred, for each ridge regression: (B, ridges, n, K)."""
-    regressions: Regressions
+    regressions: LogisticRegressions
     """Logistic, on directions from their centre."""
     units: Tensor
     """Root mean squares of the candidates' scores: (B, candidates, 1, 1)."""
@@ -161,7 +159,7 @@ def relate(
     ridges = inverses @ centred
     votes = torch.cat([left_out @ centred, kernels[:, :, n:] @ ridges], dim=2)
     cosines = compared.cosines[Centre.DIRECTION][..., :n]
-    regressions = regress(cosines[:, :n], labels)
+    regressions = fit_logistic(cosines[:, :n], labels)
     logistic = torch.cat([regressions.left_out, regressions.scores(cosines[:, n:])], dim=2)
     squares = torch.cat([logistic[:, :, :n], votes[:, :, :n]], dim=1).pow(2)
     units = squares.mean(dim=(2, 3), keepdim=True).sqrt()

@@ -10,6 +10,15 @@ small network of the task's statistics that gives beta_c and tau_c,
 beta is bounded, so with many labelled rows the best candidate wins, whatever the network thinks.
 The network also says how far blocks may correct this answer. They were trained with few rows of a
 class: beyond MAX_SHOTS of them the correction fades, and what is left is regression.
+
+Evidence. What a candidate answers for the labelled rows, each left out, is its evidence. A row that
+is the only one of its class says nothing there: without it, nobody knows the class. Scores need a
+temperature before they are probabilities; it is the one that explains the labels best,
+
+    loss_c = min_T mean_i -log softmax(T s_ci)[y_i],
+
+in units of log K, the loss of a guess. All is the same whatever classes are called and however rows
+are ordered.
 """
 
 import math
@@ -20,9 +29,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.nn.transformer import initialise_linear
-from unitail.relational.evidence import Evidence, num_statistics
-from unitail.relational.relations import NUM_CANDIDATES
+from unitail.relational.geometry import Centre, Comparison
+from unitail.relational.regressions import NUM_CANDIDATES, constants
 
+TEMPERATURES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""T, as a factor of scores of root mean square 1."""
+MAX_ROWS = 2000
+MAX_WAYS = 200
+"""More than these are told as these."""
+MIN_SQUARE = 1e-4
+"""Of cosines, on average, as far as it is told."""
+NUM_SIZES = 5
+NUM_SHAPES = 14
 MAX_SHOTS = 50
 """The most labelled rows of a class, on average, for which blocks may do what they like."""
 MAX_PRIOR = 4.0
@@ -35,6 +53,111 @@ FIRST_TRUST = 0.3
 """a, before training."""
 STATISTICS_SCALE = 0.5
 """Statistics are of this order, so that the hidden layer starts neither silent nor saturated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Of each candidate; where there is none, it is that of a guess."""
+
+    count: Tensor
+    """The labelled rows that say something, (B, 1)."""
+    loss: Tensor
+    """In units of log K, (B, candidates)."""
+    log_temperature: Tensor
+    """The best, as far as rows can tell, (B, candidates)."""
+    accuracy: Tensor
+    """(B, candidates)."""
+    statistics: Tensor
+    """All that, and how rows lie: (B, `num_statistics(candidates)`)."""
+
+
+def num_statistics(candidates: int) -> int:
+    """Count the statistics of a task."""
+    return NUM_SIZES + NUM_SHAPES + 3 * candidates
+
+
+@torch.no_grad()
+def weigh_evidence(compared: Comparison, labels: Tensor, left_out: Tensor) -> Evidence:
+    """Ask the labelled rows, which are the first of those compared with each other.
+
+    `labels` (B, n, K) are one-hot; `left_out` (B, candidates, n, K) are the candidates' scores of
+    each labelled row without its label.
+    """
+    shots = labels.sum(dim=1)
+    unlabelled = compared.distances.shape[2] - labels.shape[1]
+    shapes, rows = _lie(compared, labels), labels.shape[1]
+    classes = labels.argmax(dim=2)
+    return hear(left_out, classes, shots, shapes, rows=rows, unlabelled=unlabelled)
+
+
+@torch.no_grad()
+def hear(
+    left_out: Tensor,
+    classes: Tensor,
+    shots: Tensor,
+    shapes: Tensor,
+    *,
+    rows: int,
+    unlabelled: int = 0,
+) -> Evidence:
+    """Ask labelled rows, all or some of them.
+
+    `left_out` (B, candidates, n, K) are the candidates' scores of each without its label, which is
+    in `classes` (B, n); `shots` (B, K) are all `rows` by class, `shapes` (B, NUM_SHAPES) says how
+    they lie.
+    """
+    ways = shots.shape[1]
+    together = (shots >= 2).to(left_out.dtype)
+    asked = together.gather(1, classes)  # (B, n)
+    count = (shots * together).sum(dim=1, keepdim=True)  # (B, 1)
+    known = count.clamp_max(1)
+    share = (asked / asked.sum(dim=1, keepdim=True).clamp_min(1)).unsqueeze(1)  # (B, 1, n)
+    truth = classes[:, None, :, None].expand(-1, left_out.shape[1], -1, 1)
+    own = left_out.gather(3, truth).squeeze(3)  # (B, candidates, n)
+    losses = [
+        (share * ((factor * left_out).logsumexp(dim=3) - factor * own)).sum(dim=2)
+        for factor in TEMPERATURES
+    ]
+    loss = torch.stack(losses, dim=2)  # (B, candidates, T)
+    weights = (-count.unsqueeze(2) * loss).softmax(dim=2)
+    steps = [math.log(factor) * weights[..., place] for place, factor in enumerate(TEMPERATURES)]
+    log_temperature = known * torch.stack(steps).sum(dim=0)
+    relative = known * loss.amin(dim=2) / math.log(ways) + (1 - known)
+    right = (own >= left_out.amax(dim=3)).to(own.dtype)
+    accuracy = (share * right).sum(dim=2) + (1 - known) / ways
+    statistics = [
+        _sizes(rows, ways, unlabelled, left_out).expand(len(left_out), -1),
+        count.log1p(),
+        *(shapes, relative - 1, accuracy, log_temperature),
+    ]
+    return Evidence(count, relative, log_temperature, accuracy, torch.cat(statistics, dim=1))
+
+
+def _sizes(n: int, ways: int, unlabelled: int, like: Tensor) -> Tensor:
+    """Count rows, classes, rows of a class, unlabelled rows, as logarithms: (1, 4)."""
+    rows = min(n, MAX_ROWS)
+    numbers = (rows, min(ways, MAX_WAYS), rows / ways, 1 + min(unlabelled, MAX_ROWS))
+    return constants([math.log(number) for number in numbers], like).unsqueeze(0)
+
+
+def _lie(compared: Comparison, labels: Tensor) -> Tensor:
+    """Say how rows lie: cosines and their spread, lengths, dimensions, classes: (B, NUM_SHAPES)."""
+    geometry, n = compared.seen, labels.shape[1]
+    means, deviations = geometry.mean_cosine.flatten(1), geometry.cosine_deviation.flatten(1)
+    lengths = (geometry.vectors + geometry.to_mean[Centre.ORIGIN]).norm(dim=-1)
+    tiny = torch.finfo(lengths.dtype).tiny
+    spread = lengths.std(dim=1, correction=0) / lengths.mean(dim=1).clamp_min(tiny)
+    seen_from = [Centre.MEAN, Centre.ORIGIN, Centre.DIRECTION]
+    squares = compared.cosines[seen_from].pow(2).mean(dim=(2, 3))  # 1 / dimensions, (3, B)
+    alike = labels @ labels.mT
+    alike.diagonal(dim1=1, dim2=2).zero_()
+    pairs = alike.sum(dim=(1, 2))
+    angles = compared.cosines[Centre.DIRECTION, :, :n, :n]
+    angles = angles - geometry.mean_cosine[Centre.DIRECTION]
+    within = (alike * angles).sum(dim=(1, 2)) / pairs.clamp_min(1)
+    shrinking = geometry.direction.norm(dim=-1).squeeze(1)
+    dimensions = squares.clamp_min(MIN_SQUARE).log()
+    return torch.stack([*means, *deviations, spread, shrinking, within, *dimensions], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

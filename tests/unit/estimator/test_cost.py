@@ -14,9 +14,8 @@ from unitail.learners.in_context import MAX_ROWS
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
-from unitail.relational.kernel_ridge import NUM_RIDGES
-from unitail.relational.logistic import NUM_REGRESSIONS
 from unitail.relational.model import Relational
+from unitail.relational.regressions import NUM_LOGISTIC, NUM_RIDGES
 
 
 def test_a_plan_says_what_will_happen() -> None:
@@ -134,7 +133,7 @@ def test_operations_are_those_of_the_real_run() -> None:
         num_queries=7,
         visibility=Visibility.ISOLATED,
     )
-    matrices = NUM_RIDGES + 2 * NUM_REGRESSIONS
+    matrices = NUM_RIDGES + 2 * NUM_LOGISTIC
     inverses = 3 * matrices * 12**3  # which torch's own count leaves out
     assert reading.operations == flops(lambda: model.read(support, draw)) + inverses
     assert answering.operations == flops(lambda: model.answer(read, torch.randn(1, 7, 5))) > 0

@@ -9,7 +9,7 @@ from torch import Tensor
 from helpers.relational_blocks import Heard, random_block, random_heard
 from unitail.randomness import stream
 from unitail.relational.block import GATE_SCALE, RelationalBlock, log_shares
-from unitail.relational.kernel_ridge import NUM_OPERATORS
+from unitail.relational.regressions import NUM_OPERATORS
 
 BLOCK = random_block().requires_grad_(False)
 

@@ -12,9 +12,8 @@ from unitail.nn.episode_model import Contributions
 from unitail.randomness import stream
 from unitail.relational import influence, relations
 from unitail.relational.config import PRESETS
-from unitail.relational.kernel_ridge import solve, stack_kernels
-from unitail.relational.logistic import NUM_REGRESSIONS
 from unitail.relational.model import ReadRelations, Relational
+from unitail.relational.regressions import NUM_LOGISTIC, solve, stack_kernels
 
 
 def network(strength: float = 0.3) -> Relational:
@@ -69,7 +68,7 @@ def test_what_a_row_adds_is_its_label_carried_by_ridge_regression(
     queries, place = episode.query.features, 3
     assert read.seen is not None
     factors = read.seen.weights.factors.clone()
-    factors[:, :NUM_REGRESSIONS] = 0  # ridge regressions alone
+    factors[:, :NUM_LOGISTIC] = 0  # ridge regressions alone
     weights = replace(read.seen.weights, factors=factors)
     frame = read.seen.frame
     read = replace(read, seen=replace(read.seen, weights=weights))

@@ -7,11 +7,11 @@ from torch import Tensor
 from unitail.randomness import stream
 from unitail.relational import large
 from unitail.relational.config import PRESETS
-from unitail.relational.kernel_ridge import NUM_RIDGES
 from unitail.relational.large import COSINES, LargeReading
 from unitail.relational.model import Relational
 from unitail.relational.moments import LabelledRows
 from unitail.relational.neighbours import GAUSSIANS
+from unitail.relational.regressions import NUM_RIDGES
 from unitail.relational.relations import relate
 
 WAYS = 3

@@ -11,7 +11,7 @@ from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
-from unitail.relational import fused
+from unitail.relational import block as block_module
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational, RelationalDraw
 
@@ -113,7 +113,7 @@ def test_how_many_states_are_worked_on_at_once_changes_nothing(
 ) -> None:
     network, episode = model(), random_episode()
     whole = network(episode, RelationalDraw(), visibility)
-    monkeypatch.setattr(fused, "STATES_PER_CHUNK", 12)
+    monkeypatch.setattr(block_module, "STATES_PER_CHUNK", 12)
     torch.testing.assert_close(network(episode, RelationalDraw(), visibility), whole)
 
 

@@ -5,13 +5,18 @@ from torch import Tensor
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.geometry import Centre, Geometry
-from unitail.relational.kernel_ridge import NUM_OPERATORS, leave_one_out, solve, stack_kernels
-from unitail.relational.logistic import regress
+from unitail.relational.regressions import (
+    NUM_CANDIDATES,
+    NUM_OPERATORS,
+    fit_logistic,
+    leave_one_out,
+    solve,
+    stack_kernels,
+)
 from unitail.relational.relations import (
     FROM_ORIGIN,
     MAX_CHANNEL,
     MAX_SCORE,
-    NUM_CANDIDATES,
     SHIFT_INVARIANT,
     channels,
     relate,
@@ -134,7 +139,7 @@ def test_candidates_are_logistic_regressions_then_ridge_regressions_of_labels() 
     frame, own = relate(features, labels(6), origin=True)
     compared = Geometry.of(features, origin=True)[1]
     gram, kernels = compared.cosines[Centre.DIRECTION], stack_kernels(compared, 6)
-    fitted, solutions = regress(gram[:, :6, :6], labels(6)), solve(kernels[:, :, :6])
+    fitted, solutions = fit_logistic(gram[:, :6, :6], labels(6)), solve(kernels[:, :, :6])
     carried = torch.cat([leave_one_out(solutions), kernels[:, :, 6:] @ solutions], dim=2)
     logistic = torch.cat([fitted.left_out, fitted.scores(gram[:, 6:, :6])], dim=2)
     expected = torch.cat([logistic, carried @ (labels(6) - 1 / 3).unsqueeze(1)], dim=1)

@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.evidence import Evidence, num_statistics
-from unitail.relational.relations import NUM_CANDIDATES
-from unitail.relational.weighing import MAX_SHOTS, Weighing, Weights
+from unitail.relational.regressions import NUM_CANDIDATES
+from unitail.relational.weighing import MAX_SHOTS, Evidence, Weighing, Weights, num_statistics
 
 EPISODES = 2
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.evidence import TEMPERATURES, Evidence, num_statistics, weigh_evidence
 from unitail.relational.geometry import Geometry
+from unitail.relational.weighing import TEMPERATURES, Evidence, num_statistics, weigh_evidence
 
 WAYS = 3
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.geometry import Centre, Comparison, Geometry
-from unitail.relational.kernel_ridge import (
+from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,
     OPERATORS,

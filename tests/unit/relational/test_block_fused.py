@@ -11,7 +11,8 @@ from torch import Tensor
 
 from helpers.relational_blocks import CONFIG, Heard, random_block, random_heard
 from unitail.randomness import stream
-from unitail.relational import fused
+from unitail.relational import block as module
+from unitail.relational.block import FusedBlock, _row_chunks
 
 exact = {"rtol": 0, "atol": 1e-12}
 cases = st.builds(
@@ -25,11 +26,11 @@ cases = st.builds(
 chunk_sizes = st.sampled_from([1, 7, 24, 2**13])
 
 
-def plain(block: fused.FusedBlock, heard: Heard) -> Tensor:
+def plain(block: FusedBlock, heard: Heard) -> Tensor:
     return block(heard.z, heard.seen, heard.labels, heard.size, heard.relations)
 
 
-def fast(block: fused.FusedBlock, heard: Heard) -> Tensor:
+def fast(block: FusedBlock, heard: Heard) -> Tensor:
     kept = block.keep(heard.seen, heard.labels, heard.size)
     return block.update(heard.z, kept, heard.relations)
 
@@ -38,7 +39,7 @@ def fast(block: fused.FusedBlock, heard: Heard) -> Tensor:
 @given(heard=cases, states=chunk_sizes, seed=st.integers(0, 5))
 def test_the_fused_block_is_the_plain_one(heard: Heard, states: int, seed: int) -> None:
     block = random_block(seed).requires_grad_(False)
-    with patch.object(fused, "STATES_PER_CHUNK", states):
+    with patch.object(module, "STATES_PER_CHUNK", states):
         torch.testing.assert_close(fast(block, heard), plain(block, heard), **exact)
 
 
@@ -62,7 +63,7 @@ def test_one_token_of_each_class_speaks_for_all_alike(
 
     classes = torch.eye(len(shots), dtype=torch.float64).unsqueeze(0)
     size = heard.size[:1].expand_as(heard.size)
-    with patch.object(fused, "STATES_PER_CHUNK", states):
+    with patch.object(module, "STATES_PER_CHUNK", states):
         kept = block.keep_alike(tokens(classes), heard.labels, size)
         once = block.update(heard.z, kept, heard.relations)
     expected = block(heard.z, tokens(heard.labels), heard.labels, size, heard.relations)
@@ -83,7 +84,7 @@ def test_gradients_are_the_plain_ones_too() -> None:
 
 @pytest.fixture
 def chunks() -> Iterator[None]:
-    with patch.object(fused, "STATES_PER_CHUNK", 12), patch.object(fused, "MAX_CHUNKS", 4):
+    with patch.object(module, "STATES_PER_CHUNK", 12), patch.object(module, "MAX_CHUNKS", 4):
         yield
 
 
@@ -92,7 +93,7 @@ def test_chunks_hold_few_states_and_are_not_too_many(
     rows: int, expected: list[int], chunks: None
 ) -> None:
     states = torch.arange(2 * rows * 3 * 5.0).view(2, rows, 3, 5)
-    pieces = list(fused._row_chunks(states, 2 * states))
+    pieces = list(_row_chunks(states, 2 * states))
     assert [len(piece[0][0]) for piece in pieces] == expected
     assert torch.equal(torch.cat([piece[0] for piece in pieces], dim=1), states)
     assert torch.equal(torch.cat([piece[1] for piece in pieces], dim=1), 2 * states)

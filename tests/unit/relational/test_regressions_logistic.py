@@ -6,8 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational import logistic
-from unitail.relational.logistic import PENALTIES, regress
+from unitail.relational import regressions
+from unitail.relational.regressions import LOGISTIC_PENALTIES, fit_logistic
 
 WAYS, ROWS = 3, 12
 CLASSES = torch.tensor([[0, 1, 2] * 4, [0, 0, 1, 2] * 3])
@@ -19,15 +19,15 @@ def directions(count: int, seed: int = 0) -> Tensor:
     return rows / rows.norm(dim=2, keepdim=True)
 
 
-@pytest.mark.parametrize("place", range(len(PENALTIES)))
+@pytest.mark.parametrize("place", range(len(LOGISTIC_PENALTIES)))
 def test_a_regression_is_scikit_learns_without_intercept(place: int) -> None:
     support, query = directions(ROWS), directions(5, seed=1)
-    with patch.object(logistic, "STEPS", 4000):
-        fitted = regress(support @ support.mT, LABELS)
+    with patch.object(regressions, "LOGISTIC_STEPS", 4000):
+        fitted = fit_logistic(support @ support.mT, LABELS)
     scores = fitted.scores(query @ support.mT)[:, place]
     for episode in range(2):
         theirs = LogisticRegression(
-            C=1 / PENALTIES[place], fit_intercept=False, tol=1e-10, max_iter=10_000
+            C=1 / LOGISTIC_PENALTIES[place], fit_intercept=False, tol=1e-10, max_iter=10_000
         ).fit(support[episode].numpy(), CLASSES[episode].numpy())
         expected = torch.from_numpy(theirs.decision_function(query[episode].numpy()))
         torch.testing.assert_close(scores[episode], expected, rtol=2e-3, atol=2e-3)
@@ -36,9 +36,9 @@ def test_a_regression_is_scikit_learns_without_intercept(place: int) -> None:
 def test_a_few_steps_are_nearly_enough() -> None:
     support, query = directions(ROWS), directions(40, seed=1)
     kernel = query @ support.mT
-    quick = regress(support @ support.mT, LABELS).scores(kernel)
-    with patch.object(logistic, "STEPS", 2000):
-        minimum = regress(support @ support.mT, LABELS).scores(kernel)
+    quick = fit_logistic(support @ support.mT, LABELS).scores(kernel)
+    with patch.object(regressions, "LOGISTIC_STEPS", 2000):
+        minimum = fit_logistic(support @ support.mT, LABELS).scores(kernel)
     agree = (quick.argmax(dim=-1) == minimum.argmax(dim=-1)).double().mean(dim=(0, 2))
     assert (agree > 0.85).all()
 
@@ -49,7 +49,7 @@ def test_what_is_left_out_depends_less_on_its_own_label() -> None:
     gram = support @ support.mT
     changed = LABELS.clone()
     changed[:, 0] = changed[:, 0].roll(1, dims=-1)
-    before, after = (regress(gram, labels) for labels in (LABELS, changed))
+    before, after = (fit_logistic(gram, labels) for labels in (LABELS, changed))
     left_out = (after.left_out - before.left_out)[:, :, 0].norm(dim=-1)
     fitted = (after.scores(gram) - before.scores(gram))[:, :, 0].norm(dim=-1)
     assert (left_out < 0.7 * fitted).all()
@@ -59,10 +59,10 @@ def test_what_is_left_out_depends_less_on_its_own_label() -> None:
 def test_left_out_scores_are_near_those_of_a_fit_without_the_row() -> None:
     support = directions(ROWS)
     gram = support @ support.mT
-    found = regress(gram, LABELS).left_out
+    found = fit_logistic(gram, LABELS).left_out
     for row in range(ROWS):
         kept = [place for place in range(ROWS) if place != row]
-        fitted = regress(gram[:, kept][:, :, kept], LABELS[:, kept])
+        fitted = fit_logistic(gram[:, kept][:, :, kept], LABELS[:, kept])
         expected = fitted.scores(gram[:, [row]][:, :, kept])[:, :, 0]
         both = torch.stack([found[:, -1, row].flatten(), expected[:, -1].flatten()])
         assert torch.corrcoef(both)[0, 1] > 0.95
@@ -70,6 +70,6 @@ def test_left_out_scores_are_near_those_of_a_fit_without_the_row() -> None:
 
 def test_no_gradient_flows_and_the_dtype_is_the_grams() -> None:
     support = directions(ROWS).float().requires_grad_()
-    fitted = regress(support @ support.mT, LABELS)
+    fitted = fit_logistic(support @ support.mT, LABELS)
     assert fitted.coefficients.dtype is fitted.left_out.dtype is torch.float32
     assert not fitted.left_out.requires_grad

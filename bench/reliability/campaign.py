@@ -19,7 +19,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from measuring import Page
 
-__all__ = ["GIB", "Outcome", "Page", "command", "forked", "start", "tree", "wait"]
+__all__ = ["GIB", "Outcome", "Page", "command", "ended", "forked", "start", "tree", "wait"]
 
 GIB = 2**30
 SECONDS = 30
@@ -100,6 +100,11 @@ def start(
 def wait(process: Started) -> Outcome:
     """Wait for a process to end."""
     _, status, usage = os.wait4(process.pid, 0)
+    return ended(process, status, usage)
+
+
+def ended(process: Started, status: int, usage: resource.struct_rusage) -> Outcome:
+    """Say how a process ended that the system says this of."""
     return Outcome(
         code=os.waitstatus_to_exitcode(status),
         seconds=time.monotonic() - process.since,

@@ -1,6 +1,6 @@
 """What a kill (SIGKILL) costs: the work since the last save, and never what was saved.
 
-    python bench/reliability/kills.py --kills 200 --out results/reliability/kills.md
+    python bench/reliability/kills.py --kills 200 --workers 2 --out results/reliability/kills.md
 
 Each job runs again and again in a fork, and is killed: half of the times at a random moment, half
 of the times right before one of its calls that write, rename or remove something, so that saves are
@@ -19,15 +19,17 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from campaign import Outcome, Page, Started, command, forked, start, tree, wait
-from seeds import RECIPE, Seeds
+from pieces import Crew, Piece
+from seeds import RECIPE, Seeds, preload
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType
@@ -38,6 +40,12 @@ from unitail.training.run_folder import RunFolder
 
 CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
 SIGKILL = -int(signal.SIGKILL)
+COMMANDS = ("train", "predict", "fit", "bench")
+PIECE = 10
+"""Kills after which a job comes to its end."""
+COUNTS = ("killed", "in a call", "finished")
+Kill = Callable[[int, random.Random, Path], dict[str, Any]]
+"""Kills something so often in a folder, and counts."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,8 @@ def kill_before(number: int) -> Callable[[], None]:
     return lambda: watch_calls(kill)
 
 
-def count_calls(job: Job, place: Path) -> tuple[int, float]:
-    """Run a job once to its end; return how many such calls it makes and how long it takes."""
+def run_undisturbed(job: Job, place: Path) -> None:
+    """Run a job once to its end; note how many such calls it makes and how long it takes."""
     calls = [0]
 
     def counted() -> None:
@@ -93,23 +101,25 @@ def count_calls(job: Job, place: Path) -> tuple[int, float]:
         finally:
             (place / "calls").write_text(str(calls[0]))
 
-    (place / "reference").mkdir()
+    (place / "reference").mkdir(parents=True)
     outcome = forked(counted, place / "log", folder=place / "reference", seconds=300, memory=None)
     assert outcome.code == 0, outcome
-    return int((place / "calls").read_text()), outcome.seconds
+    (place / "seconds").write_text(str(outcome.seconds))
 
 
-def run_job(job: Job, kills: int, chance: random.Random, root: Path) -> list[object]:
-    """Kill a job so often; return the cells of its row."""
-    place = root / job.name.replace(" ", "_")
-    place.mkdir()
-    calls, seconds = count_calls(job, place)
-    wanted = job.result(place / "reference")
+def kill_job(
+    job: Job, reference: Path, kills: int, chance: random.Random, place: Path
+) -> dict[str, Any]:
+    """Kill a job so often, and let it come to its end; return what was counted."""
+    calls = int((reference / "calls").read_text())
+    seconds = float((reference / "seconds").read_text())
+    wanted = job.result(reference / "reference")
     counts: Counter[str] = Counter()
+    faults: list[str] = []
     folder = _fresh(place, counts)
+    share = 1.0 if not job.resumes else 0.6
     while counts["killed"] < kills:
         by_call = chance.random() < 0.5
-        share = 1.0 if not job.resumes else 0.6
         if by_call:
             prepare = kill_before(1 + chance.randrange(max(1, int(share * calls))))
             process = start(job.work, place / "log", folder=folder, prepare=prepare, memory=None,
@@ -119,20 +129,19 @@ def run_job(job: Job, kills: int, chance: random.Random, root: Path) -> list[obj
             _sleep_and_kill(process, chance.uniform(0, share * seconds))
         outcome = wait(process)
         counts["killed"] += outcome.code == SIGKILL
-        counts["killed in a call"] += outcome.code == SIGKILL and by_call
-        counts["faults"] += _faults(job, folder, outcome, wanted)
+        counts["in a call"] += outcome.code == SIGKILL and by_call
+        faults += _faults(job, folder, outcome, wanted)
         if outcome.code == 0:
             counts["finished"] += 1
             folder = _fresh(place, counts)
     outcome = forked(job.work, place / "log", folder=folder, memory=None, seconds=300)
-    counts["faults"] += outcome.code != 0 or _faults(job, folder, outcome, wanted)
+    faults += _faults(job, folder, outcome, wanted)
     counts["finished"] += 1
-    return [job.name, counts["killed"], counts["killed in a call"], counts["finished"],
-            counts["faults"]]  # fmt: skip
+    return {**counts, "faults": faults}
 
 
-def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> bool:
-    """Tell whether something is wrong after a run, and print it."""
+def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> list[str]:
+    """Say what is wrong after a run, if something is."""
     wrong = job.check(folder)
     if outcome.code == 0:
         unfinished = [
@@ -142,9 +151,7 @@ def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> bool:
         wrong = wrong or ("" if job.result(folder) == wanted else "another result")
     elif outcome.code != SIGKILL:
         wrong = wrong or f"exit code {outcome.code}: {outcome.stderr[-500:]}"
-    if wrong:
-        print(job.name, wrong, flush=True)
-    return bool(wrong)
+    return [wrong] if wrong else []
 
 
 def _fresh(place: Path, counts: Counter[str]) -> Path:
@@ -301,10 +308,10 @@ def use_cache(folder: Path, seed: int) -> None:
             raise SystemExit(4)
 
 
-def kill_cache(kills: int, chance: random.Random, root: Path) -> list[object]:
+def kill_cache(kills: int, chance: random.Random, root: Path) -> dict[str, Any]:
     """Let two processes use one cache, and kill one of them again and again."""
     folder = root / "cache"
-    faults = 0
+    ends = []
     living = [start(partial(use_cache, folder, 0), root / "0", memory=None, seconds=600)]
     for number in range(1, kills + 1):
         work = partial(use_cache, folder, number)
@@ -313,16 +320,29 @@ def kill_cache(kills: int, chance: random.Random, root: Path) -> list[object]:
         time.sleep(chance.uniform(0, 0.1))
         victim = living.pop(chance.randrange(len(living)))
         os.kill(victim.pid, signal.SIGKILL)
-        faults += wait(victim).code != SIGKILL
+        ends.append(wait(victim))
     for process in living:
         os.kill(process.pid, signal.SIGKILL)
-        faults += wait(process).code != SIGKILL
+        ends.append(wait(process))
+    faults = [f"{end.code} {end.stdout}{end.stderr}" for end in ends if end.code != SIGKILL]
     with sqlite3.connect(folder / FILE) as connection:
-        faults += connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok"
+        whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    faults += [f"integrity: {whole}"] if whole != "ok" else []
     names = [f"key {number}" for number in range(400)]
     kept = FeatureCache(folder).get_many("encoder", names)
-    faults += any(not np.array_equal(kept[key], vector_of(int(key[4:]))) for key in kept)
-    return ["feature cache, two processes", kills, "-", len(kept), faults]
+    faults += [key for key in kept if not np.array_equal(kept[key], vector_of(int(key[4:])))]
+    return {"killed": kills, "finished": len(kept), "faults": faults}
+
+
+def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
+    """Cut a row into pieces of some kills, each with a seed of its own."""
+
+    def piece(first: int) -> Piece:
+        count = min(PIECE, kills - first)
+        chance = random.Random(f"{seed} {name} {first}")
+        return Piece(f"{name} {first}", lambda place: kill(count, chance, place))
+
+    return [piece(first) for first in range(0, kills, PIECE)]
 
 
 def main() -> None:
@@ -331,29 +351,56 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--workers", type=int, default=1, help="jobs that run at once")
+    parser.add_argument("--minutes", type=float, default=600, help="after which none is begun")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    page = Page(args.out, "Kills", f"Every job was killed {args.kills} times.")
-    page.table(["job", "kills", "of them before a call that changes files", "finished", "faults"])
-    faults = 0
+    preload()
+    for module in ("accelerate", "torch._dynamo", *(f"unitail.cli.{each}" for each in COMMANDS)):
+        import_module(module)  # once, for all forks
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         os.environ["UNITAIL_CACHE"] = f"{name}/own-cache"
-        seeds = Seeds.make(root / "seeds")
-        jobs = [training(), bank(), predict(seeds), fit(seeds), bench(seeds)]
-        rows = {job.name: partial(run_job, job, args.kills) for job in jobs}
-        rows["cache"] = partial(kill_cache, args.kills)
-        for job_name, row in rows.items():
-            if not args.only or job_name in args.only:
-                cells = row(random.Random(f"{args.seed} {job_name}"), root)
-                faults += int(str(cells[-1]))
-                page.row(*cells)
+        seeds = Seeds.make(root / "seeds", "tables", "banks")
+        rows = rows_of(seeds, root, args.only)
+        settings = {"kills": args.kills, "seed": args.seed, "only": args.only}
+        crew = Crew(root, args.workers, args.out.with_suffix(".jsonl"), settings, args.minutes)
+        pieces = {name: pieces_of(name, args.kills, args.seed, kill) for name, kill in rows.items()}
+        done = crew.do([piece for each in pieces.values() for piece in each])
+    page = Page(args.out, "Kills", f"Every job was to be killed {args.kills} times.")
+    page.table(["job", "kills", "of them before a call that changes files", "finished", "faults"])
+    faults = 0
+    for name, each in pieces.items():
+        records = [done[piece.name] for piece in each if piece.name in done]
+        counts = {key: sum(record.get(key, 0) for record in records) for key in COUNTS}
+        found = [fault for record in records for fault in record["faults"]]
+        page.row(name, *counts.values(), len(found))
+        for fault in found:
+            print(name, fault, flush=True)
+        faults += len(found)
     page.text(
         "*Finished*: runs that came to their end between kills; for the cache, vectors that it"
-        " held in the end. *Faults*: an error on going on, something half-written under its final"
-        " name, or another result than that of the run that nobody killed."
+        f" held in the end, of 400 for every {PIECE} kills. *Faults*: an error on going on,"
+        " something half-written under its final name, or another result than that of the run"
+        " that nobody killed."
     )
+    if len(done) == sum(map(len, pieces.values())):
+        crew.finish()
     raise SystemExit(1 if faults else 0)
+
+
+def rows_of(seeds: Seeds, root: Path, only: Sequence[str]) -> dict[str, Kill]:
+    """Return what kills each job, after it has run once undisturbed."""
+    jobs = [training(), bank(), predict(seeds), fit(seeds), bench(seeds)]
+    rows: dict[str, Kill] = {}
+    for job in jobs:
+        if not only or job.name in only:
+            reference = root / "references" / job.name
+            run_undisturbed(job, reference)
+            rows[job.name] = partial(kill_job, job, reference)
+    if not only or "cache" in only:
+        rows["feature cache, two processes"] = kill_cache
+    return rows
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
 """How far answers depend on what should not matter: batches, order, dtype, threads, processes.
 
-    python bench/reliability/same_answers.py --tasks 1000 --out results/reliability/same_answers.md
+    python bench/reliability/same_answers.py --workers 2 --out results/reliability/same_answers.md
 
 Random tasks of 2 to 6 classes and up to 40 columns, tables among them, are answered in the plain
 way and in every other way of the list; a row has the largest difference between two probabilities
-over all tasks, beside what is promised. `--device cuda` adds a row for answers of that device.
+over all tasks, beside what is promised. `--device cuda` adds a row for answers of that device;
+`--only WORDS` keeps the rows whose names have one of these words.
 """
 
 import argparse
 import json
-import os
 import pickle
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ import numpy as np
 import torch
 from campaign import Page, forked
 from numpy.typing import NDArray
-from seeds import Seeds, preload
+from pieces import Crew, Piece
+from seeds import preload
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import encode_items
@@ -33,6 +34,9 @@ ROUNDING = 1e-9
 """Of probabilities in double precision, where sums are made in another order."""
 SINGLE = 1e-3
 """Of probabilities in single precision."""
+PIECE = 20
+"""Tasks that one process answers."""
+PLAIN: dict[str, Any] = {"random_state": 0, "device": "cpu"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +49,9 @@ class Task:
     seed: int
 
 
-def tasks(count: int, seed: int) -> Iterator[Task]:
+def tasks(numbers: range, seed: int) -> Iterator[Task]:
     """Draw tasks: blobs, some with columns of very different units, as tables have."""
-    for number in range(count):
+    for number in numbers:
         rng = np.random.default_rng([seed, number])
         ways, shots, width = rng.integers(2, 7), rng.integers(1, 7), rng.integers(1, 41)
         units = 10.0 ** rng.integers(-4, 5, width) if rng.random() < 0.3 else np.ones(width)
@@ -62,7 +66,7 @@ def tasks(count: int, seed: int) -> Iterator[Task]:
 
 def fitted(task: Task, **options: Any) -> TailClassifier:  # noqa: ANN401
     """Fit the default classifier."""
-    return TailClassifier(random_state=0, **options).fit(task.x, task.y)
+    return TailClassifier(**{**PLAIN, **options}).fit(task.x, task.y)
 
 
 def _order_of_queries(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
@@ -74,7 +78,7 @@ def _order_of_queries(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
 
 def _order_of_examples(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
     order = np.random.default_rng(task.seed).permutation(len(task.y))
-    other = TailClassifier(random_state=0).fit(task.x[order], task.y[order])
+    other = TailClassifier(**PLAIN).fit(task.x[order], task.y[order])
     return other.predict_proba(task.asked)
 
 
@@ -87,17 +91,17 @@ def _chunks(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
 
 
 def _float32(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
-    other = TailClassifier(random_state=0).fit(task.x.astype(np.float32), task.y)
+    other = TailClassifier(**PLAIN).fit(task.x.astype(np.float32), task.y)
     return other.predict_proba(task.asked.astype(np.float32))
 
 
 def _byte_order(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
-    other = TailClassifier(random_state=0).fit(task.x.astype(">f8"), task.y.astype(">i8"))
+    other = TailClassifier(**PLAIN).fit(task.x.astype(">f8"), task.y.astype(">i8"))
     return other.predict_proba(task.asked.astype(">f4"))
 
 
 def _memory_order(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
-    other = TailClassifier(random_state=0).fit(np.asfortranarray(task.x), task.y)
+    other = TailClassifier(**PLAIN).fit(np.asfortranarray(task.x), task.y)
     return other.predict_proba(task.asked[::-1])[::-1]
 
 
@@ -127,13 +131,15 @@ def _added(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
     """Learn the examples in two steps; every class has one in the first."""
     first = np.unique(task.y, return_index=True)[1]
     rest = np.setdiff1d(np.arange(len(task.y)), first)
-    other = TailClassifier(random_state=0, scale="none").fit(task.x[first], task.y[first])
+    other = TailClassifier(**PLAIN, scale="none").fit(task.x[first], task.y[first])
     other = other.add(task.x[rest], task.y[rest]) if len(rest) else other
     order = np.concatenate([first, rest])
-    same = TailClassifier(random_state=0, scale="none").fit(task.x[order], task.y[order])
+    same = TailClassifier(**PLAIN, scale="none").fit(task.x[order], task.y[order])
     return other.predict_proba(task.asked) - same.predict_proba(task.asked)
 
 
+ADDED, PROCESS, CACHED = "examples added later", "another process", "sounds through the cache"
+Answers = NDArray[np.float64]
 Way = Callable[[Task, TailClassifier], Any]
 WAYS: dict[str, tuple[Way, float]] = {
     "the order of questions": (_order_of_queries, ROUNDING),
@@ -146,52 +152,73 @@ WAYS: dict[str, tuple[Way, float]] = {
     "two threads": (_threads, ROUNDING),
     "saved and loaded": (_saved, 0.0),
     "pickled": (_pickled, 0.0),
-    "examples added later": (_added, ROUNDING),
+    ADDED: (_added, ROUNDING),
     "single precision": (_single, SINGLE),
 }
 
 
-def in_processes(count: int, seed: int, root: Path) -> float:
-    """Answer the tasks in two other processes; return the largest difference."""
-    chosen = list(tasks(count, seed))
-    worst = 0.0
-    for shard in range(2):
+def in_another_process(chosen: Sequence[Task], plain: Sequence[Answers], place: Path) -> float:
+    """Answer tasks in a process of their own; return the largest difference."""
 
-        def work(shard: int = shard) -> None:
-            answers = [fitted(task).predict_proba(task.asked).tolist() for task in chosen[shard::2]]
-            (root / f"{shard}.json").write_text(json.dumps(answers))
+    def work() -> None:
+        answers = [fitted(task).predict_proba(task.asked).tolist() for task in chosen]
+        (place / "answers.json").write_text(json.dumps(answers))
 
-        assert forked(work, root / "log", seconds=600, memory=None).code == 0
-        answers = json.loads((root / f"{shard}.json").read_text())
-        for task, answer in zip(chosen[shard::2], answers, strict=True):
-            here = fitted(task).predict_proba(task.asked)
-            worst = max(worst, float(np.abs(here - np.array(answer)).max()))
-    return worst
+    assert forked(work, place / "other", seconds=600, memory=None).code == 0
+    answers = json.loads((place / "answers.json").read_text())
+    return max(float(np.abs(a - np.array(b)).max()) for a, b in zip(plain, answers, strict=True))
 
 
-def with_cache(count: int, seeds: Seeds, root: Path) -> float:
+def with_cache(seed: int, place: Path) -> float:
     """Encode sounds without a cache, into a cold and from a warm one; compare the vectors."""
-    encoder, worst = make_encoder("log-mel"), 0.0
-    files = sorted((seeds.folder / "sounds").rglob("*.wav"))
-    rng = np.random.default_rng(0)
-    for number in range(count):
-        items = [files[place] for place in rng.permutation(len(files))[: rng.integers(1, 7)]]
-        items += [(rng.normal(size=800), 16_000)]
-        plain = encode_items(encoder, items).features
-        cache = FeatureCache(root / f"cache{number % 7}")
+    encoder, rng = make_encoder("log-mel", device="cpu"), np.random.default_rng(seed)
+    items = [(rng.normal(size=800 * rng.integers(1, 5)), 16_000) for _ in range(7)]
+    cache, worst = FeatureCache(place / "cache"), 0.0
+    for _ in range(2):  # others are in the cache by then
+        some = [items[each] for each in rng.permutation(7)[: rng.integers(1, 8)]]
+        plain = encode_items(encoder, some).features
         for _ in range(2):
-            vectors = encode_items(encoder, items, cache=cache).features
+            vectors = encode_items(encoder, some, cache=cache).features
             worst = max(worst, float(np.abs(vectors - plain).max()))
     return worst
 
 
-def on_device(count: int, seed: int, device: str) -> float:
-    """Answer the tasks on another device."""
-    return max(
-        float(np.abs(fitted(task, device=device).predict_proba(task.asked)
-                     - fitted(task).predict_proba(task.asked)).max())
-        for task in tasks(count, seed)
-    )  # fmt: skip
+def answer(numbers: range, args: argparse.Namespace, place: Path) -> dict[str, float]:
+    """Answer some tasks in all ways; return the largest difference of each."""
+    chosen = list(tasks(numbers, args.seed))
+    classifiers = [fitted(task) for task in chosen]
+    plain = [each.predict_proba(task.asked) for each, task in zip(classifiers, chosen, strict=True)]
+    worst: dict[str, float] = {}
+    for name in promises(args):
+        if name == CACHED:
+            worst[name] = max(with_cache(number, place) for number in numbers[::10])
+        elif name == PROCESS:
+            worst[name] = in_another_process(chosen, plain, place)
+        elif name == args.device:
+            others = [fitted(task, device=name).predict_proba(task.asked) for task in chosen]
+            worst[name] = max(
+                float(np.abs(o - p).max()) for o, p in zip(others, plain, strict=True)
+            )
+        else:
+            worst[name] = max(
+                _difference(name, task, each, answers)
+                for task, each, answers in zip(chosen, classifiers, plain, strict=True)
+            )
+    return worst
+
+
+def _difference(name: str, task: Task, classifier: TailClassifier, answers: Answers) -> float:
+    other = WAYS[name][0](task, classifier)
+    return float(np.abs(other if name == ADDED else other - answers).max())
+
+
+def promises(args: argparse.Namespace) -> dict[str, float]:
+    """Return the rows that are asked for, with what is promised of each."""
+    promised = {name: tolerance for name, (_, tolerance) in WAYS.items()}
+    promised |= {PROCESS: 0.0, CACHED: 0.0}
+    promised |= {args.device: SINGLE} if args.device else {}
+    only = args.only or [""]
+    return {name: each for name, each in promised.items() if any(word in name for word in only)}
 
 
 def main() -> None:
@@ -199,43 +226,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=60, help="after which no task is begun")
+    parser.add_argument("--workers", type=int, default=1, help="processes that answer")
+    parser.add_argument("--minutes", type=float, default=600, help="after which none is begun")
     parser.add_argument("--device", help="another device to compare with this processor")
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORDS")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     preload()
-    worst = dict.fromkeys(WAYS, 0.0)
-    begun, answered = time.monotonic(), 0
-    for task in tasks(args.tasks, args.seed):
-        if time.monotonic() - begun > 60 * args.minutes:
-            break
-        answered += 1
-        plain = fitted(task)
-        answers = plain.predict_proba(task.asked)
-        for name, (way, _) in WAYS.items():
-            other = way(task, plain)
-            difference = other if name == "examples added later" else other - answers
-            worst[name] = max(worst[name], float(np.abs(difference).max()))
-    promised = {name: tolerance for name, (_, tolerance) in WAYS.items()}
+    pieces = {
+        f"tasks {start}": range(start, min(start + PIECE, args.tasks))
+        for start in range(0, args.tasks, PIECE)
+    }
+    settings = {name: getattr(args, name) for name in ("tasks", "seed", "device", "only")}
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        os.environ["UNITAIL_CACHE"] = f"{folder}/own"
-        worst["two other processes"] = in_processes(answered // 10, args.seed, root)
-        seeds = Seeds(root / "seeds")
-        seeds.write_sounds()
-        worst["vectors of sounds through the cache"] = with_cache(answered // 10, seeds, root)
-    promised |= {"two other processes": 0.0, "vectors of sounds through the cache": 0.0}
-    if args.device:
-        worst[args.device] = on_device(args.tasks, args.seed, args.device)
-        promised[args.device] = SINGLE
+        crew = Crew(Path(folder), args.workers, args.out.with_suffix(".jsonl"), settings,
+                    args.minutes)  # fmt: skip
+        done = crew.do([
+            Piece(name, partial(answer, numbers, args)) for name, numbers in pieces.items()
+        ])  # fmt: skip
+    answered = sum(len(pieces[name]) for name in done)
     page = Page(args.out, "Same answers", f"{answered:,} random tasks, answered in several ways.")
     page.table(["what differs", "largest difference of a probability", "promised"])
-    for name, difference in worst.items():
-        page.row(name, f"{difference:.1e}" if difference else "0",
-                 f"{promised[name]:g}" if promised[name] else "0, to the last bit")  # fmt: skip
-    broken = [name for name in worst if worst[name] > promised[name]]
-    page.text("Processes and the cache: every tenth of the tasks, and as many lots of sounds.")
+    broken = []
+    for name, promised in promises(args).items():
+        worst = max(record[name] for record in done.values())
+        page.row(name, f"{worst:.1e}" if worst else "0",
+                 f"{promised:g}" if promised else "0, to the last bit")  # fmt: skip
+        broken += [name] if not worst <= promised else []
+    page.text("The cache: a lot of seven sounds for every tenth task.")
     page.text(f"Promises broken: {', '.join(broken) or 'none'}.")
+    if len(done) == len(pieces):
+        crew.finish()
     raise SystemExit(1 if broken else 0)
 
 

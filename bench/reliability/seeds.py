@@ -78,15 +78,21 @@ class Seeds:
         return self.tables["csv"].decode()
 
     @classmethod
-    def make(cls, folder: Path) -> "Seeds":
-        """Write all of them."""
+    def make(cls, folder: Path, *kinds: str) -> "Seeds":
+        """Write some kinds of them, or all."""
         seeds = cls(folder)
-        seeds._write_images()
-        seeds.write_sounds()
-        seeds._write_tables()
-        seeds._write_texts()
-        seeds._write_banks()
-        seeds._write_models()
+        folder.mkdir(parents=True)
+        for kind, write in {
+            "images": seeds._write_images,
+            "sounds": seeds.write_sounds,
+            "tables": seeds._write_tables,
+            "sheets": seeds._write_sheets,
+            "texts": seeds._write_texts,
+            "banks": seeds._write_banks,
+            "models": seeds._write_models,
+        }.items():
+            if not kinds or kind in kinds:
+                write()
         (folder / "recipe.toml").write_text(RECIPE)
         (folder / "suite.toml").write_text(SUITE)
         return seeds
@@ -148,16 +154,21 @@ class Seeds:
             for place, label in enumerate(CLASSES)
             for _ in range(5)
         ]
-        frame = pd.DataFrame(rows)
+        frame, file = pd.DataFrame(rows), io.BytesIO()
+        frame.to_parquet(file, index=False)
         self.tables["csv"] = frame.to_csv(index=False).encode()
         self.tables["jsonl"] = frame.to_json(orient="records", lines=True).encode()
-        for suffix in ("parquet", "xlsx"):
-            file = io.BytesIO()
-            write = frame.to_parquet if suffix == "parquet" else frame.to_excel
-            write(file, index=False)
-            self.tables[suffix] = file.getvalue()
+        self.tables["parquet"] = file.getvalue()
         for suffix, content in self.tables.items():
             (self.folder / f"table.{suffix}").write_bytes(content)
+
+    def _write_sheets(self) -> None:
+        import pandas as pd
+
+        file = io.BytesIO()
+        pd.read_csv(self.folder / "table.csv").to_excel(file, index=False)
+        self.tables["xlsx"] = file.getvalue()
+        (self.folder / "table.xlsx").write_bytes(file.getvalue())
 
     def _write_texts(self) -> None:
         rows = [f"{text} {number},{label}" for label, text in WORDS.items() for number in range(3)]

@@ -3,9 +3,9 @@
     python bench/reliability/soak.py --seconds 600 --out results/reliability/soak.md
 
 Each round encodes sounds through the cache, fits, asks, adds and removes examples, makes prediction
-sets, saves and loads. After a first tenth of the time, in which caches and pools fill, memory may
-grow by no more than 1 MiB for every 100 rounds, by a line through all measurements, and no
-file more may be open at the end than at the beginning.
+sets, saves and loads, and runs `unitail predict` on a table. After a first tenth of the time, in
+which caches and pools fill, memory may grow by no more than 1 MiB for every 100 rounds, by a line
+through all measurements, and no file more may be open at the end than at the beginning.
 """
 
 import argparse
@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 from campaign import Page
 from seeds import Seeds, preload
+from typer.testing import CliRunner
 
+from unitail.cli.main import app
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import encode_items
 from unitail.encoders.registry import make_encoder
@@ -27,6 +29,8 @@ from unitail.estimator.classifier import TailClassifier
 
 MAX_GROWTH = 1.0
 """MiB for every 100 rounds."""
+SOUNDS = [(np.sin(np.arange(1600) * pitch), 16_000) for pitch in (0.1, 0.2, 0.5, 0.6)]
+"""Two deep ones and two high ones, with their rate."""
 
 
 def resident() -> float:
@@ -42,14 +46,13 @@ def open_files() -> int:
 
 def work(seeds: Seeds, root: Path, number: int) -> None:
     """Do one round."""
-    chance = random.Random(number)
-    encoder = make_encoder("log-mel")
-    files = sorted((seeds.folder / "sounds").rglob("*.wav"))
+    chance, rng = random.Random(number), np.random.default_rng(number)
+    encoder = make_encoder("log-mel", device="cpu")
     cache = FeatureCache(root / "cache", limit_bytes=2**20)
-    noise = np.random.default_rng(number).normal(size=800)
-    vectors = encode_items(encoder, [*files, (noise, 16_000)], cache=cache).features
-    labels = [path.parent.name for path in files]
-    classifier = TailClassifier(random_state=0).fit(vectors[:-1], labels)
+    labels = [*"aabb"]
+    noise = [(rng.normal(size=800), 16_000) for _ in range(2)]
+    vectors = encode_items(encoder, [*SOUNDS, *noise], cache=cache).features
+    classifier = TailClassifier(random_state=0, device="cpu").fit(vectors[:4], labels)
     classifier.add(vectors[-1:], [chance.choice(labels)])
     classifier.remove([chance.randrange(len(labels))])
     before = classifier.predict_proba(vectors)
@@ -57,6 +60,10 @@ def work(seeds: Seeds, root: Path, number: int) -> None:
     classifier.novelty(vectors)
     loaded = TailClassifier.load(classifier.save(root / "saved"))
     assert np.array_equal(loaded.predict_proba(vectors), before)
+    table = str(seeds.folder / chance.choice(["table.csv", "table.jsonl", "table.parquet"]))
+    arguments = ["predict", table, table, "--out", str(root / "out.csv"), "--device", "cpu"]
+    answered = CliRunner().invoke(app, arguments)
+    assert answered.exit_code == 0, answered.output
 
 
 def main() -> None:
@@ -68,8 +75,8 @@ def main() -> None:
     preload()
     rows: list[tuple[float, int, float, int]] = []
     with tempfile.TemporaryDirectory() as name:
-        seeds = Seeds(Path(name) / "seeds")
-        seeds.write_sounds()
+        os.environ["UNITAIL_CACHE"] = f"{name}/own-cache"
+        seeds = Seeds.make(Path(name) / "seeds", "tables")
         begun, number = time.monotonic(), 0
         while (spent := time.monotonic() - begun) < args.seconds or len(rows) < 4:
             work(seeds, Path(name), number)

@@ -27,7 +27,7 @@ SCRIPTS = {
     "disk_and_memory": ["--steps", 1, "--only", "predict --out"],
     "soak": ["--seconds", 0.5],
 }
-NOT_SCRIPTS = {"bombs", "campaign", "families", "hostile_arrays", "mutations", "seeds"}
+NOT_SCRIPTS = {"bombs", "campaign", "families", "hostile_arrays", "mutations", "pieces", "seeds"}
 
 
 def test_every_campaign_is_run_here() -> None:
@@ -45,3 +45,45 @@ def test_a_campaign_finds_no_fault(name: str, tmp_path: Path) -> None:
     assert rows
     assert all(len(row) == len(header) for row in rows)
     assert f"python bench/reliability/{name}.py " in page.read_text()
+
+
+CREW = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from pieces import Crew, Piece
+root, seed, bad = Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+
+def work(name, place):
+    with (root / "began").open("a") as file:
+        file.write(name)
+    assert name != bad, "it is bad"
+    return {"name": name}
+
+pieces = [Piece(name, lambda place, name=name: work(name, place)) for name in "abc"]
+crew = Crew(root / sys.argv[5], 1, root / "notes.jsonl", {"seed": seed})
+print(json.dumps(crew.do(pieces)))
+if len(sys.argv) > 6:
+    crew.finish()
+"""
+
+
+def test_a_campaign_that_was_stopped_goes_on_with_the_rest(tmp_path: Path) -> None:
+    folder, turns = ROOT / "bench" / "reliability", iter(range(9))
+
+    def run(seed: int, bad: str, *more: str) -> tuple[int, str]:
+        output, turn = tmp_path / "output", next(turns)
+        code = finish(fork(CREW, folder, tmp_path, seed, bad, turn, *more, output=output))
+        began = (tmp_path / "began").read_text()
+        (tmp_path / "began").write_text("")
+        return code, began
+
+    assert run(0, "c") == (1, "abc")
+    assert "c ended by 70" in (tmp_path / "output").read_text()
+    assert run(0, "-") == (0, "c")
+    assert '"a": {"name": "a"}' in (tmp_path / "output").read_text()
+    assert run(1, "b") == (1, "ab")  # with other settings all is done anew
+    with (tmp_path / "notes.jsonl").open("a") as file:
+        file.write('["b", {"na')  # cut short
+    assert run(1, "-", "finish") == (0, "bc")
+    assert not (tmp_path / "notes.jsonl").exists()

@@ -3,7 +3,8 @@
 TAIL as it ships (trained with at most 5 classes), TAIL 50w (at most 50), the default model, simple
 methods, and the runs of recipes/equal_episodes (at most 5 classes, room for 100). All learners
 answer the same episodes; those that read a sequence for each query answer only the first ones of
-many classes. What a learner cannot do is a result; what was measured before is not measured again.
+many classes. What a learner cannot do is a result; what was measured before is not measured again,
+unless it ran out of memory.
 
     python bench/label_extrapolation.py --banks BANKS --runs RUNS --out results/label_extrapolation
 """
@@ -14,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from measuring import Page, add_rows, read_rows
+from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, named_banks
+from unitail.baselines.logistic_regression import logistic_regression, with_constant
 from unitail.benchmark.learners import load_learners
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Outcome
 from unitail.evaluation.score import score_learners
+from unitail.framework.episode import Support
 from unitail.learners.checkpoint import load_model
 from unitail.learners.in_context import InContextLearner
 
@@ -36,6 +41,8 @@ NAMED = (
     "proto_head_centred",
     "proto_head_paper",
 )
+PLAIN = "logistic_regression_unit"
+STRENGTH = 100
 RUNS = ("tail", "gpicl", "caml", "snail")
 SLOW = ("run gpicl", "run caml", "run snail")
 """They read a sequence for each query."""
@@ -43,17 +50,42 @@ MANY = 50
 """From so many classes on the slow ones answer few episodes."""
 
 
-def measure(args: argparse.Namespace) -> None:
-    """Ask all learners, one set of data."""
-    device = torch.device(args.device)
-    named = args.learners and load_learners(Path("no runs"), args.learners, own=True, device=device)
+class UnitRegression:
+    """Logistic regression on rows of length 1 with C = 100: what is at hand everywhere."""
+
+    def infer(self, support: Support, query_features: Tensor) -> Tensor:
+        """Train on the support, answer the queries: log-probabilities (B, m, K)."""
+        targets = F.one_hot(support.class_indices, support.ways).float()
+        rows = F.normalize(support.features.float(), dim=-1)
+        weights = logistic_regression(rows, targets, STRENGTH)
+        queries = with_constant(F.normalize(query_features.float(), dim=-1))
+        return (queries @ weights).log_softmax(dim=-1)
+
+
+def chosen_learners(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
+    """Build what takes part."""
+    names = [name for name in args.learners if name != PLAIN]
+    named = names and load_learners(Path("no runs"), names, own=True, device=device)
     learners: dict[str, Any] = {each.name: each.learner for each in named}
+    if PLAIN in args.learners:
+        learners[PLAIN] = UnitRegression()
     for name in RUNS if args.runs is not None else ():
         folder = args.runs / f"{name}_0" / "model"
         if folder.exists():
             learners[f"run {name}"] = InContextLearner(load_model(folder).to(device).eval())
+    return learners
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Ask all learners, one set of data."""
+    device = torch.device(args.device)
+    learners = chosen_learners(args, device)
     keys = ("bank", "learner", "ways", "shots")
-    done = {tuple(row[key] for key in keys) for row in read_rows(args.out)}
+    done = {
+        tuple(row[key] for key in keys)
+        for row in read_rows(args.out)
+        if row.get("failed") != Outcome.OUT_OF_MEMORY
+    }
     for data_set in args.sets:
         bank = FeatureBank.open(named_banks(args.banks)[data_set])
         with add_rows(args.out / f"rows_{data_set.replace('/', '_')}.jsonl") as file:
@@ -104,7 +136,9 @@ def _rows(
 
 def write_page(folder: Path, about: str) -> None:
     """Write tables and the plot."""
-    rows = read_rows(folder)
+    order = [*NAMED, PLAIN, *(f"run {name}" for name in RUNS)]
+    rows = sorted(read_rows(folder), key=lambda row: order.index(row["learner"]))
+    rows.sort(key=lambda row: (row["bank"], row["ways"]))
     ways = sorted({row["ways"] for row in rows})
     page = Page(folder / "README.md", "Accuracy against the number of classes", about)
     page.text("![plot](extrapolation.png)")
@@ -174,7 +208,7 @@ def main() -> None:
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--runs", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--learners", nargs="*", default=list(NAMED))
+    parser.add_argument("--learners", nargs="*", default=[*NAMED, PLAIN])
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--ways", type=int, nargs="+", default=list(WAYS))
@@ -195,7 +229,8 @@ def main() -> None:
         f"{args.queries} queries a class, {args.episodes} episodes ({args.few} from {MANY} classes"
         " on for learners that read a sequence for each query), the same for all; 95 % intervals"
         " over episodes. Names that begin with `run` are the runs of recipes/equal_episodes, one"
-        " draw; `tail` and `tail_50w` are those that ship, joint, eight draws.",
+        " draw; `tail` and `tail_50w` are those that ship, joint, eight draws."
+        f" `{PLAIN}` has rows of length 1 and C = {STRENGTH}.",
     )
 
 

@@ -43,6 +43,7 @@ QUERIES = 15
 """The most queries of a class."""
 QUERIES_IN_ALL = 150
 """Of a task with many classes each gets fewer, so that there are about as many in all."""
+NO_MEMORY = "out of memory"
 MAX_NUMBERS = 2**26
 """The most features of a batch of episodes: 256 MiB in single precision."""
 
@@ -177,9 +178,12 @@ def verdict(outcome: ValidityReport | Unsolved) -> Verdict:
 def _kept_or_measured(
     kept: KeptCurves | None, about: Mapping[str, Any], measure: Callable[[], Outcome], kind: str
 ) -> tuple[Outcome, str]:
-    """Return a curve, and the kind of device that it was measured on."""
+    """Return a curve, and the kind of device that it was measured on.
+
+    Where memory ran out it is tried again: the device may have been shared.
+    """
     found = kept.read(about) if kept is not None else None
-    if found is None:
+    if found is None or (isinstance(found[0], Unsolved) and found[0].message == NO_MEMORY):
         found = measure(), kind
         if kept is not None:
             kept.write(about, *found)
@@ -207,7 +211,7 @@ def _measure(
         return Unsolved(task=task.name, message=str(error))
     except torch.cuda.OutOfMemoryError:
         torch.cuda.empty_cache()
-        return Unsolved(task=task.name, message="out of memory")
+        return Unsolved(task=task.name, message=NO_MEMORY)
 
 
 def _affordable(task: Task, shots: tuple[int, ...], queries: int) -> tuple[tuple[int, ...], int]:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor
 
 from unitail.baselines.proto_head import ProtoHead
@@ -84,6 +85,19 @@ def test_a_refusal_is_kept_with_its_reason(tmp_path: Path) -> None:
         (outcome,) = study(learner := Counting(), tmp_path, task).reports["counting"].outcomes
         assert isinstance(outcome, Unsolved)
         assert "four columns" in outcome.message
+    assert learner.asked == 0
+
+
+def test_what_ran_out_of_memory_is_tried_again(tmp_path: Path) -> None:
+    class Crowded(Counting):
+        def infer(self, support: Support, query_features: Tensor) -> Tensor:
+            raise torch.cuda.OutOfMemoryError
+
+    (outcome,) = study(Crowded(), tmp_path, points()).reports["counting"].outcomes
+    assert outcome == Unsolved(task="points", message="out of memory")
+    (outcome,) = study(Counting(), tmp_path, points()).reports["counting"].outcomes
+    assert isinstance(outcome, ValidityReport)
+    study(learner := Counting(), tmp_path, points())
     assert learner.asked == 0
 
 

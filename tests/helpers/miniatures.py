@@ -120,17 +120,23 @@ def medimeta(root: Path, task: str, labels: Sequence[str]) -> None:
 
 
 def paintings(root: Path) -> None:
-    """Cells in single quotes, labels with spaces around them, as the file has them."""
-    where = "http://static.artuk.org/w944h944/ABC"
+    """As the file is: an empty row before each, quoted cells, and some rows without their image."""
+    where = "https://d3d00swyhr67nd.cloudfront.net/w1200h1200/collection/ABC/ABC_"
     content = [
-        (f"'{where}/one.jpg'", "'http://artuk.org/1'", "'train'", "' bird '"),
-        (f"'{where}/two.jpg'", "'http://artuk.org/2'", "'test'", "'dining-table'"),
-        (f"'{where}/three.jpg'", "'http://artuk.org/3'", "'test'", "'bird boat'"),
-        (f"'{where}/four.jpg'", "'http://artuk.org/4'", "'validation'", "'dog '"),
+        (f"{where}one.jpg", "https://artuk.org/1", "'train'", "' bird'"),
+        (f"{where}two.jpg", "https://artuk.org/2", "'test'", "' dining-table'"),
+        (f"{where}three.jpg", "https://artuk.org/3", "'test'", "' bird boat'"),
+        (f"{where}four.jpg", "https://artuk.org/4", "'validation'", "' dog'"),
+        ("N/A", "https://artuk.org/5", "'test'", "' boat'"),
+        (f"{where}blank.jpg", "https://artuk.org/6", "'test'", "' boat'"),
+        (f"{where}blank.jpg", "https://artuk.org/7", "'train'", "' cow'"),
+        (f"{where}five.jpg", "https://artuk.org/8", "'test'", "' sheep'"),
     ]
-    header = ("'Image URL'", "'Web page URL'", "'Subset'", "'Labels'")
-    rows(root / "painting_dataset_2021.csv", header, content)
-    touch(root, *(f"images/{name}.jpg" for name in ("one", "two", "three", "four")))
+    header = ("Image URL", "Web page URL", "Subset", "Labels")
+    spaced = [row for each in content for row in (("",) * 4, each)]
+    rows(root / "painting_dataset_2021.csv", header, spaced)
+    images = ("one", "two", "three", "four", "five", "blank")
+    touch(root, *(f"images/ABC_{name}.jpg" for name in images))
 
 
 def imdb(root: Path) -> None:

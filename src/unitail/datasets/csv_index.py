@@ -1,5 +1,6 @@
 """A CSV file with a row for each item: its path or text, its label, perhaps its split."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class CsvIndex:
     """Of an item, with {item} for what its column says."""
     separator: str = ""
     """Between labels of an item that has several; only items of one are taken."""
+    no_item: tuple[str, ...] = ()
+    """What the column of items says of a row that has none, such as N/A."""
     split_column: str = ""
     splits: tuple[str, ...] = ()
     """The values of the split column that count; all of them, if none is named."""
@@ -62,17 +65,19 @@ class CsvIndex:
     def read(self, root: Path, modality: Modality) -> Found:
         """Read the rows."""
         path = root / self.file
-        items: list[Path | str] = []
+        items: list[str] = []
         labels: list[str] = []
         left_out: dict[str, int] = {}
+        named: Counter[str] = Counter()
         item_column, label_column = self._columns(root)
         for number, row in read_rows(path):
-            reason = self._unwanted(row, label_column, path)
+            label = column(row, label_column, path)
+            item = column(row, item_column, path)
+            named[item] += 1
+            reason = self._unwanted(row, item, label, path)
             if reason:
                 left_out[reason] = left_out.get(reason, 0) + 1
                 continue
-            label = column(row, label_column, path)
-            item = column(row, item_column, path)
             if not item:
                 raise InvalidInput(
                     f"line {number} of {path} names no item",
@@ -80,16 +85,23 @@ class CsvIndex:
                     allowed="an item in each row",
                     remedy="Fetch the file again.",
                 )
-            items.append(item if modality is Modality.TEXT else root / self._path(item))
+            items.append(item)
             labels.append(self.rename.get(label, label))
-        check_there(items, root)
-        return Found(items, labels, left_out)
+        if modality is Modality.TEXT:
+            return Found(items, labels, left_out)
+        kept = [place for place, item in enumerate(items) if named[item] == 1]
+        if len(kept) < len(items):  # or a file could be an example and a query at once
+            left_out["rows that share a file"] = len(items) - len(kept)
+        files = [root / self._path(items[place]) for place in kept]
+        check_there(files, root)
+        return Found(files, [labels[place] for place in kept], left_out)
 
-    def _unwanted(self, row: dict[str, str], label_column: str, path: Path) -> str:
+    def _unwanted(self, row: dict[str, str], item: str, label: str, path: Path) -> str:
         """Say why a row is not taken; nothing where it is."""
         if self.splits and column(row, self.split_column, path) not in self.splits:
             return "items of other splits"
-        label = column(row, label_column, path)
+        if item in self.no_item:
+            return "rows without a file"
         if not label:
             return "items without a label"
         several = bool(self.separator) and len(label.split(self.separator)) > 1

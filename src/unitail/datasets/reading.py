@@ -82,15 +82,20 @@ def read_text(path: Path) -> str:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Read the rows of a CSV file with their numbers; quotes of either kind around cells go."""
+    """Read the rows of a CSV file with their numbers.
+
+    Quotes of either kind around cells go, and so do rows of nothing but commas.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = DelimitedRows(file)
             header = [_bare(cell) for cell in next(rows, [])]
             for number, row in enumerate(rows, start=2):
+                if not any(row):
+                    continue
                 if len(row) == len(header):
                     yield number, dict(zip(header, map(_bare, row), strict=True))
-                elif row:
+                else:
                     raise InvalidInput(
                         f"line {number} of {path} is not a row of the table",
                         got=numbered(len(row), "cell"),

@@ -2,8 +2,14 @@
 
 import hashlib
 import operator
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+
+MIXERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+"""Of SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014)."""
 
 
 def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
@@ -28,3 +34,41 @@ def random_injections(
     """
     keys = torch.rand(count, codomain, generator=generator, device=generator.device)
     return keys.argsort(dim=1)[:, :domain]
+
+
+def content_ranks(rows: NDArray[Any], seed: int) -> NDArray[np.uint64]:
+    """Return a random rank of each row (n, d), a hash of its numbers: equal rows, equal ranks."""
+    ranks, key = np.empty(len(rows), dtype=np.uint64), str(seed).encode()
+    for place, row in enumerate(rows):
+        numbers = row.astype(np.float64) + 0.0  # there are two zeros
+        digest = hashlib.blake2b(numbers.tobytes(), digest_size=8, key=key).digest()
+        ranks[place] = int.from_bytes(digest, "big")
+    return ranks
+
+
+def content_order(
+    rows: NDArray[Any], class_indices: NDArray[np.int64], seed: int
+) -> NDArray[np.int64]:
+    """Return a random order of labelled rows (n, d) that does not depend on how they come.
+
+    Each has a rank by its content, so one row more or less moves no other. Copies of a row have
+    ranks of their own. If their classes differ, classes are told apart by the rows they have, not
+    by name: so names are without effect, too.
+    """
+    ranks = content_ranks(rows, seed)
+    classes = np.zeros(int(class_indices.max()) + 1, dtype=np.uint64)
+    np.add.at(classes, class_indices, _mixed(ranks))
+    alike = np.lexsort([classes[class_indices], ranks])
+    ordered = ranks[alike]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    copies = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
+    with np.errstate(over="ignore"):
+        own = _mixed(ordered + copies.astype(np.uint64) * np.uint64(MIXERS[0]))
+    return np.asarray(alike[np.argsort(own, kind="stable")], dtype=np.int64)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scatter 64-bit numbers, one to one."""
+    for shift, factor in zip((30, 27), MIXERS[1:], strict=True):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))

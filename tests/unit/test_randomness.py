@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from unitail.randomness import random_injections, stream
+from unitail.randomness import content_order, random_injections, stream
 
 
 def _numbers(*names: str | int, seed: int = 0) -> torch.Tensor:
@@ -53,3 +53,39 @@ def test_injections_are_uniform() -> None:
 def test_whole_numbers_of_any_kind_are_the_same_seed() -> None:
     one, other = (torch.rand(3, generator=stream(seed, 1)) for seed in (2, np.int64(2)))
     assert torch.equal(one, other)
+
+
+ROWS = np.random.default_rng(0).integers(0, 3, size=(400, 4)).astype(np.float64)  # with copies
+CLASSES = np.random.default_rng(1).integers(0, 3, size=400)
+
+
+def labelled(rows: np.ndarray, classes: np.ndarray, order: np.ndarray) -> list[tuple[float, ...]]:
+    return [(*rows[place], classes[place]) for place in order]
+
+
+def test_a_random_order_by_content_forgets_how_rows_came() -> None:
+    expected = labelled(ROWS, CLASSES, content_order(ROWS, CLASSES, 0))
+    for seed in range(3):
+        shuffled = np.random.default_rng(seed).permutation(400)
+        rows, classes = ROWS[shuffled], CLASSES[shuffled]
+        assert labelled(rows, classes, content_order(rows, classes, 0)) == expected
+    assert labelled(ROWS, CLASSES, content_order(ROWS, CLASSES, 1)) != expected
+
+
+def test_names_of_classes_have_no_say_in_it() -> None:
+    renamed = np.array([2, 0, 1])[CLASSES]
+    order, other = (content_order(ROWS, classes, 0) for classes in (CLASSES, renamed))
+    assert labelled(ROWS, renamed, order) == labelled(ROWS, renamed, other)
+
+
+def test_one_row_more_moves_no_other_and_all_come_first_alike_often() -> None:
+    different = np.random.default_rng(2).normal(size=(400, 2))
+    order = content_order(different, CLASSES, 0)
+    less = content_order(different[:-1], CLASSES[:-1], 0)
+    assert order[order != 399].tolist() == less.tolist()
+    firsts = np.array([content_order(ROWS, CLASSES, seed)[:100] for seed in range(60)])
+    shares = [ROWS[first].mean(axis=0) for first in firsts]
+    deviation = ROWS.std(axis=0) / (100 * 60) ** 0.5
+    assert (np.abs(np.mean(shares, axis=0) - ROWS.mean(axis=0)) < 4 * deviation).all()
+    first = firsts[0]
+    assert len({tuple(row) for row in ROWS[first]}) > 50  # copies do not come together

@@ -71,7 +71,7 @@ class Fitted:
         pooled, width = pool is not None, scaled.features.shape[1]
         limit = pair_limit(settings, rows.ways, width, pooled=pooled)
         whole = scaled.repeated()
-        large = read_large(settings, whole, limit, pooled=pooled)
+        large = read_large(settings, whole, rows.repeated().features, limit, pooled=pooled)
         kept = whole if large else reduced(whole, limit, settings.seed)
         given = None if kept is whole else whole.shots / len(whole)
         offsets = settings.offsets(kept.class_indices[None], rows.ways, given)

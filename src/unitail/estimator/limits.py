@@ -1,12 +1,16 @@
 """How many rows are read, and how: in pairs, or beyond a limit without."""
 
+from typing import Any
+
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from unitail.errors import UserError
 from unitail.estimator.rows import Rows, as_support, support_limit
 from unitail.estimator.settings import Settings
 from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
+from unitail.randomness import content_order
 from unitail.relational import large
 from unitail.relational.model import Relational
 
@@ -32,9 +36,12 @@ def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = Fals
 
 
 def read_large(
-    settings: Settings, rows: Rows, limit: int | None, *, pooled: bool
+    settings: Settings, rows: Rows, given: NDArray[Any], limit: int | None, *, pooled: bool
 ) -> LargeHypothesis | None:
-    """Read a support beyond the limit; None if it is within, or must be reduced."""
+    """Read a support beyond the limit; None if it is within, or must be reduced.
+
+    `given` are the rows before they were scaled: what they are decides which of them are asked.
+    """
     width = rows.features.shape[1]
     if limit is None or len(rows) <= limit:
         return None
@@ -42,7 +49,8 @@ def read_large(
         return None
     model = settings.learner(len(rows)).model
     assert isinstance(model, Relational)
-    return read_many(model, as_support(rows), settings.seed)
+    order = torch.from_numpy(content_order(given, rows.class_indices, settings.seed))
+    return read_many(model, as_support(rows), order)
 
 
 def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:

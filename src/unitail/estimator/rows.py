@@ -9,7 +9,6 @@ brought back to those of all rows by Bayes' rule (`Settings.offsets`). This is f
 pools, parts and models other than relational ones: `unitail.estimator.limits` says which.
 """
 
-import hashlib
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 from unitail.errors import InvalidEpisode, TooManyClasses, WeightWarning
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_STATES
+from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
@@ -263,12 +263,7 @@ def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
     further ones is to draw from all. Rows are drawn, not summarised by centres as a large support
     is: without labels, centres would lie between the classes.
     """
-    ranks = np.empty(len(pool), dtype=np.uint64)
-    for place, row in enumerate(pool):
-        numbers = row.astype(np.float64) + 0.0  # there are two zeros
-        digest = hashlib.blake2b(numbers.tobytes(), digest_size=8, key=str(seed).encode()).digest()
-        ranks[place] = int.from_bytes(digest, "big")
-    lowest = np.argsort(ranks, kind="stable")[:MAX_POOL]
+    lowest = np.argsort(content_ranks(pool, seed), kind="stable")[:MAX_POOL]
     return np.asarray(pool[lowest], dtype=np.float64)
 
 

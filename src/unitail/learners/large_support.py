@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.framework.checks import check_finite
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
 from unitail.nn.episode_model import AnyModel
@@ -49,8 +48,12 @@ def can_read_many(model: AnyModel, width: int) -> bool:
 
 
 @torch.no_grad()
-def read_many(model: Relational, support: Support, seed: int) -> LargeHypothesis:
-    """Read a support (1, n, d_T) of any number of rows."""
+def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypothesis:
+    """Read a support (1, n, d_T) of any number of rows, in a random order (n,).
+
+    Rows that come first have more say where not all can have one, so a user's order should have
+    none in it (`randomness.content_order`).
+    """
     weights = next(model.parameters())
     dtype, features = torch.promote_types(weights.dtype, torch.float32), support.features[0]
     origin = model.config.angles_from_origin
@@ -62,12 +65,11 @@ def read_many(model: Relational, support: Support, seed: int) -> LargeHypothesis
     entered = torch.empty(features.shape, dtype=dtype, device=weights.device)
     for start in range(0, len(features), MAX_ROWS):
         chunk = slice(start, start + MAX_ROWS)
-        check_finite(features[chunk], "support")
-        entered[chunk] = enter(features[None, chunk], "support")[0]
+        entered[chunk] = enter(features[None, order[chunk]], "support")[0]
     pieces = torch.split(entered[None], MAX_ROWS, dim=1)
     limit = coordinate_limit(pieces, model.config.coordinate_limit)
     for piece in pieces:
         piece.copy_(limited(piece, limit))
-    rows = LabelledRows(entered, support.class_indices[0].to(weights.device), support.ways)
-    reading = LargeReading.of(rows, model.weighing, origin=origin, seed=seed)
+    rows = LabelledRows(entered, support.class_indices[0][order].to(weights.device), support.ways)
+    reading = LargeReading.of(rows, model.weighing, origin=origin)
     return LargeHypothesis(model, reading, enter, limit)

@@ -10,8 +10,8 @@ solve among n rows can be solved among d_T coordinates. With U the rows and S = 
                            B = I + U' L^-1 U and L = lambda / w,
 
 which are the same numbers as there, step by step: a test says so. Gaussian kernels are asked in the
-neighbourhood of a query (`neighbours.py`). Evidence is heard from `MAX_ASKED` rows, drawn by a
-seed. Blocks, whose correction fades with the number of rows of a class, have no say.
+neighbourhood of a query (`neighbours.py`). Evidence is heard from `MAX_ASKED` rows, the
+first of a random order. Blocks, whose correction fades with the number of rows of a class, have no say.
 
 More than `MANY_WAYS` classes are read so, too, however few rows they have: the states of all rows
 and classes would cost far more. One logistic regression of few steps then stands for all three,
@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unitail.randomness import stream
 from unitail.relational.geometry import Centre
 from unitail.relational.moments import LabelledRows, Moments
 from unitail.relational.neighbours import GAUSSIANS, NEIGHBOURS, Neighbourhoods
@@ -81,12 +80,11 @@ class LargeReading:
 
     @classmethod
     @torch.no_grad()
-    def of(
-        cls, rows: LabelledRows, weighing: Weighing, *, origin: bool, seed: int
-    ) -> "LargeReading":
-        """Read all rows, some at a time."""
+    def of(cls, rows: LabelledRows, weighing: Weighing, *, origin: bool) -> "LargeReading":
+        """Read all rows, some at a time; they come in random order, and the first are asked."""
         moments = Moments.of(rows, origin=origin)
-        asked = _drawn(rows, seed)
+        count = num_asked(len(rows.features), rows.ways)
+        asked = torch.arange(count, device=rows.features.device)
         ridges, of_ridges = _ridge(rows, moments, asked)
         regressions, of_regressions = _regress(rows, moments, asked)
         unit = float(moments.scale.scale.double() ** 2 * moments.mean_distance.double())
@@ -152,15 +150,6 @@ def num_neighbours(rows: int, ways: int) -> int:
     if ways <= MANY_WAYS:
         return NEIGHBOURS
     return min(NEIGHBOURS, max(FEW_NEIGHBOURS, SHORTLIST * rows // ways))
-
-
-def _drawn(rows: LabelledRows, seed: int) -> Tensor:
-    """Draw the rows that evidence is heard from, in their order."""
-    count, most = len(rows.features), num_asked(len(rows.features), rows.ways)
-    if count <= most:
-        return torch.arange(count, device=rows.features.device)
-    order = torch.randperm(count, generator=stream(seed, "evidence"))
-    return order[:most].sort().values.to(rows.features.device)
 
 
 def _ridge(rows: LabelledRows, moments: Moments, asked: Tensor) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,17 @@ def test_all_rows_count_and_answers_stand_alone() -> None:
     assert np.abs(less - together).max() > 1e-6  # the last row has a say, too
 
 
+def test_the_order_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evidence is heard from few of them, and half of the rows have a copy of another class."""
+    monkeypatch.setattr("unitail.relational.large.MAX_ASKED", 20)
+    rows, labels = np.concatenate([X, X[:60]]), np.concatenate([Y, Y[:60][::-1]])
+    expected = large(precision="double").fit(rows, labels).predict_proba(ASKED)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(150)
+        shuffled = large(precision="double").fit(rows[order], labels[order])
+        np.testing.assert_allclose(shuffled.predict_proba(ASKED), expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("parameters", "pooled"),
     [({}, False), ({"visibility": "joint"}, False), ({}, True), ({"parts": [2, 3]}, False)],

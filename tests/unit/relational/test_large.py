@@ -34,7 +34,7 @@ def network() -> Relational:
 
 
 def read(support: LabelledRows, *, origin: bool = True) -> LargeReading:
-    return LargeReading.of(support, network().weighing, origin=origin, seed=0)
+    return LargeReading.of(support, network().weighing, origin=origin)
 
 
 @pytest.mark.parametrize("origin", [True, False])

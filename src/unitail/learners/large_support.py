@@ -29,17 +29,17 @@ class LargeHypothesis:
     reading: LargeReading
     enter: Entrance
     limit: Tensor | None
-    """How far a coordinate counts, if there is an end: ()."""
+    """How far a coordinate counts, if there is an end: (1, 1, 1)."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
         """Answer queries (1, m, d_T): log-probabilities (1, m, K)."""
         chunks = torch.split(query_features[0], MAX_ROWS)
-        scores = [self._scores(self.enter(chunk[None], "query")[0]) for chunk in chunks]
+        scores = [self._scores(self.enter(chunk[None], "query")) for chunk in chunks]
         return torch.cat(scores).log_softmax(dim=-1)[None]
 
     def _scores(self, queries: Tensor) -> Tensor:
-        return self.reading.scores(limited(queries, self.limit))
+        return self.reading.scores(limited(queries, self.limit)[0])
 
 
 def can_read_many(model: AnyModel, width: int) -> bool:

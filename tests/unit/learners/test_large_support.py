@@ -8,6 +8,7 @@ from unitail.framework.episode import Support
 from unitail.learners.large_support import MAX_WIDTH, can_read_many, read_many
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.geometry import MIN_LIMITED_WIDTH
 from unitail.relational.model import Relational
 
 ORDER = torch.arange(60)
@@ -17,10 +18,10 @@ def network(dtype: torch.dtype = torch.float64) -> Relational:
     return Relational(PRESETS["tiny"], seed=1).to(dtype).requires_grad_(False)
 
 
-def support(offset: float = 0.0) -> Support:
+def support(offset: float = 0.0, width: int = 5) -> Support:
     classes = torch.arange(60) % 3
-    features = torch.randn(60, 5, generator=stream(0), dtype=torch.float64)
-    features += 2 * torch.eye(5).double()[classes] + offset
+    features = torch.randn(60, width, generator=stream(0), dtype=torch.float64)
+    features += 2 * torch.eye(width).double()[classes] + offset
     return Support(features=features[None], class_indices=classes[None], ways=3)
 
 
@@ -37,7 +38,8 @@ def test_answers_are_those_of_pairs_before_blocks_correct_them(limit: float | No
     model = Relational(replace(PRESETS["tiny"], coordinate_limit=limit), seed=1).double()
     torch.nn.init.zeros_(model.head.weight)
     torch.nn.init.zeros_(model.head.bias)
-    task, queries = support(0.3), support().features[:, :7] + 0.1
+    width = 5 if limit is None else MIN_LIMITED_WIDTH
+    task, queries = support(0.3, width), support(0.1, width).features[:, :7]
     read = model.read(task, model.draw(task, stream(0)))
     expected = model.answer(read, queries).log_softmax(dim=-1)
     answers = read_many(model.requires_grad_(False), task, ORDER)(queries)

@@ -10,8 +10,8 @@ solve among n rows can be solved among d_T coordinates. With U the rows and S = 
                            B = I + U' L^-1 U and L = lambda / w,
 
 which are the same numbers as there, step by step: a test says so. Gaussian kernels are asked in the
-neighbourhood of a query (`neighbours.py`). Evidence is heard from `MAX_ASKED` rows, the
-first of a random order. Blocks, whose correction fades with the number of rows of a class, have no say.
+neighbourhood of a query (`neighbours.py`). Evidence is heard from `MAX_ASKED` rows, the first of a
+random order. Blocks, whose correction fades with the number of rows of a class, have no say.
 
 More than `MANY_WAYS` classes are read so, too, however few rows they have: the states of all rows
 and classes would cost far more. One logistic regression of few steps then stands for all three,

@@ -30,8 +30,7 @@ from unitail.errors import CannotSolve
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import SHIPPED, build_model, explicit_learners, model_config
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
 from unitail.training.step import query_loss
 

@@ -22,7 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.framework.episode import Episode, Query, Support
 from unitail.learners.registry import preset
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 

@@ -21,7 +21,7 @@ from unitail.framework.learner import Inference
 from unitail.inputs.read import read_labelled
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.tasks.arrays import ArrayTask
 from unitail.workflows.learning_curve.data import encode_own
 

@@ -23,7 +23,7 @@ from unitail.framework.episode import Episode, Query
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
 from unitail.learners.pretrained import load_default
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.model import RelationalDraw
 from unitail.tasks.bank_episodes import BankEpisodes

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from unitail.framework.episode import Episode
 from unitail.learners.checkpoint import WEIGHTS_FILE, save_weights
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational, RelationalDraw

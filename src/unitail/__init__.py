@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test holds it to the table
     from unitail.learners.in_context import InContextLearner as InContextLearner
     from unitail.learners.pretrained import load_default as load_default
     from unitail.learners.registry import preset as preset
-    from unitail.nn.visibility import Visibility as Visibility
+    from unitail.nn.episode_model import Visibility as Visibility
     from unitail.randomness import stream as stream
     from unitail.relational.config import RelationalConfig as RelationalConfig
     from unitail.relational.model import Relational as Relational
@@ -91,7 +91,7 @@ _HOMES = {
     "learners.in_context": "InContextLearner",
     "learners.pretrained": "load_default",
     "learners.registry": "preset",
-    "nn.visibility": "Visibility",
+    "nn.episode_model": "Visibility",
     "randomness": "stream",
     "relational.config": "RelationalConfig",
     "relational.model": "Relational",

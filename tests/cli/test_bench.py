@@ -17,7 +17,7 @@ from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
 from unitail.learners.registry import SHIPPED, explicit_learners
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail
 from unitail.tasks.batches import QueryShares

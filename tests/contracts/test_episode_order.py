@@ -14,7 +14,7 @@ from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Episode
 from unitail.framework.task import Task
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail

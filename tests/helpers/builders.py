@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.framework.episode import Episode, Query, Support
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 from unitail.tail.model import Tail

@@ -17,7 +17,7 @@ from helpers.colours import MeanColour
 from helpers.letters import Letters
 from unitail import TailClassifier
 from unitail.client import Client
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.service.app import make_app

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from helpers.builders import random_episode, small_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 

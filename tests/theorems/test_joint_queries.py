@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.builders import random_episode, small_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 
 from helpers.builders import Sizes, sizes, small_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from helpers.builders import random_episode
 from unitail.framework.episode import Episode
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational, RelationalDraw

@@ -11,7 +11,7 @@ from helpers.known_learners import write_blobs
 from helpers.scripts import run_script
 from helpers.short_runs import write_recipe
 from unitail.learners.checkpoint import load_model, save_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.training.run_folder import RunRecord

@@ -12,7 +12,7 @@ from helpers.scripts import ROOT, run_script
 from helpers.short_runs import write_recipe
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import load_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import read_recipe

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from unitail.baselines.sequences import copy_for_queries, gather_answers
 from unitail.configuration import choice, require
-from unitail.nn.episode_model import ShardUnit
+from unitail.nn.episode_model import ShardUnit, Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import FixedWidth
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbers_per_token
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 EPSILON = 1e-6

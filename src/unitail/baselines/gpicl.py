@@ -18,7 +18,7 @@ from unitail.baselines.sequences import (
     with_labels,
 )
 from unitail.configuration import choice, require
-from unitail.nn.episode_model import ShardUnit
+from unitail.nn.episode_model import ShardUnit, Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import LinearMap
 from unitail.nn.slot_model import SlotModel, in_working_precision
@@ -28,7 +28,6 @@ from unitail.nn.transformer import (
     initialise_linear,
     numbers_per_token,
 )
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 POSITION_DEVIATION = 0.02

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from unitail.baselines.logistic_regression import logistic_regression, with_constant
 from unitail.configuration import choice, require
-from unitail.framework.checks import check_finite
-from unitail.framework.episode import Support, check_query_fits
+from unitail.framework.episode import Support, check_finite, check_query_fits
 from unitail.framework.learner import Paradigm
 
 STEPS, LEARNING_RATE, BETAS, EPSILON = 150, 1e-4, (0.9, 0.999), 1e-8

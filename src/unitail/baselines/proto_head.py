@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.configuration import choice
-from unitail.framework.checks import check_finite
-from unitail.framework.episode import Support, check_query_fits
+from unitail.framework.episode import Support, check_finite, check_query_fits
 from unitail.framework.learner import Paradigm
 
 

@@ -19,11 +19,11 @@ from unitail.baselines.sequences import (
     with_labels,
 )
 from unitail.configuration import choice, require
+from unitail.nn.episode_model import Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import FixedWidth
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

@@ -23,7 +23,7 @@ from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.conformal import scores_key
 from unitail.inputs.input_encoder import describe_encoder
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.own_code import is_own
 from unitail.progress import OnProgress
 

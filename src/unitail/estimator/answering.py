@@ -15,7 +15,7 @@ from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.estimator.settings import check_isolated
-from unitail.inputs.encode import Examples, vectors_of_asked
+from unitail.inputs.examples import Examples, vectors_of_asked
 from unitail.inputs.input_encoder import InputEncoder
 
 Floats = NDArray[np.float64]

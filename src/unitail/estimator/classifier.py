@@ -17,7 +17,7 @@ from unitail.estimator.explaining import ExplainingEstimator
 from unitail.estimator.learning import LearningEstimator
 from unitail.estimator.saving import SavableEstimator
 from unitail.estimator.settings import Settings
-from unitail.inputs.encode import EncoderChoice
+from unitail.inputs.examples import EncoderChoice
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
 

@@ -26,8 +26,7 @@ from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS, class_quota
 from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
 
 

@@ -18,7 +18,7 @@ from unitail.estimator.influence import (
     column_spans,
     row_influence,
 )
-from unitail.inputs.encode import Examples
+from unitail.inputs.examples import Examples
 
 
 class ExplainingEstimator(AnsweringEstimator):

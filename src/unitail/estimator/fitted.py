@@ -24,7 +24,7 @@ from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
 from unitail.learners.large_support import LargeHypothesis
 from unitail.learners.parts import AnyHypothesis, AnyLearner
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

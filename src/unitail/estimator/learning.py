@@ -29,7 +29,7 @@ from unitail.estimator.rows import (
 )
 from unitail.estimator.scaling import Scale
 from unitail.estimator.settings import Settings, class_weights, draw_seed
-from unitail.inputs.encode import EncoderChoice, Examples, choose_encoder, vectors_of
+from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.wording import some
 
@@ -82,9 +82,10 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._expected: NDArray[Any] | None = None
         # 1. Encode items, after a look at the labels: encoding may take long.
+        inputs = None
         if self.encoder is not None:
             check_consistent_length(X, y)
-        inputs = choose_encoder(self.encoder, X, self.device)
+            inputs = choose_encoder(self.encoder, X, self.device)
         vectors = vectors_of(inputs, X, self.cache)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
         features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)

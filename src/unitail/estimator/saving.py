@@ -22,7 +22,7 @@ from unitail.estimator.classifier_folder import (
 )
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.scaling import Scale
-from unitail.inputs.encode import EncoderChoice
+from unitail.inputs.examples import EncoderChoice
 from unitail.inputs.input_encoder import (
     AUTO,
     InputEncoder,

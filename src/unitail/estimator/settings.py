@@ -23,8 +23,7 @@ from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.parts import AnyLearner, PartsLearner, checked_parts
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
-from unitail.nn.episode_model import AnyModel, EpisodeModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, EpisodeModel, Visibility
 from unitail.wording import some
 
 AUTO = "auto"

@@ -20,8 +20,7 @@ from unitail.estimator.settings import Precision
 from unitail.export.operators import Exportable
 from unitail.framework.episode import Support
 from unitail.learners.in_context import InContextHypothesis
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
 
 

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unitail.errors import CannotSolve
-from unitail.framework.checks import check_log_probabilities
+from unitail.errors import CannotSolve, UserError
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference, reseeded
+
+TOLERANCE = 0.05
+"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,28 @@ def ask(
     shape = (*episode.query.features.shape[:2], episode.ways)
     check_log_probabilities(answers, shape, name or type(learner).__name__)
     return answers
+
+
+def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) -> None:
+    """Refuse answers of the learner `name` that are not log-probabilities of this shape."""
+    if answers.shape != shape:
+        raise UserError(
+            f"the answers of {name} have the wrong shape",
+            got=tuple(answers.shape),
+            allowed=f"{shape}",
+        )
+    if answers.isnan().any():  # argmax would take NaN for the most probable class
+        raise UserError(
+            f"the log-probabilities of {name} are not numbers",
+            got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",
+            allowed="log-probabilities",
+            remedy="Correct or retrain the learner.",
+        )
+    excess = float(answers.float().logsumexp(dim=-1).abs().max())
+    if excess > TOLERANCE:
+        raise UserError(
+            f"the answers of {name} are not log-probabilities",
+            got=f"probabilities with a sum of up to exp(±{excess:.3g})",
+            allowed="a sum of 1 for each query",
+            remedy="End the learner with `log_softmax(dim=-1)`.",
+        )

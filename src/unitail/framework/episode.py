@@ -15,15 +15,7 @@ import torch
 from torch import Tensor
 
 from unitail.errors import InvalidEpisode
-from unitail.framework.checks import (
-    ArrayLike,
-    as_class_indices,
-    as_features,
-    check_class_indices,
-    check_features,
-    check_finite,
-    check_range,
-)
+from unitail.framework.arrays import ArrayLike, as_class_indices, as_features
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,3 +202,71 @@ def check_query_fits(support: Support, query_features: Tensor, name: str = "quer
                 allowed=f"{allowed}, as in the support",
                 remedy=f"Encode support and {name} in the same way.",
             )
+
+
+def check_finite(features: Tensor, name: str) -> None:
+    """Refuse NaN and infinite features."""
+    finite = features.isfinite()
+    if not finite.all():
+        count = int((~finite).sum())
+        raise InvalidEpisode(
+            f"{name} features are not finite",
+            got=f"{count} NaN or infinite values of {features.numel()}",
+            allowed="finite numbers",
+            remedy="Impute or drop the rows concerned.",
+        )
+
+
+def check_features(features: Tensor, name: str) -> None:
+    """Refuse features of the wrong type or shape, and none at all."""
+    if not features.is_floating_point():
+        raise InvalidEpisode(
+            f"{name} features have the wrong type",
+            got=features.dtype,
+            allowed="a floating-point type",
+            remedy="Convert with `features.float()`.",
+        )
+    if features.ndim != 3:
+        raise InvalidEpisode(
+            f"{name} features have the wrong shape",
+            got=tuple(features.shape),
+            allowed="(episodes, examples, width)",
+            remedy="Add the missing dimensions, or build with `from_arrays`.",
+        )
+    if 0 in features.shape:
+        raise InvalidEpisode(
+            f"the {name} is empty",
+            got=f"{features.shape[1]} examples of width {features.shape[2]}"
+            f" in {features.shape[0]} episodes",
+            allowed="at least one of each",
+            remedy=f"Give the {name} at least one example.",
+        )
+
+
+def check_class_indices(class_indices: Tensor, features: Tensor, name: str) -> None:
+    """Refuse class indices of the wrong type, or not one for each example."""
+    if class_indices.dtype != torch.int64:
+        raise InvalidEpisode(
+            f"{name} class indices have the wrong type",
+            got=class_indices.dtype,
+            allowed="torch.int64",
+            remedy="Number the classes 0..K-1 and convert with `.long()`.",
+        )
+    if class_indices.shape != features.shape[:2]:
+        raise InvalidEpisode(
+            f"{name} class indices do not match the features",
+            got=tuple(class_indices.shape),
+            allowed=f"{tuple(features.shape[:2])}, one for each example",
+        )
+
+
+def check_range(class_indices: Tensor, ways: int, name: str) -> None:
+    """Refuse class indices outside 0..K-1."""
+    low, high = (int(bound) for bound in class_indices.aminmax())
+    if low < 0 or high >= ways:
+        raise InvalidEpisode(
+            f"{name} class indices are out of range",
+            got=f"values from {low} to {high}",
+            allowed=f"0 to {ways - 1}, with {ways} classes",
+            remedy="Number the classes 0..K-1.",
+        )

@@ -17,8 +17,7 @@ from unitail.configuration import ADDED_LATER, choice, from_table, parse_json, t
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
-from unitail.nn.episode_model import AnyModel, ModelConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

@@ -13,12 +13,10 @@ import torch
 from torch import Tensor
 
 from unitail.configuration import require
-from unitail.framework.checks import check_finite
-from unitail.framework.episode import Support
+from unitail.framework.episode import Support, check_finite
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import AnyModel
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.nn.normalisation import FeatureScale
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 MAX_NUMBERS = 2**25

@@ -16,8 +16,7 @@ from unitail.errors import InvalidConfig
 from unitail.framework.learner import Inference
 from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
-from unitail.nn.episode_model import AnyModel, ModelConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
 from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
 from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational

@@ -1,8 +1,12 @@
-"""What all meta-trained networks have in common: support first, queries second, nothing random."""
+"""What all meta-trained networks have in common: support first, queries second, nothing random.
+
+Who sees whom is one named policy, `Visibility`, stored with every model.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
@@ -12,7 +16,39 @@ from unitail.errors import CannotSolve, InvalidConfig, TooManyExamples
 from unitail.framework.episode import Episode, Support, check_query_fits
 from unitail.framework.learner import Paradigm
 from unitail.nn.normalisation import FeatureScale
-from unitail.nn.visibility import Visibility
+
+
+class Visibility(StrEnum):
+    """Which tokens a token may look at. The sequence is the n support tokens, then the m queries.
+
+    The paper writes g(S, x) with one query, yet puts all queries into one sequence; these are the
+    readings of that, and they are different learners.
+    """
+
+    ISOLATED = "isolated"
+    """A support token sees the support; a query sees the support and itself. g(S, x), exactly."""
+    JOINT = "joint"
+    """Every token sees every token: an answer depends on the other queries (transduction)."""
+    CAUSAL = "causal"
+    """A token sees itself and what precedes it: the paper's ablation."""
+
+    @property
+    def isolates_queries(self) -> bool:
+        """Whether an answer is the same whatever else is asked."""
+        return self is Visibility.ISOLATED
+
+    def matrix(self, num_support: int, num_query: int) -> Tensor:
+        """Return the definition: (n + m, n + m), true where the row's token sees the column's.
+
+        The network never builds this matrix (it is quadratic in m); tests hold it to it.
+        """
+        size = num_support + num_query
+        if self is Visibility.JOINT:
+            return torch.ones(size, size, dtype=torch.bool)
+        if self is Visibility.CAUSAL:
+            return torch.ones(size, size, dtype=torch.bool).tril()
+        sees_support = (torch.arange(size) < num_support).expand(size, size)
+        return sees_support | torch.eye(size, dtype=torch.bool)
 
 
 class ModelConfig(Protocol):

@@ -10,10 +10,9 @@ from torch import Tensor
 from unitail.configuration import require
 from unitail.framework.episode import Support
 from unitail.nn.draw import Draw, draw_injections
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import EpisodeModel, Visibility
 from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.nn.projection import Projection
-from unitail.nn.visibility import Visibility
 
 Memory = TypeVar("Memory")
 

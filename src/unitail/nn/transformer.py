@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.nn.attention import Attention, SupportKeys
-from unitail.nn.episode_model import ShardUnit
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import ShardUnit, Visibility
 
 INIT_GAIN = 0.8
 """Weights start at a deviation of INIT_GAIN / sqrt(fan in): 0.02 at the paper's width of 1536."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from unitail.configuration import ADDED_LATER, choice, require
 from unitail.errors import InvalidConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.relational.relations import channels
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)

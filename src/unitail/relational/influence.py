@@ -31,13 +31,13 @@ from unitail.relational.regressions import (
     LOGISTIC_PENALTIES,
     NUM_LOGISTIC,
     NUM_RIDGES,
+    Weights,
     constants,
     own_penalties,
     regularised,
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
-from unitail.relational.weighing import Weights
 
 NODES = 4
 """Of Gauss and Legendre's rule."""

@@ -12,18 +12,17 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import Contributions, EpisodeModel, ShardUnit
+from unitail.nn.episode_model import Contributions, EpisodeModel, ShardUnit, Visibility
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.block import FusedBlock, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
-from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, constants
+from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
 from unitail.relational.relations import Frame, Relations, relate
-from unitail.relational.weighing import Weighing, Weights
+from unitail.relational.weighing import Weighing
 
 UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""

@@ -203,3 +203,17 @@ def own_penalties(scores: Tensor, penalties: Tensor) -> Tensor:
     """Return lambda / w of each row, by scores of all rows: (B, regressions, n)."""
     bend = (1 - scores.softmax(dim=-1).pow(2).sum(dim=-1)) / (scores.shape[3] - 1)
     return penalties.squeeze(-1) / bend.clamp_min(MIN_BEND)
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How the candidates of a task are weighed; `weighing.py` decides it."""
+
+    factors: Tensor
+    """w t: (B, candidates)."""
+    strength: Tensor
+    """Of the correction, from 0 to 2, (B, 1, 1)."""
+
+    def first_answer(self, candidates: Tensor) -> Tensor:
+        """Add up scores (B, candidates, rows, K): (B, rows, K)."""
+        return (self.factors[:, :, None, None] * candidates).sum(dim=1)

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.geometry import Centre, Comparison
-from unitail.relational.regressions import NUM_CANDIDATES, constants
+from unitail.relational.regressions import NUM_CANDIDATES, Weights, constants
 
 TEMPERATURES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """T, as a factor of scores of root mean square 1."""
@@ -158,20 +158,6 @@ def _lie(compared: Comparison, labels: Tensor) -> Tensor:
     shrinking = geometry.direction.norm(dim=-1).squeeze(1)
     dimensions = squares.clamp_min(MIN_SQUARE).log()
     return torch.stack([*means, *deviations, spread, shrinking, within, *dimensions], dim=1)
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """How the candidates of a task are weighed."""
-
-    factors: Tensor
-    """w t: (B, candidates)."""
-    strength: Tensor
-    """Of the correction, from 0 to 2, (B, 1, 1)."""
-
-    def first_answer(self, candidates: Tensor) -> Tensor:
-        """Add up scores (B, candidates, rows, K): (B, rows, K)."""
-        return (self.factors[:, :, None, None] * candidates).sum(dim=1)
 
 
 class Weighing(nn.Module):

@@ -16,7 +16,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder, MixedEncoder
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.web.refusal import Refusal
 from unitail.wording import some
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unitail.configuration import choice, require
+from unitail.nn.episode_model import Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import ProjectionKind, WidthReduction
-from unitail.nn.visibility import Visibility
 
 CHOICES: dict[str, type[StrEnum]] = {
     "visibility": Visibility,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from unitail.nn.episode_model import ShardUnit
+from unitail.nn.episode_model import ShardUnit, Visibility
 from unitail.nn.projection import ProjectionLaw
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import (
@@ -14,7 +14,6 @@ from unitail.nn.transformer import (
     initialise_linear,
     numbers_per_token,
 )
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 

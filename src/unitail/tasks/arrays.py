@@ -6,16 +6,14 @@ import torch
 from torch import Tensor
 
 from unitail.errors import InvalidEpisode, UserError
-from unitail.framework.checks import (
-    ArrayLike,
-    as_class_indices,
-    as_features,
+from unitail.framework.arrays import ArrayLike, as_class_indices, as_features
+from unitail.framework.episode import (
+    Episode,
     check_class_indices,
     check_features,
     check_finite,
     check_range,
 )
-from unitail.framework.episode import Episode
 from unitail.framework.task import Loss, zero_one_loss
 from unitail.tasks.assemble import distinct_places, split_rows
 from unitail.tasks.batches import check_counts

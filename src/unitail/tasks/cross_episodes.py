@@ -9,8 +9,7 @@ from unitail.banks.cross import CrossTable
 from unitail.banks.npy_file import expect_random_reads
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
-from unitail.framework.checks import check_finite
-from unitail.framework.episode import Episode
+from unitail.framework.episode import Episode, check_finite
 from unitail.tasks.assemble import assemble, distinct_places, random_order
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
-from unitail.framework.checks import check_finite
+from unitail.framework.episode import check_finite
 from unitail.tasks.assemble import (
     class_major,
     distinct_places,

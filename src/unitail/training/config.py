@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from unitail.configuration import require
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 
 DEFAULT_SEED = 0
 """The seed of a recipe that states no other; it also decides which classes are held out."""

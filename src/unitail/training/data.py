@@ -13,9 +13,8 @@ from unitail.banks.splits import check_disjoint, drop_shared_rows, split_classes
 from unitail.banks.table import FeatureTable
 from unitail.errors import InvalidConfig, UserError
 from unitail.framework.episode import Episode
-from unitail.nn.episode_model import AnyModel, EpisodeDraw
+from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
 from unitail.nn.slot_model import SlotModel
-from unitail.nn.visibility import Visibility
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import Batch, EpisodeSource, MixedSource
 from unitail.tasks.disguise import Disguised

@@ -22,8 +22,7 @@ from unitail.errors import InvalidCheckpoint, UserError
 from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write_text
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.registry import learner_name
-from unitail.nn.episode_model import ModelConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import ModelConfig, Visibility
 from unitail.training.recipe import Recipe, recipe_from_record
 from unitail.training.state import TrainingState
 

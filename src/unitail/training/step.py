@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.framework.episode import Query
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
 from unitail.tasks.batches import BatchShape, EpisodeSource
 from unitail.training.config import MatmulDtype, OptimiserKind, TrainingConfig

@@ -28,7 +28,7 @@ from unitail.inputs.encode import (
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.why import explain, explain_if_possible, with_nearest

@@ -8,7 +8,7 @@ from torch import nn
 from helpers.builders import random_episode
 from unitail.baselines.caml import Caml, CamlConfig, elmes
 from unitail.errors import InvalidConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 CONFIG = CamlConfig(feature_dim=5, classes=4, label_dim=7, layers=2, heads=3, mlp_dim=16)

@@ -10,7 +10,7 @@ from helpers.builders import random_episode
 from unitail.baselines.gpicl import GaussianLaw, Gpicl, GpiclConfig
 from unitail.errors import InvalidConfig
 from unitail.nn.draw import Draw
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 CONFIG = GpiclConfig(

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from helpers.builders import random_episode
 from unitail.baselines.snail import CausalAttention, DenseBlock, Snail, SnailConfig
 from unitail.errors import InvalidConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 Layer = TypeVar("Layer", bound=nn.Module)

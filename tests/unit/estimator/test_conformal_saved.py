@@ -14,7 +14,7 @@ from unitail.estimator.classifier_folder import CLASSIFIER_FILE, ROWS_FILE
 from unitail.estimator.conformal import SavedScores, scores_key
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import Rows
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 
 GENERATOR = np.random.default_rng(0)
 Y = np.arange(24) % 3

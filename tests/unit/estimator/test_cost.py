@@ -11,7 +11,7 @@ from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.cost import Cost, Speed, rehearse, speed_of
 from unitail.learners.in_context import MAX_ROWS
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational

@@ -12,8 +12,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.settings import MAX_DOUBLE, Precision, Settings
 from unitail.learners import pretrained
 from unitail.learners.checkpoint import save_model
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 

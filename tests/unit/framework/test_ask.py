@@ -4,7 +4,7 @@ from torch import Tensor
 
 from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.errors import TooManyClasses, UserError
-from unitail.framework.ask import Cannot, ask
+from unitail.framework.ask import Cannot, ask, check_log_probabilities
 from unitail.framework.episode import Support
 from unitail.randomness import stream
 from unitail.tasks.synthetic.gaussian import GaussianTasks
@@ -12,6 +12,8 @@ from unitail.tasks.synthetic.gaussian import GaussianTasks
 EPISODE = GaussianTasks(feature_dims=(4,)).instances(
     episodes=2, ways=3, shots=1, queries=2, generator=stream(0)
 )
+PROBABILITIES = torch.tensor([[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], [[0.5, 0.25, 0.25], [1, 0, 0]]])
+ANSWERS = PROBABILITIES.double().log()
 
 
 class Seeded(SureOfFirst):
@@ -67,3 +69,17 @@ def test_answers_that_are_none_stop_with_the_learners_name() -> None:
         ask(Unsure(), EPISODE, 0)
     with pytest.raises(UserError, match="the answers of mine are not log-probabilities"):
         ask(Unsure(), EPISODE, 0, name="mine")
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (ANSWERS[:, :1], r"the answers of it have the wrong shape: got \(2, 1, 3\)"),
+        (torch.nan * ANSWERS, "the log-probabilities of it are not numbers: got 12 NaN of 12"),
+        (PROBABILITIES, "the answers of it are not log-probabilities"),
+    ],
+)
+def test_what_is_no_answer_is_refused(answers: torch.Tensor, message: str) -> None:
+    check_log_probabilities(ANSWERS, (2, 2, 3), "it")
+    with pytest.raises(UserError, match=message):
+        check_log_probabilities(answers, (2, 2, 3), "it")

@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,39 +44,6 @@ def test_shots_count_the_examples_of_each_class(
 
     expected = [np.bincount(row, minlength=ways).tolist() for row in indices]
     assert support.shots().tolist() == expected
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda array: array.tolist(),
-        torch.from_numpy,
-        lambda array: np.flip(np.flip(array).copy()),  # negative strides
-        lambda array: np.broadcast_to(array, array.shape),  # read only
-        lambda array: array.astype(array.dtype.newbyteorder()),
-        np.asfortranarray,
-    ],
-)
-def test_arrays_of_any_layout_give_the_same_support(
-    convert: Callable[[np.ndarray], Any],
-) -> None:
-    features, indices = np.array(ROWS), np.array(CLASSES)
-    support = Support.from_arrays(convert(features), convert(indices))
-
-    assert np.array_equal(support.features[0].numpy(), features)
-    assert support.class_indices[0].tolist() == CLASSES
-
-
-def test_whole_number_features_become_floats() -> None:
-    assert Query.from_arrays(np.arange(6).reshape(3, 2)).features.dtype == torch.float32
-
-
-def test_changing_the_array_afterwards_does_not_change_the_support() -> None:
-    features = np.array(ROWS)
-    support = Support.from_arrays(features, CLASSES)
-    features[:] = np.nan
-
-    support.check_values()
 
 
 def test_move_to_another_type_keeps_the_classes() -> None:
@@ -180,47 +146,6 @@ def test_class_indices_that_do_not_number_the_classes_are_refused(
 def test_class_missing_in_one_episode_of_a_batch_is_found() -> None:
     with pytest.raises(InvalidEpisode, match="got class 0 of 2 without examples"):
         Support.from_arrays([ROWS, ROWS], [[0, 1, 1], [1, 1, 1]])
-
-
-@pytest.mark.parametrize(
-    ("indices", "got"),
-    [
-        ([0.0, 1.0, 1.0], "float64"),
-        (["cat", "dog", "dog"], "<U3"),
-        ([False, True, True], "bool"),
-        (torch.tensor([0.0, 1.0, 1.0]), r"torch\.float32"),
-        (torch.tensor([False, True, True]), r"torch\.bool"),
-    ],
-)
-def test_labels_that_are_no_class_indices_are_refused(indices: Any, got: str) -> None:  # noqa: ANN401
-    message = (
-        rf"class indices have the wrong type: got {got}; allowed: whole numbers 0\.\.K-1\. Encode"
-        r" them as numbers first, for instance with scikit-learn's LabelEncoder"
-    )
-
-    with pytest.raises(InvalidEpisode, match="support " + message):
-        Support.from_arrays(ROWS, indices)
-    with pytest.raises(InvalidEpisode, match="query " + message):
-        Query.from_arrays(ROWS, indices)
-
-
-@pytest.mark.parametrize(
-    ("features", "got"),
-    [
-        ([["a"], ["b"], ["c"]], "<U1"),
-        (np.array([[1, None]] * 3, dtype=object), "object"),
-        (torch.zeros(3, 2, dtype=torch.bool), r"torch\.bool"),
-        (torch.zeros(3, 2, dtype=torch.complex64), r"torch\.complex64"),
-    ],
-)
-def test_features_that_are_no_numbers_are_refused(features: Any, got: str) -> None:  # noqa: ANN401
-    message = (
-        rf"query features have the wrong type: got {got}; allowed: numbers\. Encode them as numbers"
-        " first, for instance with scikit-learn's OrdinalEncoder"
-    )
-
-    with pytest.raises(InvalidEpisode, match=message):
-        Query.from_arrays(features)
 
 
 def test_empty_arrays_are_refused() -> None:

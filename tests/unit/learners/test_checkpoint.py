@@ -8,7 +8,7 @@ import torch
 from helpers.builders import random_episode, small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
 from unitail.learners.checkpoint import load_model, save_model
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational

@@ -10,8 +10,8 @@ from unitail.framework.learner import InducedInference, Paradigm
 from unitail.learners import in_context
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
+from unitail.nn.episode_model import Visibility
 from unitail.nn.transformer import SupportMemory
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational

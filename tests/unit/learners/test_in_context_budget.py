@@ -6,7 +6,7 @@ import torch
 from helpers.builders import small_model
 from unitail.estimator.cost import rehearse
 from unitail.learners.in_context import MAX_NUMBERS, MAX_ROWS, episodes_at_once, queries_at_once
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 

@@ -18,8 +18,8 @@ from unitail.learners.pretrained import (
     shipped_names,
     write_manifest,
 )
+from unitail.nn.episode_model import Visibility
 from unitail.nn.projection import ProjectionKind
-from unitail.nn.visibility import Visibility
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.tail.model import Tail

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from unitail.nn.attention import Attention
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 
 

@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 from helpers.builders import random_episode, random_support
 from unitail.errors import InvalidConfig, TooManyClasses
+from unitail.nn.episode_model import Visibility
 from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.nn.projection import ProjectionLaw
 from unitail.nn.slot_model import SlotModel, class_scores
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 from unitail.tail.config import TailConfig
 

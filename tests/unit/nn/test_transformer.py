@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from helpers.builders import flops
+from unitail.nn.episode_model import Visibility
 from unitail.nn.transformer import CachedSupport, Transformer, TransformerBlock, WaitingSupport
-from unitail.nn.visibility import Visibility
 from unitail.randomness import stream
 
 DIM = 16

@@ -2,7 +2,7 @@ import pytest
 
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.relational.config import PRESETS, RelationalConfig
 from unitail.relational.model import Relational
 

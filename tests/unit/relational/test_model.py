@@ -9,7 +9,7 @@ from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational import block as block_module
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig

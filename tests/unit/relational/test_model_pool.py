@@ -9,7 +9,7 @@ from torch import Tensor
 from helpers.builders import random_episode, small_model
 from unitail.errors import CannotSolve, InvalidConfig, InvalidEpisode
 from unitail.framework.episode import Episode
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS, FeaturesAs
 from unitail.relational.model import Relational, RelationalDraw

@@ -3,7 +3,7 @@ import pytest
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig
 from unitail.learners.registry import preset
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.tail.config import PRESETS, TailConfig
 from unitail.tail.model import Tail
 

@@ -10,7 +10,7 @@ from helpers.builders import random_episode
 from helpers.short_runs import TABLE
 from unitail.banks.writer import BankWriter
 from unitail.errors import InvalidConfig, UserError
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.tasks.batches import EpisodeRanges, EpisodeSource
 from unitail.training.data import build_sources, draw_pool, draw_visibility

@@ -5,7 +5,7 @@ import pytest
 
 from helpers.short_runs import TABLE, tables, write_recipe
 from unitail.errors import InvalidConfig
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.tasks.synthetic.networks import RandomNetworkTasks
 from unitail.training.recipe import BankChoice, read_recipe, recipe_from_table

@@ -7,7 +7,7 @@ from helpers.short_runs import short_recipe
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 from unitail.tail.model import Tail
 from unitail.training import run_folder
 from unitail.training.recipe import BankChoice, read_recipe

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from unitail.nn.visibility import Visibility
+from unitail.nn.episode_model import Visibility
 
 
 def test_the_matrices_say_who_sees_whom() -> None:

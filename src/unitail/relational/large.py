@@ -36,11 +36,12 @@ from unitail.relational.regressions import (
     NUM_LOGISTIC,
     OPERATORS,
     CosineKernel,
+    Weights,
     invert,
     own_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.weighing import Weighing, Weights, hear
+from unitail.relational.weighing import Weighing, hear
 
 MAX_ASKED, MIN_ASKED = 1000, 200
 """Labelled rows that evidence is heard from; fewer if classes are many, ..."""

@@ -3,7 +3,8 @@
     python bench/studio_latency.py --banks BANKS --out results/studio_latency.md
 
 Every item is a row of a bank, so that only the studio is measured: the transaction, the fit, the
-answers of what is on the screen, then those of all items. One label is changed at a time.
+answers of what is on the screen, then those of all items. One label is changed at a time, or one
+more item is labelled.
 """
 
 import argparse
@@ -68,25 +69,25 @@ def choose_rows(bank: FeatureBank, items: int, ways: int) -> tuple[Any, NDArray[
     return rows, bank.class_indices[places]
 
 
-def measure(studio: Studio, repeats: int) -> dict[str, list[float]]:
-    """Change labels, one at a time, and note when answers come: wall seconds, and CPU seconds."""
+def measure(
+    studio: Studio, repeats: int, items: Sequence[int], classes: Sequence[int]
+) -> dict[str, list[float]]:
+    """Label items, one at a time, and note when answers come: wall seconds, and CPU seconds."""
     told: list[tuple[float, float]] = []
 
     def note(_answered: Answered) -> None:
         told.append((time.perf_counter(), time.process_time()))
 
     studio.answerer._on_answers = note
-    ids: list[int | None] = [row.id for row in studio.labels.classes()]
     count = len(studio.catalogue)
     screen = list(range(count - SCREEN, count))
     times: dict[str, list[float]] = {name: [] for name in COLUMNS}
     for number in range(repeats + 1):
-        place = number % 20
-        other = ids[(ids.index(studio.labels.row(place).class_id) + 1) % len(ids)]
+        place, own = items[number], classes[number]
         told.clear()
         start, cpu = time.perf_counter(), time.process_time()
         seen = {place: studio.labels.row(place).version}
-        studio.label({place: other}, seen, author="", looked_at=screen)
+        studio.label({place: own}, seen, author="", looked_at=screen)
         studio.answerer.answer_all()
         if number:  # the first one does not count
             (first, first_cpu), (last, last_cpu) = told[0], told[-1]
@@ -126,32 +127,44 @@ def main() -> None:
         args.out,
         "New answers in the studio",
         f"{len(rows):,} items of {args.ways} classes, {rows.shape[1]} wide, {args.bank};"
-        f" {device_name(torch.device('cpu'))}. After one label is changed, in ms, the median of"
+        f" {device_name(torch.device('cpu'))}. After one label is changed, or one more item is"
+        " labelled, in ms, the median of"
         f" {args.repeats} and the fastest: until the {SCREEN} items on the screen are answered,"
         " and until all are; and CPU time, of all cores together, which depends less on what else"
         " the machine does; the last one includes how novel items are, which is told last."
         " *Joint*: the CPU time of one joint answer of all.",
         BANKS=args.banks,
     )
-    page.table(["labels", *COLUMNS, "joint, CPU"])
+    page.table(["labels", "then", *COLUMNS, "joint, CPU"])
     for count in args.labels:
+        joint = f"{1000 * joint_seconds(rows, truths, count):.0f}"
         with tempfile.TemporaryDirectory() as folder:
-            table = Path(folder) / "items.csv"
-            table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
-            store = Store(database_of(table, None))
-            studio = Studio(Catalogue.read(table), store, encoder=RowOf(rows), device="cpu")
-            studio.vectors.encode_all()
-            keys = studio.catalogue.keys
-            names = {keys[place]: f"class {truths[place]}" for place in range(count)}
-            store.label_by_name(names)
-            studio.sync()
-            studio.answerer.answer_all()
-            times = measure(studio, args.repeats)
+            studio = labelled_studio(Path(folder) / "items.csv", rows, truths[:count])
+            ids = [row.id for row in studio.labels.classes()]
+            own = [ids.index(studio.labels.row(place).class_id or 0) for place in range(count)]
+            moved = [ids[(each + 1) % len(ids)] for each in own]
+            for name, items in (("one changed", range(count)), ("one more", range(count, 2000))):
+                times = measure(studio, args.repeats, items, moved)
+                page.row(count, name, *map(told_in_ms, times.values()), joint)
             studio.stop()
-        cells = [
-            f"{1000 * statistics.median(own):.0f} ({1000 * min(own):.0f})" for own in times.values()
-        ]
-        page.row(count, *cells, f"{1000 * joint_seconds(rows, truths, count):.0f}")
+
+
+def labelled_studio(table: Path, rows: NDArray[np.float32], truths: NDArray[np.int64]) -> Studio:
+    """Open a studio on rows of which the first are labelled, and answer all."""
+    table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
+    store = Store(database_of(table, None))
+    studio = Studio(Catalogue.read(table), store, encoder=RowOf(rows), device="cpu")
+    studio.vectors.encode_all()
+    keys = studio.catalogue.keys
+    store.label_by_name({keys[place]: f"class {each}" for place, each in enumerate(truths)})
+    studio.sync()
+    studio.answerer.answer_all()
+    return studio
+
+
+def told_in_ms(seconds: Sequence[float]) -> str:
+    """Tell the median of some times, and the fastest."""
+    return f"{1000 * statistics.median(seconds):.0f} ({1000 * min(seconds):.0f})"
 
 
 if __name__ == "__main__":

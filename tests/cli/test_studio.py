@@ -96,6 +96,9 @@ def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
             except urllib.error.URLError:
                 time.sleep(0.05)
         assert (state["name"], state["modality"], len(state["names"])) == ("t.csv", "table", 6)
+        page = (table.parent / ".unitail" / "open.html").read_text()  # stays there if it is killed
+        assert match[1] in page
+        assert match[2] not in page
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
     assert process.returncode == 0

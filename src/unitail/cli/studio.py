@@ -16,7 +16,7 @@ from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.extras import optional
-from unitail.web.access import Access, is_local, new_token
+from unitail.web.access import Access, Pass, is_local, new_token
 from unitail.wording import numbered, shown
 from unitail.workflows.answer_files import SUFFIXES, check_target
 from unitail.workflows.sort_files import SortBy, check_sorting
@@ -79,7 +79,8 @@ def serve(
 
     local = is_local(place.host)
     token = place.token or (own_token(default_cache().folder / TOKEN) if local else new_token())
-    access = Access.at(place.host, token=token)
+    opening = Pass()
+    access = Access.at(place.host, token=token, pass_=opening)
     console = Console()
     with _bound(place.host, place.port) as listener:
         studio = _open(source, project, **how)
@@ -87,13 +88,15 @@ def serve(
         from unitail.studio.schema import studio_folder
 
         _tell(console, studio.catalogue)
-        link = f"{_url(listener, place.host)}?token={token}"
-        console.print("The studio is at", link, markup=False, highlight=False, soft_wrap=True)
+        link = f"{_url(listener, place.host)}?token="
+        console.print(
+            "The studio is at", link + token, markup=False, highlight=False, soft_wrap=True
+        )
         say(console, "Ctrl-C ends it.")
         config = uvicorn.Config(
             make_app(studio, access), log_level="warning", timeout_graceful_shutdown=1
         )
-        with leading_page(studio_folder(source), link) as page:
+        with leading_page(studio_folder(source), link + opening.text) as page:
             if place.browser and local:
                 webbrowser.open(page)
             with suppress(KeyboardInterrupt):  # every label is on the disk

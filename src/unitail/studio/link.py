@@ -35,7 +35,8 @@ def leading_page(folder: Path, link: str) -> Iterator[str]:
 
     A browser is started with an address on its command line, which everybody on a machine can see:
     a token must not be there. The file lies in the studio's own folder if it has one, since some
-    browsers see no temporary files.
+    browsers see no temporary files. A studio that is killed leaves it there: the link should have
+    a `Pass`, which opens that studio once and nothing after it.
     """
     with tempfile.TemporaryDirectory(prefix="unitail-") as other:
         page = (folder if folder.is_dir() else Path(other)) / PAGE

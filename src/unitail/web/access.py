@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from threading import Lock
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -41,6 +42,8 @@ class Access:
     """What requests must know; None is nothing."""
     origins: tuple[str, ...] = ()
     """Origins of pages that may ask besides our own, such as `https://example.org`."""
+    pass_: "Pass | None" = None
+    """What a link may bring in place of the token, once."""
 
     @classmethod
     def at(
@@ -50,6 +53,7 @@ class Access:
         token: str | None = None,
         names: Sequence[str] = (),
         origins: Sequence[str] = (),
+        pass_: "Pass | None" = None,
     ) -> Self:
         """Return what is right for a server that listens at `host`.
 
@@ -70,6 +74,7 @@ class Access:
             hosts=None if hosts is None else tuple(name.lower() for name in hosts),
             token=token,
             origins=tuple(origin.lower() for origin in origins),
+            pass_=pass_,
         )
 
     def check(self, scope: Scope, *, needs_token: bool = True) -> None:
@@ -82,6 +87,12 @@ class Access:
     def knows(self, token: str) -> bool:
         """Tell whether this is the token, in a time that says nothing about how near it is."""
         return self.token is not None and hmac.compare_digest(_digest(token), _digest(self.token))
+
+    def opened_by(self, given: str) -> str | None:
+        """Return the token for a link that has it, or the pass, which is then used up."""
+        if self.knows(given) or (self.pass_ is not None and self.pass_.use(given)):
+            return self.token
+        return None
 
     def _check_host(self, scope: Scope) -> None:
         named = header_values(scope, "host")
@@ -141,6 +152,21 @@ class Access:
                 remedy="Send the token that the server was started with.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
+
+class Pass:
+    """What opens a page once, of this server alone: elsewhere and later it is worth nothing."""
+
+    def __init__(self) -> None:
+        self.text = new_token()
+        self._lock, self._used = Lock(), False
+
+    def use(self, given: str) -> bool:
+        """Tell whether this is the pass and nobody has used it; now it is used."""
+        with self._lock:
+            good = not self._used and hmac.compare_digest(_digest(given), _digest(self.text))
+            self._used = self._used or good
+            return good
 
 
 def new_token() -> str:

@@ -85,11 +85,14 @@ class Guards:
         await self.app(scope, receive, send)
 
     def _token_in_link(self, scope: Scope) -> str | None:
-        """Return the token of a link `/?token=...` that was opened, if it is the right one."""
+        """Return the token if a link `/?token=...` was opened that has it, or a pass."""
         if scope["method"] != "GET" or header(scope, "authorization") is not None:
             return None
-        token = dict(_query(scope)).get("token")
-        return token if token is not None and self.access.knows(token) else None
+        given = dict(_query(scope)).get("token")
+        if given is None:
+            return None
+        self.access.check(scope, needs_token=False)  # a page elsewhere must not use the pass up
+        return self.access.opened_by(given)
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:

@@ -1,5 +1,14 @@
-import numpy as np
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from helpers.studios import answered, open_studio, write_pictures
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.images import read_image
+from unitail.estimator.classifier import TailClassifier
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 
 
@@ -29,3 +38,46 @@ def test_novelty_is_that_of_the_latest_answer() -> None:
     answers.grow(4)
     assert answers.at(np.arange(4)).novelty.tolist() == [0.5, 0.75, 0, 0]  # type: ignore[union-attr]
     assert answers.without_novelty(np.arange(4)).tolist() == [2, 3]
+
+
+class Pixels(Encoder[Any]):
+    """All pixels, one channel far larger than the others: wide vectors for a span to shorten."""
+
+    modality = Modality.IMAGE
+
+    def __init__(self) -> None:
+        super().__init__(name="pixels", width=192, fingerprint="pixels", batch_size=8)
+
+    def read(self, item: object) -> Any:  # noqa: ANN401
+        return np.asarray(read_image(item), np.float32)
+
+    def embed(self, batch: Sequence[Any]) -> NDArray[np.float32]:
+        return np.stack([(image[:8, :8] * (0.1, 8, 0.1)).ravel() for image in batch])
+
+
+def test_answers_stay_those_of_the_classifier_while_labels_change(tmp_path: Path) -> None:
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path, encoder=Pixels()))
+    for name in ("red", "green"):
+        studio.do(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
+    ids = [row.id for row in studio.labels.classes()]
+    rows = studio.vectors.at(np.arange(24))
+    given: dict[int, int | None] = {}
+    begun, corrected, added = {0: 0, 1: 1, 3: 0, 4: 1}, {3: 1}, {5: 0, 6: 0}
+    for step in (begun, corrected, added):
+        wishes: dict[int, int | None] = {place: ids[each] for place, each in step.items()}
+        given |= wishes
+        seen = {place: studio.labels.row(place).version for place in wishes}
+        studio.label(wishes, seen, author="")
+        studio.answerer.answer_all()
+        plain = TailClassifier(device="cpu", scale="none", random_state=0)
+        plain.fit(rows[list(given)], list(given.values()))
+        told, expected = studio.answers.at(np.arange(24)), plain.predict_proba(rows)
+        order = np.argsort(-expected, axis=1)
+        assert np.allclose(told.probabilities, np.take_along_axis(expected, order, 1), atol=1e-4)
+        sure = np.abs(expected[:, 0] - expected[:, 1]) > 1e-3
+        assert (told.class_ids[sure] == plain.classes_[order][sure]).all()
+        assert np.allclose(told.novelty, plain.novelty(rows), atol=1e-6)
+        assert studio.answerer._fitted is not None
+        assert studio.answerer._fitted.spanned is not None
+    studio.stop()

@@ -5,7 +5,7 @@ import pytest
 from fastapi import FastAPI
 
 from helpers.asgi import HOST, ask, connect
-from unitail.web.access import COOKIE, Access
+from unitail.web.access import COOKIE, Access, Pass
 from unitail.web.asgi import App, Message, Receive, Scope, Send
 from unitail.web.body import BodyLimits
 from unitail.web.guards import HEADERS, NOTHING, Guards
@@ -97,6 +97,26 @@ def test_a_link_with_the_token_becomes_a_cookie() -> None:
     assert ask(app, headers={**HOST, "cookie": cookie}).status == 200
     assert ask(app, path="/?token=another-token-than-it").status == 401
     assert ask(app, "POST", path=f"/?token={TOKEN}").status == 401
+
+
+def test_a_pass_opens_once_and_only_what_it_was_made_for() -> None:
+    given = Pass()
+    first, second = (
+        Guards(echo, access=Access.at("127.0.0.1", token=TOKEN, pass_=own), limits=limits_of())
+        for own in (given, Pass())
+    )
+    link = f"/?token={given.text}"
+    assert ask(second, path=link).status == 401
+    assert ask(first, "POST", path=link).status == 401
+    assert ask(first, headers={**HOST, "authorization": f"Bearer {given.text}"}).status == 401
+    elsewhere = {**HOST, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+    assert ask(first, path=link, headers=elsewhere).status == 403  # an image on another site
+    reply = ask(first, path=link)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    cookie = reply.headers["set-cookie"].partition(";")[0]
+    assert cookie == f"{COOKIE}_8000={TOKEN}"
+    assert ask(first, path=link).status == 401
+    assert ask(first, path=link, headers={**HOST, "cookie": cookie}).status == 200
 
 
 def test_a_body_as_large_as_allowed_is_read_and_one_byte_more_is_not() -> None:

@@ -1,0 +1,131 @@
+"""Vectors of all items in a basis of the labelled ones: the same answers, from far fewer numbers.
+
+An answer of the relational model depends only on lengths, and on inner products with labelled
+vectors. n of these span n dimensions, so every vector is written in a basis of theirs, with the
+length of what is left as one coordinate more: n + 1 coordinates in place of a thousand. Where the
+model limits coordinates (`relational/geometry.py`), it matters which ones vectors are given in:
+they are limited before, as the model would limit them, and the model that reads them limits none.
+
+While labels change but the labelled items stay the same, so do these vectors.
+"""
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
+from unitail.learners.pretrained import load_default
+from unitail.relational.config import FeaturesAs
+from unitail.relational.geometry import coordinate_limit, limited
+from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
+from unitail.studio.latest_answers import NONE, Places
+
+MAX_SHARE = 0.5
+"""Of the width: with more labelled vectors than that, a basis saves too little."""
+MAX_LABELLED = 500
+"""As many rows as all models read in pairs, whatever the number of classes."""
+MIN_LEFT = 1e-2
+"""What is left is measured again, without a difference of squares, where its share is less."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """How vectors are written in a basis of the labelled ones."""
+
+    limit: torch.Tensor | None
+    """How far a coordinate counts, (1, 1, 1); None: there is no end."""
+    basis: Floats
+    """(d, r), with orthonormal columns."""
+
+    @classmethod
+    def of(cls, labelled: Floats, factor: float | None) -> "Span":
+        """Find the basis of labelled vectors (n, d), limited by a factor as the model has it."""
+        ends = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
+        ends = None if ends is None else ends.float()
+        rows = _limited(labelled, ends).astype(np.float64)
+        return cls(ends, np.linalg.qr(rows.T)[0].astype(np.float32))
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Return rows (m, r + 1) with the same lengths, and products with the labelled ones."""
+        rows = _limited(rows, self.limit)
+        inside = rows @ self.basis
+        squares = np.einsum("ij,ij->i", rows, rows)
+        left = squares - np.einsum("ij,ij->i", inside, inside)
+        near = left < MIN_LEFT * squares  # rounding would be more than what is left
+        apart = rows[near] - inside[near] @ self.basis.T
+        left[near] = np.einsum("ij,ij->i", apart, apart)
+        return np.concatenate([inside, np.sqrt(left)[:, None]], axis=1)
+
+    def labelled(self, rows: Floats) -> Floats:
+        """Write the labelled vectors themselves, of which nothing is left: (n, r + 1)."""
+        inside = _limited(rows, self.limit) @ self.basis
+        return np.concatenate([inside, np.zeros_like(inside[:, :1])], axis=1)
+
+
+class Spanned:
+    """The vectors of items in a span; each is written in it once."""
+
+    def __init__(self, span: Span, key: object) -> None:
+        self.span, self.key = span, key
+        self._rows = np.empty((0, span.basis.shape[1] + 1), np.float32)
+        self._versions = np.empty(0, np.int64)
+
+    def at(self, places: Places, versions: Places, rows: Floats) -> Floats:
+        """Return the vectors at some places, given as they are: (m, r + 1)."""
+        more = int(places.max(initial=-1)) + 1 - len(self._rows)
+        if more > 0:
+            self._rows = np.pad(self._rows, ((0, more), (0, 0)))
+            self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
+        new = self._versions[places] != versions
+        if new.any():
+            self._rows[places[new]] = self.span(rows[new])
+            self._versions[places[new]] = versions[new]
+        chosen: Floats = self._rows[places]
+        return chosen
+
+
+def spanned(
+    encoder: InputEncoder, labelled: Floats, key: object, before: Spanned | None
+) -> Spanned | None:
+    """Return how items are written for these labelled vectors, the same for the same key.
+
+    None where it would save nothing, or change answers: tables have steps, weights and parts.
+    """
+    if before is not None and before.key == key:
+        return before
+    n, width = labelled.shape
+    model = load_default()
+    if not isinstance(encoder, ItemEncoder) or not isinstance(model, Relational):
+        return None
+    if model.config.features_as is not FeaturesAs.RELATIONS:
+        return None
+    if n > MAX_LABELLED or n + 1 > MAX_SHARE * width or _is_far(labelled):
+        return None
+    return Spanned(Span.of(labelled, model.config.coordinate_limit), key)
+
+
+def without_limit(classifier: TailClassifier) -> TailClassifier:
+    """Let a classifier of the default model take coordinates as they are."""
+    model = copy.copy(load_default())
+    assert isinstance(model, Relational)
+    model.config = replace(model.config, coordinate_limit=None)
+    classifier.set_params(model=model)
+    return classifier
+
+
+def _is_far(rows: Floats) -> bool:
+    """Tell whether the model would move the origin before it limits coordinates."""
+    centre = rows.mean(axis=0, dtype=np.float64)
+    spread = np.sqrt(np.square(rows - centre).mean())
+    return bool(np.sqrt(np.square(centre).mean()) * 2 > MAX_ORIGIN_DISTANCE * spread)
+
+
+def _limited(rows: Floats, limit: torch.Tensor | None) -> Floats:
+    result: Floats = limited(torch.from_numpy(rows).unsqueeze(0), limit)[0].numpy()
+    return result

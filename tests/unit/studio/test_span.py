@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import torch
+
+from unitail.encoders.encoder import Modality
+from unitail.encoders.registry import make_encoder
+from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
+from unitail.learners.pretrained import load_default
+from unitail.relational.geometry import limited
+from unitail.relational.model import Relational
+from unitail.studio.span import Span, Spanned, spanned, without_limit
+
+FACTOR = 2.5
+LABELLED = 40
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    """Make vectors far from the origin, with two coordinates that are far larger than the rest."""
+    generator = np.random.default_rng(0)
+    rows = (
+        2
+        + generator.normal(size=(90, 160))
+        + 3 * generator.normal(size=(5, 160))[np.arange(90) % 5]
+    )
+    rows[:, [3, 70]] *= 30
+    rows[50] = rows[7]  # an item that is a copy of a labelled one
+    return rows.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> InputEncoder:
+    return ItemEncoder(encoder=make_encoder("log-mel", Modality.AUDIO), named=True)
+
+
+def classifier(precision: str) -> TailClassifier:
+    return TailClassifier(device="cpu", scale="none", random_state=0, precision=precision)
+
+
+@pytest.mark.parametrize("factor", [None, FACTOR])
+def test_lengths_and_products_with_the_labelled_are_those_of_limited_vectors(
+    rows: np.ndarray, factor: float | None
+) -> None:
+    span = Span.of(rows[:LABELLED], factor)
+    whole = limited(torch.from_numpy(rows)[None], span.limit)[0].numpy()
+    assert (span.limit is None) == (factor is None)
+    assert factor is None or np.abs(whole).max() < 0.5 * np.abs(rows).max()
+    short, known = span(rows), span.labelled(rows[:LABELLED])
+    assert short.shape == (90, LABELLED + 1)
+    scale = np.square(whole).sum(axis=1).max()
+    assert np.abs(short @ known.T - whole @ whole[:LABELLED].T).max() < 1e-5 * scale
+    lengths = np.square(short).sum(axis=1)
+    assert np.abs(lengths - np.square(whole).sum(axis=1)).max() < 1e-5 * scale
+    assert short[50, -1] < 1e-5 * np.sqrt(scale)  # of a copy nothing is left
+    assert short[60, -1] > 0.1
+
+
+def test_answers_are_those_of_the_plain_classifier(rows: np.ndarray, encoder: InputEncoder) -> None:
+    model = load_default()
+    assert isinstance(model, Relational)
+    assert model.config.coordinate_limit is not None  # else nothing here is tried
+    labels = np.arange(LABELLED) % 5
+    plain = classifier("double").fit(rows[:LABELLED], labels).predict_proba(rows)
+    span = spanned(encoder, rows[:LABELLED], 0, None)
+    assert span is not None
+    known = span.span.labelled(rows[:LABELLED])
+    fast = without_limit(classifier("single")).fit(known, labels).predict_proba(span.span(rows))
+    assert np.abs(fast - plain).max() < 1e-4
+    limited_twice = classifier("single").fit(known, labels).predict_proba(span.span(rows))
+    unlimited = Span.of(rows[:LABELLED], None)
+    never = without_limit(classifier("single")).fit(unlimited.labelled(rows[:LABELLED]), labels)
+    assert np.abs(limited_twice - plain).max() > 1e-3
+    assert np.abs(never.predict_proba(unlimited(rows)) - plain).max() > 1e-3
+
+
+def test_rows_are_written_once_and_again_where_they_changed(rows: np.ndarray) -> None:
+    own = Spanned(Span.of(rows[:8], FACTOR), "key")
+    places, versions = np.array([30, 2, 55]), np.array([1, 1, 1])
+    first = own.at(places, versions, rows[places])
+    assert np.array_equal(first, own.span(rows[places]))
+    assert np.array_equal(own.at(places, versions, np.zeros_like(rows[places])), first)
+    changed = own.at(places[1:], np.array([1, 2]), rows[[60, 61]])
+    assert np.array_equal(changed[0], first[1])
+    assert np.array_equal(changed[1], own.span(rows[61:62])[0])
+    assert own.at(places[:0], versions[:0], rows[:0]).shape == (0, 9)
+
+
+def test_a_span_is_kept_while_the_labelled_are_the_same(
+    rows: np.ndarray, encoder: InputEncoder
+) -> None:
+    first = spanned(encoder, rows[:8], "these", None)
+    assert first is not None
+    assert spanned(encoder, rows[:8], "these", first) is first
+    assert spanned(encoder, rows[:9], "others", first) is not first
+
+
+def test_there_is_none_where_it_saves_nothing_or_changes_answers(
+    rows: np.ndarray, encoder: InputEncoder
+) -> None:
+    assert spanned(encoder, rows[:79], 0, None) is not None
+    assert spanned(encoder, rows[:80], 0, None) is None
+    assert (
+        spanned(encoder, rows[:8] + np.float32(1e5), 0, None) is None
+    )  # the model moves such an origin

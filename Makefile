@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # One more than there are cores: tests of servers, browsers and clusters wait.
 WORKERS ?= $(shell expr $$(nproc 2> /dev/null || echo 3) + 1)
+# Keep what Python compiles: else every process that a test starts compiles torch again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick check lint types layers audit docs format clean
 
@@ -10,10 +12,10 @@ demo: .venv/ok  ## few-shot tasks from real tables, beside simple methods
 	$(BIN)/unitail demo
 
 test: .venv/ok  ## all tests, on all cores
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 quick: .venv/ok  ## a minute's tests of models, learners and inputs, for work in progress
-	$(BIN)/pytest -n auto --dist loadfile -m "not slow" $(addprefix tests/,golden theorems) \
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow" $(addprefix tests/,golden theorems) \
 		$(addprefix tests/unit/,framework nn tail relational baselines learners tasks inputs)
 
 check: lint types layers audit docs  ## what continuous integration runs; the tests come last

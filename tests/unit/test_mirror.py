@@ -23,7 +23,6 @@ ELSEWHERE = {
     "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
     "estimator/saved_content.py": "unit/estimator/test_saving.py",
     "export/graphs.py": "unit/export/test_onnx.py",
-    "inputs/cells.py": "unit/inputs/test_read_tables.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
     "inputs/packed_tables.py": "unit/inputs/test_read_damaged.py",
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",

@@ -1,5 +1,6 @@
 """What commands with `--engine` and `--workers` share."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from unitail.engines.choice import EngineName, choose_engine
 from unitail.engines.engine import Engine
 from unitail.engines.sources import Rows
+from unitail.engines.storage import is_address
 from unitail.wording import numbered
 
 
@@ -25,6 +27,10 @@ class EngineChoice:
         """Whether this process alone does it."""
         alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
         return alone and self.address is None and not self.gpus
+
+    def streams(self, names: Iterable[str]) -> bool:
+        """Tell whether rows go to workers a chunk at a time: many workers, or files elsewhere."""
+        return not self.is_plain or any(map(is_address, names))
 
     def device(self, name: str) -> str:
         """Return where workers compute: on the CPU, if they are to have no GPU of a cluster."""

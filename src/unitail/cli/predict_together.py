@@ -15,7 +15,7 @@ from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.pool import drawn_pool
 from unitail.engines.results import Summary
 from unitail.engines.sources import Rows, open_rows
-from unitail.engines.storage import Storage, is_address
+from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import Unread
@@ -26,11 +26,6 @@ from unitail.wording import numbered
 from unitail.workflows.fit import add_pool, fit_files, load_saved, remembered_examples
 
 ALL_IN = "the column 'reason' names all"
-
-
-def must_stream(engine: EngineChoice, files: Sequence[str], pool: Sequence[str]) -> bool:
-    """Tell whether rows go to workers a chunk at a time."""
-    return not engine.is_plain or any(map(is_address, [*files, *pool]))
 
 
 def run_together(

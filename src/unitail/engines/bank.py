@@ -16,8 +16,8 @@ from unitail.encoders.encoder import Encoder
 from unitail.engines.encoding import ADDED
 from unitail.engines.results import ChunkFolder, Summary
 from unitail.errors import InvalidInput
-from unitail.inputs.answer_columns import as_meant, prefix_beside
-from unitail.inputs.cells import texts_of
+from unitail.inputs.cells import as_meant, texts_of
+from unitail.inputs.tables import prefix_beside
 from unitail.workflows.encode_bank import ANOTHER, source_of
 
 

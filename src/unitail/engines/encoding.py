@@ -15,8 +15,8 @@ from unitail.engines.engine import MAX_NAMED, Chunk, Report
 from unitail.engines.reading import Reading
 from unitail.engines.results import ChunkFolder
 from unitail.extras import optional
-from unitail.inputs.answer_columns import prefix_beside
 from unitail.inputs.items import Items
+from unitail.inputs.tables import prefix_beside
 from unitail.workflows.encode_bank import encoder_for
 
 ADDED = ("vector", "content", "reason")

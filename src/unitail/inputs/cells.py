@@ -15,6 +15,8 @@ DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
 """A number as 1.234,5 or 0,5."""
 THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+|\d+\.\d+)")
 """A number whose commas may divide thousands, as in 1,234."""
+FORMULA = re.compile(r"[=@\t\r].*|[+-](?![0-9.]+(e[+-]?[0-9]+)?$).*", re.IGNORECASE | re.DOTALL)
+"""What a spreadsheet would compute: text that begins so and is no number."""
 
 
 def texts_of(cells: Sequence[Any]) -> list[str]:
@@ -85,3 +87,13 @@ def is_number(text: str) -> bool:
 
 def _is_missing(cell: object) -> bool:
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def harmless(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
+    """Put an apostrophe before a formula: spreadsheets take what follows as text."""
+    return f"'{cell}" if isinstance(cell, str) and FORMULA.fullmatch(cell) else cell
+
+
+def as_meant(cell: str) -> str:
+    """Undo `harmless`."""
+    return cell[1:] if cell.startswith("'") and FORMULA.fullmatch(cell[1:]) else cell

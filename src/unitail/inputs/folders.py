@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.inputs.answer_columns import harmless
+from unitail.inputs.cells import harmless
 from unitail.inputs.items import FILE, Items, LabelledItems, Record
 from unitail.inputs.recognise import common_modality, known_suffixes, modality_of
 from unitail.wording import exact, numbered, shown, some

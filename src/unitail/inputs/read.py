@@ -22,8 +22,8 @@ from unitail.inputs.folders import (
 )
 from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
 from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of
-from unitail.inputs.table_rows import NOTHING, read_labelled_rows, read_rows
-from unitail.inputs.tables import decode
+from unitail.inputs.table_rows import NOTHING, items_of_rows, read_labelled_rows
+from unitail.inputs.tables import decode, read_table
 from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")
@@ -73,7 +73,8 @@ def read_half_labelled(
     if path.is_dir():
         return read_loose_files(path, examples.modality)
     column = content_column or examples.content_column
-    return read_rows(path, label_column, column, examples.modality, examples, unlabelled_only=True)
+    kind, table = examples.modality, read_table(path)
+    return items_of_rows(table, path, label_column, column, kind, examples, unlabelled_only=True)
 
 
 def _read_examples(
@@ -118,7 +119,8 @@ def read_unlabelled(
             pieces.append(read_folder(path, kind, classes=like.classes if like else ()))
         elif is_table(path):
             column = content_column or (like.content_column if like else None)
-            pieces.append(read_rows(path, label_column, column, kind, like))
+            table = read_table(path)
+            pieces.append(items_of_rows(table, path, label_column, column, kind, like))
         else:
             pieces.append(_read_file(path, kind))
     items = join_items(paths, pieces)

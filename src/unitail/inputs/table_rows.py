@@ -9,8 +9,7 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.answer_columns import as_meant
-from unitail.inputs.cells import as_features, decimal_commas, texts_of
+from unitail.inputs.cells import as_features, as_meant, decimal_commas, texts_of
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
@@ -59,32 +58,6 @@ def read_labelled_rows(
     return items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
 
 
-def read_rows(
-    path: Path,
-    label_column: str,
-    column: str | None,
-    modality: Modality | None,
-    like: LabelledItems | None,
-    *,
-    chosen: Mapping[str, str] = NOTHING,
-    unlabelled_only: bool = False,
-) -> Items:
-    """Read a table, a column of labels apart; features become what they are in `like`.
-
-    With `unlabelled_only`, rows that have a label are records, but not items.
-    """
-    return items_of_rows(
-        read_table(path),
-        path,
-        label_column,
-        column,
-        modality,
-        like,
-        chosen=chosen,
-        unlabelled_only=unlabelled_only,
-    )
-
-
 def items_of_rows(
     table: Any,  # noqa: ANN401 - a DataFrame
     path: Path,
@@ -93,10 +66,13 @@ def items_of_rows(
     modality: Modality | None,
     like: LabelledItems | None,
     *,
-    chosen: Mapping[str, str] = NOTHING,
     unlabelled_only: bool = False,
 ) -> Items:
-    """Make items of a table that was read from there; see `read_rows`."""
+    """Make items of a table that was read from there, a column of labels apart.
+
+    Features become what they are in `like`. With `unlabelled_only`, rows that have a label are
+    records, but not items.
+    """
     frame = without_row_numbers(table)
     labels = _labels(frame, label_column)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])
@@ -110,7 +86,7 @@ def items_of_rows(
         )
     # Another table may call its only column by another name.
     column = column if column in frame or len(frame.columns) > 1 else None
-    items, kept = _items_of(frame.iloc[asked], path, column, modality, like, chosen)
+    items, kept = _items_of(frame.iloc[asked], path, column, modality, like, NOTHING)
     places = {asked[place]: number for number, place in enumerate(kept)}
     return replace(items, records=_records(table, labels, places, set(asked), items, path))
 

@@ -6,14 +6,13 @@ import io
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.answer_columns import without_answers
 from unitail.inputs.packed_tables import read_excel, read_parquet
 from unitail.wording import shown, some
 
@@ -29,6 +28,12 @@ GUESSES = "guesses"
 NESTED = (list, dict, bytes)
 _NAMELESS = re.compile(r"|__index_level_\d+__")
 """What CSV and Parquet files call row numbers that pandas wrote."""
+ANSWER_COLUMNS = ("answer", "probability", "state", "set", "novelty", "reason")
+"""What `unitail predict` adds to a table: they stand side by side, in this order."""
+MORE_COLUMNS = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
+"""What may follow them."""
+ANSWER_PREFIX = "unitail_"
+"""Goes before all of them if the user's table has a column of such a name."""
 
 
 def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
@@ -58,6 +63,28 @@ def guesses_of(frame: Any) -> tuple[str, ...]:  # noqa: ANN401 - a DataFrame
 def without_row_numbers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
     """Leave out nameless columns, which are row numbers that a program wrote."""
     return frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
+
+
+def without_answers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
+    """Leave out what `unitail predict` added: answers are neither features nor labels."""
+    names = [str(name) for name in frame.columns]
+    for start in range(len(names) - len(ANSWER_COLUMNS) + 1):
+        prefix = names[start].removesuffix(ANSWER_COLUMNS[0])
+        end = start + len(ANSWER_COLUMNS)
+        known = not prefix.replace(ANSWER_PREFIX, "")
+        if known and names[start:end] == [f"{prefix}{name}" for name in ANSWER_COLUMNS]:
+            while end < len(names) and MORE_COLUMNS.fullmatch(names[end].removeprefix(prefix)):
+                end += 1
+            return frame.iloc[:, [*range(start), *range(end, len(names))]]
+    return frame
+
+
+def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
+    """Return what must go before the added columns, so that none is called like another."""
+    prefix = ""
+    while any(f"{prefix}{name}" in columns for name in added):
+        prefix += ANSWER_PREFIX
+    return prefix
 
 
 def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame

@@ -20,8 +20,9 @@ from typing import Any
 from unitail.errors import CannotWrite
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
-from unitail.inputs.answer_columns import harmless, prefix_beside
+from unitail.inputs.cells import harmless
 from unitail.inputs.items import Items, Record
+from unitail.inputs.tables import prefix_beside
 from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
 
 STDOUT = Path("-")
@@ -183,7 +184,7 @@ def _said(records: Sequence[Record], result: Answers) -> list[dict[str, Any]]:
 
 
 def _about(answer: Answer | None, record: Record, reason: str) -> dict[str, Any]:
-    """Return the columns that every table of answers has, see `inputs.answer_columns`."""
+    """Return the columns that every table of answers has, see `inputs.tables`."""
     given = record.label if record.item is None else ""
     state = answer.state if answer else State.GIVEN if given else State.SKIPPED
     return {

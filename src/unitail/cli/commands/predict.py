@@ -107,8 +107,6 @@ def predict(
     rest was answered; 2, the call is wrong and nothing was answered.
     """
     from unitail.cli.engines import EngineChoice
-    from unitail.cli.predict import Sorting, Wanted, run
-    from unitail.cli.predict_together import must_stream, run_together
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
     asked: dict[str, Any] = {
@@ -126,12 +124,16 @@ def predict(
         "coverage": coverage,
         "device": device,
     }
-    if must_stream(chosen, files or [], pool or []):
+    if chosen.streams([*(files or []), *(pool or [])]):
+        from unitail.cli.predict_together import run_together
+
         unable = {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run, "--why": why}
         run_together(
             examples, files or [], engine=chosen, out=out, pool=pool or [], unable=unable, **asked
         )
         return
+    from unitail.cli.predict import Sorting, Wanted, run
+
     run(
         examples,
         [Path(file) for file in files or []],

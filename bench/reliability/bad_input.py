@@ -18,17 +18,21 @@ import json
 import os
 import random
 import re
+import shutil
 import tempfile
 import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import families
 from campaign import Outcome, Page, command, forked, tree
+from pieces import Crew, Piece
 from seeds import Seeds, preload
 
 from unitail.errors import UserError
@@ -37,6 +41,7 @@ CODES = {0: "answered", 1: "answered in part", 2: "refused"}
 SECONDS = 30
 BATCH = 50
 """Inputs that are read in one process."""
+GIVEN = ("commands", "reads")
 USUAL = re.compile("DataConversionWarning|mpg123|Xing stream")
 """Of scikit-learn on labels in a column; what the decoder of mp3 files says in C."""
 
@@ -172,6 +177,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--case", type=int)
+    parser.add_argument("--workers", type=int, default=1, help="inputs that are tried at once")
+    parser.add_argument("--minutes", type=float, default=600, help="after which none is begun")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -179,22 +186,48 @@ def main() -> None:
     chosen = [each for each in families.FAMILIES if not args.only or each.name in args.only]
     encoders = {name for each in chosen for name in each.encoders}
     preload(*sorted(encoders))
-    page = Page(args.out, "Bad input", "Spoiled inputs of every kind.")
-    page.table(["family", "given to commands", "read in Python", *CODES.values(), "faults",
-                "longest, s", "most memory, MiB"])  # fmt: skip
-    faults: list[str] = []
-    totals: Counter[str] = Counter()
+    settings = {name: getattr(args, name) for name in ("commands", "reads", "seed", "only")}
     with tempfile.TemporaryDirectory() as name:
         os.environ["UNITAIL_CACHE"] = f"{name}/cache"
-        seeds = Seeds.make(Path(name) / "seeds")
+        kinds = {"recipes", *(kind for each in chosen for kind in each.seeds)}
+        seeds = Seeds.make(Path(name) / "seeds", *sorted(kinds))
         if "efficientnet-lite0" in encoders:
             _fill_cache(seeds, Path(name))
-        for make in chosen:
-            cells = _run_family(make, seeds, args, faults, totals, Path(name))
-            page.row(make.title, *cells)
-    page.text(f"In all {totals['commands']:,} given to commands and {totals['reads']:,} read in"
-              f" Python; faults: {len(faults)}.")  # fmt: skip
+        if args.case is not None:
+            _show(chosen[0], seeds, args, Path(name))
+            return
+        crew = Crew(Path(name), args.workers, args.out.with_suffix(".jsonl"), settings,
+                    args.minutes)  # fmt: skip
+        pieces = {each: _pieces(each, seeds, args) for each in chosen}
+        done = crew.do([piece for each in pieces.values() for piece in each])
+    faults = _write_page(args.out, pieces, done)
+    if len(done) == sum(map(len, pieces.values())):
+        crew.finish()
     raise SystemExit(1 if faults else 0)
+
+
+def _write_page(
+    out: Path, pieces: Mapping[families.Family, Sequence[Piece]], done: Mapping[str, Any]
+) -> int:
+    """Write a line of each family; return the number of faults."""
+    page = Page(out, "Bad input", "Spoiled inputs of every kind.")
+    page.table(["family", "given to commands", "read in Python", *CODES.values(), "faults",
+                "longest, s", "most memory, MiB"])  # fmt: skip
+    totals: Counter[str] = Counter()
+    for make, each in pieces.items():
+        records = [done[piece.name] for piece in each if piece.name in done]
+        counts = sum((Counter(record["counts"]) for record in records), Counter[str]())
+        given = {what: sum(record.get(what, 0) for record in records) for what in GIVEN}
+        longest = max((record["seconds"] for record in records), default=0.0)
+        peak = max((record["peak"] for record in records), default=0)
+        cells = [counts[kind] for kind in (*CODES.values(), "faults")]
+        page.row(make.title, *given.values(), *cells, f"{longest:.1f}", peak // 2**20)
+        for fault in (fault for record in records for fault in record["faults"]):
+            print(fault[:400], flush=True)
+        totals.update(**given, faults=counts["faults"])
+    page.text(f"In all {totals['commands']:,} given to commands and {totals['reads']:,} read in"
+              f" Python; faults: {totals['faults']}. The longest is a command.")  # fmt: skip
+    return totals["faults"]
 
 
 def _fill_cache(seeds: Seeds, root: Path) -> None:
@@ -203,45 +236,56 @@ def _fill_cache(seeds: Seeds, root: Path) -> None:
     assert forked(command(*arguments), root / "log", memory=None).code == 0
 
 
-def _run_family(
-    make: families.Family,
-    seeds: Seeds,
-    args: argparse.Namespace,
-    faults: list[str],
-    totals: Counter[str],
-    root: Path,
-) -> list[object]:
-    share = -(-args.commands * make.weight // sum(each.weight for each in families.FAMILIES))
-    numbers = [args.case] if args.case is not None else list(range(share))
+def _show(make: families.Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> None:
+    """Run one command again, and show it."""
+    name = f"{args.seed} {make.name} {args.case}"
+    verdict, outcome = run_command(make, seeds, name, root / "place")
+    print(verdict, outcome.code, outcome.stdout, outcome.stderr, sep="\n")
+    raise SystemExit(1 if verdict.fault else 0)
+
+
+def _pieces(make: families.Family, seeds: Seeds, args: argparse.Namespace) -> list[Piece]:
+    """Cut a family into pieces."""
+    commands = -(-args.commands * make.weight // sum(each.weight for each in families.FAMILIES))
+    reads = args.reads if make.reads else 0
+    return [
+        *(
+            Piece(f"{make.name} {first}", partial(_try_commands, make, seeds, [
+                f"{args.seed} {make.name} {n}" for n in range(first, min(first + 5, commands))
+            ]))
+            for first in range(0, commands, 5)
+        ),
+        *(
+            Piece(f"{make.name} read {first}", partial(_try_reads, make, seeds, [
+                f"{args.seed} {make.name} read {n}" for n in range(first, min(first + BATCH, reads))
+            ]))
+            for first in range(0, reads, BATCH)
+        ),
+    ]  # fmt: skip
+
+
+def _try_commands(
+    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
+) -> dict[str, Any]:
     counts: Counter[str] = Counter()
-    outcomes = []
-    for number in numbers:
-        with tempfile.TemporaryDirectory(dir=root) as place:
-            name = f"{args.seed} {make.name} {number}"
-            verdict, outcome = run_command(make, seeds, name, Path(place))
+    faults, seconds, peak = [], 0.0, 0
+    for number, name in enumerate(names):
+        verdict, outcome = run_command(make, seeds, name, place / str(number))
+        shutil.rmtree(place / str(number))
         counts["faults" if verdict.fault else verdict.kind] += 1
-        outcomes.append(outcome)
+        seconds, peak = max(seconds, outcome.seconds), max(peak, outcome.peak)
         if verdict.fault:
             faults.append(f"{name}: {verdict.kind}: {verdict.detail[:300]}")
-            print(faults[-1], flush=True)
-        if args.case is not None:
-            print(verdict, outcome.code, outcome.stdout, outcome.stderr, sep="\n")
-    reads = args.reads if make.reads and args.case is None else 0
-    for start in range(0, reads, BATCH):
-        with tempfile.TemporaryDirectory(dir=root) as place:
-            last = min(start + BATCH, reads)
-            names = [f"{args.seed} {make.name} read {n}" for n in range(start, last)]
-            kinds, wrong, outcome = read_batch(make, seeds, names, Path(place))
-        counts += kinds
-        outcomes.append(outcome)
-        faults += wrong
-        for fault in wrong:
-            print(fault[:400], flush=True)
-    totals.update(commands=len(numbers), reads=reads)
-    longest = max(outcome.seconds for outcome in outcomes[: len(numbers)] or outcomes)
-    peak = max(outcome.peak for outcome in outcomes)
-    cells = [counts[kind] for kind in (*CODES.values(), "faults")]
-    return [len(numbers), reads, *cells, f"{longest:.1f}", peak // 2**20]
+    return {"commands": len(names), "counts": counts, "faults": faults, "seconds": seconds,
+            "peak": peak}  # fmt: skip
+
+
+def _try_reads(
+    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
+) -> dict[str, Any]:
+    counts, faults, outcome = read_batch(make, seeds, names, place)
+    return {"reads": counts.total(), "counts": counts, "faults": faults,
+            "seconds": 0.0, "peak": outcome.peak}  # fmt: skip
 
 
 if __name__ == "__main__":

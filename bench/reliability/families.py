@@ -78,6 +78,8 @@ class Family:
     """Whether its inputs are read in Python, too."""
     encoders: tuple[str, ...]
     """Those that its commands use."""
+    seeds: tuple[str, ...]
+    """The kinds of sound inputs that it needs."""
 
     def __call__(self, seeds: Seeds, folder: Path, chance: random.Random) -> Case:
         """Make a case in a folder."""
@@ -87,11 +89,14 @@ class Family:
 FAMILIES: list[Family] = []
 
 
-def family(title: str, weight: int, *encoders: str, reads: bool = True) -> Callable[[Make], Make]:
+def family(
+    title: str, weight: int, *encoders: str, seeds: str = "", reads: bool = True
+) -> Callable[[Make], Make]:
     """Put a function among the families; so many of 100 commands are of it."""
 
     def keep(make: Make) -> Make:
-        FAMILIES.append(Family(make.__name__, title, weight, make, reads, encoders))
+        kinds = tuple(seeds.split())
+        FAMILIES.append(Family(make.__name__, title, weight, make, reads, encoders, kinds))
         return make
 
     return keep
@@ -120,7 +125,7 @@ def called(work: Callable[[], object]) -> Case:
     return Case(work=run)
 
 
-@family("images", 14, "efficientnet-lite0")
+@family("images", 14, "efficientnet-lite0", seeds="images")
 def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Ask for a spoiled image."""
     name = chance.choice(sorted(seeds.images))
@@ -131,7 +136,7 @@ def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     )
 
 
-@family("sounds", 10, "log-mel")
+@family("sounds", 10, "log-mel", seeds="sounds")
 def sounds(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Ask for a spoiled sound."""
     suffix = chance.choice(sorted(seeds.sounds))
@@ -142,7 +147,7 @@ def sounds(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     )
 
 
-@family("CSV", 10)
+@family("CSV", 10, seeds="tables")
 def tables_csv(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from a spoiled table, or ask for one."""
     suffix = chance.choice(["csv", "csv", "tsv"])
@@ -150,7 +155,7 @@ def tables_csv(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return _either(seeds, folder / f"bad.{suffix}", chance)
 
 
-@family("texts in CSV", 4, "minilm")
+@family("texts in CSV", 4, "minilm", seeds="texts")
 def tables_of_texts(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from spoiled texts, or ask for them."""
     (folder / "bad.csv").write_bytes(spoil_lines(seeds.tables["texts"].decode(), chance))
@@ -159,7 +164,7 @@ def tables_of_texts(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return replace(answered(*pair), read=lambda: read_labelled(folder / "bad.csv"))
 
 
-@family("JSON lines", 6)
+@family("JSON lines", 6, seeds="tables")
 def tables_jsonl(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from spoiled lines, or ask for them."""
     lines = seeds.tables["jsonl"].splitlines()
@@ -169,7 +174,7 @@ def tables_jsonl(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return _either(seeds, folder / "bad.jsonl", chance)
 
 
-@family("Parquet", 7)
+@family("Parquet", 7, seeds="tables")
 def tables_parquet(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from a spoiled Parquet file, or from one of rare types, or ask for it."""
     content = seeds.tables["parquet"]
@@ -178,7 +183,7 @@ def tables_parquet(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return _either(seeds, folder / "bad.parquet", chance)
 
 
-@family("Excel", 5)
+@family("Excel", 5, seeds="tables sheets")
 def tables_xlsx(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from a spoiled sheet, or ask for it."""
     (folder / "bad.xlsx").write_bytes(spoil_zip(seeds.tables["xlsx"], chance))
@@ -229,7 +234,7 @@ def _rare_parquet(chance: random.Random) -> bytes:
     return file.getvalue()
 
 
-@family("file and class names", 6, "efficientnet-lite0", reads=False)
+@family("file and class names", 6, "efficientnet-lite0", reads=False, seeds="images")
 def names(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn from, ask for and write files of hostile names."""
     picture = seeds.images["png"]
@@ -248,7 +253,7 @@ def names(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(tuple(arguments), out=out if chance.random() < 0.9 else None, rows=1)
 
 
-@family("banks", 6)
+@family("banks", 6, seeds="banks")
 def banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Open a spoiled bank."""
     seeds.copy("banks", folder / "banks")
@@ -263,7 +268,7 @@ def banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(("bank", chance.choice(["info", "check"]), "banks"), read=read)
 
 
-@family("coded banks (npz)", 6)
+@family("coded banks (npz)", 6, seeds="banks")
 def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Import a spoiled archive."""
     seeds.copy("coded", folder / "coded")
@@ -275,7 +280,7 @@ def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     )
 
 
-@family("model folders", 6)
+@family("model folders", 6, seeds="tables models")
 def models(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Learn and ask with a spoiled model."""
     model = seeds.copy(f"models/{chance.choice(['tail', 'relational'])}", folder / "model")
@@ -286,7 +291,7 @@ def models(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return replace(answered(table, table, "--model", "model"), read=lambda: load_model(model))
 
 
-@family("saved classifiers", 8)
+@family("saved classifiers", 8, seeds="tables models")
 def classifiers(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Ask a spoiled classifier."""
     which = chance.choice(["table", "table", "own"])
@@ -347,7 +352,7 @@ def estimator(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return replace(called(call), read=call)
 
 
-@family("options of commands", 5, "efficientnet-lite0", reads=False)
+@family("options of commands", 5, "efficientnet-lite0", reads=False, seeds="tables images banks")
 def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Give a command odd values."""
     value = chance.choice(VALUES)
@@ -382,7 +387,7 @@ def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(tuple(chance.choice(choices)))
 
 
-@family("feature caches", 3, "efficientnet-lite0")
+@family("feature caches", 3, "efficientnet-lite0", seeds="images")
 def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Use a spoiled cache: it costs time, never an answer."""
     path = folder / "cache" / "features-1.sqlite"
@@ -419,7 +424,7 @@ def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     return Case(work=run, read=read)
 
 
-@family("bombs", 3, "efficientnet-lite0", "log-mel", reads=False)
+@family("bombs", 3, "efficientnet-lite0", "log-mel", reads=False, seeds="images sounds")
 def bombs(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
     """Open small files that stand for huge ones."""
     kind = chance.choice(sorted(BOMBS))

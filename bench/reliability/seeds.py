@@ -82,7 +82,7 @@ class Seeds:
         """Write some kinds of them, or all."""
         seeds = cls(folder)
         folder.mkdir(parents=True)
-        for kind, write in {
+        writers = {
             "images": seeds._write_images,
             "sounds": seeds.write_sounds,
             "tables": seeds._write_tables,
@@ -90,7 +90,8 @@ class Seeds:
             "texts": seeds._write_texts,
             "banks": seeds._write_banks,
             "models": seeds._write_models,
-        }.items():
+        }
+        for kind, write in writers.items():
             if not kinds or kind in kinds:
                 write()
         (folder / "recipe.toml").write_text(RECIPE)

@@ -53,9 +53,9 @@ def open_rows(
     tables = _tables([Storage(name) for name in names])
     if tables:
         source = TableSource(tables)
-        if labelled:
-            _require_labels(source, tables[0], label_column)
-        reading = _read_columns(source, tables[0], content_column, kind, like)
+        head = source.head()
+        _check_labels(head, tables[0], label_column, required=labelled)
+        reading = _read_columns(head, tables[0], content_column, kind, like)
         return Rows(source, replace(reading, label_column=label_column))
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
@@ -96,26 +96,48 @@ def _tables(named: Sequence[Storage]) -> list[Storage]:
     return tables
 
 
-def _require_labels(source: Source, table: Storage, label_column: str) -> None:
-    names = source.head().column_names
-    if label_column not in names:
+def _check_labels(
+    head: Any,  # noqa: ANN401 - a table of pyarrow
+    table: Storage,
+    label_column: str,
+    *,
+    required: bool,
+) -> None:
+    """Refuse a table without labels where they are needed, and labels that are no text."""
+    columns = {each.name: each.type for each in head.schema}
+    if label_column not in columns and required:
         raise InvalidInput(
             f"{table.name} has no column of labels named {label_column!r}",
-            got=some(map(repr, names)),
+            got=some(map(repr, columns)),
             allowed="a table with such a column",
             remedy="Name the column that holds the labels: --label-column NAME.",
         )
+    kind = columns.get(label_column)
+    if kind is not None and not _is_plain(kind):
+        raise InvalidInput(
+            f"{table.name} has no text or number in each cell of {label_column!r}",
+            got=kind,
+            allowed="labels that are texts or numbers",
+            remedy="Write the column as text, or name another one: --label-column NAME.",
+        )
+
+
+def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - a type of pyarrow
+    """Tell whether cells of this type are texts, numbers, dates or the like."""
+    types = optional("pyarrow", extra="scale").types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    return not any(is_(kind) for is_ in (*binary, types.is_nested))
 
 
 def _read_columns(
-    source: Source,
+    head: Any,  # noqa: ANN401 - a table of pyarrow
     table: Storage,
     column: str | None,
     kind: Modality | None,
     like: LabelledItems | None,
 ) -> Reading:
     """Decide by the first rows of a table which column holds the items, and what they are."""
-    head = source.head()
     if kind is Modality.TABLE:
         return _read_cells(like)
     pyarrow = optional("pyarrow", extra="scale")

@@ -77,6 +77,30 @@ def test_classes_are_named_by_folders_or_a_column(tmp_path: Path) -> None:
         open_rows([f"file://{sounds}/hum"], labelled=True)
 
 
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([b"x", b"y"], "binary"),
+        (pyarrow.array([b"x", b"y"]).dictionary_encode(), "dictionary<values=binary"),
+        ([["x"], ["y"]], "list<"),
+    ],
+)
+def test_labels_that_are_no_text_are_refused_before_anything_is_encoded(
+    tmp_path: Path,
+    labels: object,
+    kind: str,
+) -> None:
+    path = tmp_path / "t.parquet"
+    table = pyarrow.table({"text": ["a b", "c d"], "label": labels})
+    pyarrow.parquet.write_table(table, path)
+    message = f"no text or number in each cell of 'label': got {kind}.*--label-column"
+    for labelled in (True, False):
+        with pytest.raises(InvalidInput, match=message):
+            open_rows([str(path)], labelled=labelled)
+    rows = open_rows([str(path)], label_column="other", content_column="text")
+    assert rows.reading.column == "text"
+
+
 def test_items_that_were_read_are_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nhow are you,x\nwhere is it now,y\n")
     rows = rows_of_items(read_labelled(tmp_path / "t.csv", modality="text"))

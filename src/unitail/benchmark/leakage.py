@@ -30,8 +30,11 @@ def check_not_trained_on(run: RunRecord, tables: Iterable[BenchTable], *, name: 
 
 
 def trained_classes(run: RunRecord, bank: FeatureBank) -> set[str]:
-    """List the classes of a bank's data set that a run has seen; names count, not encoders."""
-    seen: set[str] = set()
+    """List the classes of a bank's data set that a run, or what it began with, has seen.
+
+    Names count, not encoders.
+    """
+    seen = trained_classes(run.start.record, bank) if run.start else set()
     for choice in run.recipe.sources:
         if isinstance(choice, BankChoice) and bank.name in _data_sets(choice, run.data):
             if bank.name in choice.held_out_from:

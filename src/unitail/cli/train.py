@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from unitail.cli.console import progress_bar
+from unitail.learners.pretrained import model_folder
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe, read_recipe
@@ -16,11 +17,21 @@ from unitail.training.trainer import Trainer
 
 
 def run(
-    recipe: Path, folder: Path, *, banks: Path | None, cpu: bool, shard: bool, tensorboard: bool
+    recipe: Path,
+    folder: Path,
+    *,
+    banks: Path | None,
+    start: str | None,
+    cpu: bool,
+    shard: bool,
+    tensorboard: bool,
 ) -> None:
     """Train under a progress bar."""
     processes = Processes(cpu=cpu, shard=shard)
-    run_training(read_recipe(recipe), folder, processes, banks=banks, tensorboard=tensorboard)
+    first = None if start is None else model_folder(start)
+    run_training(
+        read_recipe(recipe), folder, processes, banks=banks, start=first, tensorboard=tensorboard
+    )
     if processes.count > 1:  # a process group may abort while Python shuts down, after all is done
         sys.stdout.flush()
         sys.stderr.flush()
@@ -33,6 +44,7 @@ def run_training(
     processes: Processes,
     *,
     banks: Path | None = None,
+    start: Path | None = None,
     tensorboard: bool = False,
 ) -> None:
     """Run a recipe under a progress bar; leave with the signal's exit code if one stops it."""
@@ -48,7 +60,13 @@ def run_training(
             progress.update(bar, completed=entry["step"], description=", ".join(shown.values()))
 
         trainer = Trainer(
-            recipe, folder, sources, processes=processes, on_entry=show, tensorboard=tensorboard
+            recipe,
+            folder,
+            sources,
+            processes=processes,
+            start=start,
+            on_entry=show,
+            tensorboard=tensorboard,
         )
         trainer.run()
         progress.update(bar, completed=trainer.done)

@@ -45,6 +45,11 @@ def shipped_folder(name: str) -> Path:
     return FOLDER if name == DEFAULT else FOLDER.with_name(name)
 
 
+def model_folder(name: str) -> Path:
+    """Return where a model is: a shipped one by its name, any other by its folder."""
+    return shipped_folder(name) if name in SHIPPED_DRAWS else Path(name)
+
+
 def shipped_names() -> list[str]:
     """List the shipped models that this installation has."""
     return [name for name in SHIPPED_DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]

@@ -13,13 +13,13 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from safetensors.torch import load_file, save_file
 
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
-from unitail.files import disk_errors, fresh_folder, lock, recover_folder, write_text
+from unitail.files import disk_errors, fresh_folder, lock, recover_folder, sha256_of, write_text
 from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.registry import learner_name
 from unitail.nn.episode_model import ModelConfig, Visibility
@@ -46,16 +46,12 @@ class RunRecord:
     data: Mapping[str, str]
     """The banks that the recipe stands for, ENCODER/DATASET, with the hashes of their content."""
 
+    start: "Start | None" = None
+    """What it began with, if not with random weights."""
+
     def text(self) -> str:
         """Write the record as it stands in the folder."""
-        learner = learner_name(self.recipe.model)
-        content = {
-            "learner": learner,
-            "recipe": to_table(self.recipe),
-            "data": dict(self.data),
-            "episodes_version": EPISODES_VERSION,
-        }
-        return json.dumps(content, indent=2, sort_keys=True) + "\n"
+        return json.dumps(self._content(), indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
@@ -64,9 +60,7 @@ class RunRecord:
         if not path.exists():
             return None
         try:
-            content = json.loads(path.read_text())
-            recipe = recipe_from_record(content["learner"], content["recipe"])
-            return cls(recipe, dict(content["data"]))
+            return cls._of(json.loads(path.read_text()))
         except Exception as error:  # whatever is wrong with the file, the remedy is the same
             raise InvalidCheckpoint(
                 f"{path} does not say what the model was trained on",
@@ -74,6 +68,48 @@ class RunRecord:
                 allowed="the file that training wrote",
                 remedy="Leave the run out, or train it again.",
             ) from error
+
+    def _content(self) -> dict[str, Any]:
+        content = {
+            "learner": learner_name(self.recipe.model),
+            "recipe": to_table(self.recipe),
+            "data": dict(self.data),
+            "episodes_version": EPISODES_VERSION,
+        }
+        if self.start is not None:
+            seen = self.start.record._content()
+            content["start"] = {"sha256": self.start.sha256, "record": seen}
+        return content
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any]) -> Self:
+        recipe = recipe_from_record(content["learner"], content["recipe"])
+        start = content.get("start")
+        if start is not None:
+            start = Start(str(start["sha256"]), cls._of(start["record"]))
+        return cls(recipe, dict(content["data"]), start)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Weights that a run begins with, and what they have seen already."""
+
+    sha256: str
+    """Of their file."""
+    record: RunRecord
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Read the record of a shipped model, or of the run that a model is the result of."""
+        record = RunRecord.read(folder) or RunRecord.read(folder.parent)
+        if record is None:
+            raise UserError(
+                f"{folder} does not say what it was trained on",
+                got=f"no {RECIPE_FILE} in it or beside it",
+                allowed="a shipped model, or the folder `model` or `best` of a run",
+                remedy="Start from such a one, or from random weights: leave --start out.",
+            )
+        return cls(sha256_of(folder / WEIGHTS_FILE), record)
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 
 from unitail.errors import UserError
-from unitail.learners.checkpoint import save_weights
+from unitail.learners.checkpoint import load_model, save_weights
 from unitail.learners.registry import build_model
 from unitail.nn.episode_model import AnyModel
 from unitail.training.data import Sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.reporter import Reporter
-from unitail.training.run_folder import Progress, RunFolder, RunRecord
+from unitail.training.run_folder import Progress, RunFolder, RunRecord, Start
 from unitail.training.run_log import Entry, RunLog
 from unitail.training.state import collect_state, collect_weights, restore_state
 from unitail.training.step import TrainingStep
@@ -25,7 +25,8 @@ from unitail.training.validation import Validator
 class Trainer:
     """One run of a recipe, in a folder from which it can be resumed at any time.
 
-    A resumed run goes on exactly as if it had never stopped.
+    A resumed run goes on exactly as if it had never stopped. `start` is the folder of a model whose
+    weights are the first, instead of random ones.
     """
 
     def __init__(
@@ -35,14 +36,17 @@ class Trainer:
         sources: Sources,
         *,
         processes: Processes,
+        start: Path | None = None,
         on_entry: Callable[[Entry], None] = lambda entry: None,
         tensorboard: bool = False,
     ) -> None:
         self.recipe = recipe
-        self.record = RunRecord(recipe, sources.data)
+        self.record = RunRecord(recipe, sources.data, None if start is None else Start.of(start))
         self.processes = processes
         self.folder = RunFolder(folder)
         self.model = build_model(recipe.model, seed=recipe.training.seed)
+        if start is not None:
+            _take_weights(self.model, start)
         self.model.trained_visibilities = recipe.training.visibilities
         self.step = TrainingStep(recipe, sources.training, self.model, processes)
         self.validator = Validator(sources.validation, recipe, self.model, processes)
@@ -142,3 +146,16 @@ class Trainer:
         if self.processes.count > 1 and done % self.recipe.training.report_every:
             return False
         return self.processes.any(stop.asked)
+
+
+def _take_weights(model: AnyModel, folder: Path) -> None:
+    """Copy the weights of another model that has the same parts."""
+    try:
+        model.load_state_dict(load_model(folder).state_dict())
+    except RuntimeError as error:  # torch says which parts differ
+        raise UserError(
+            f"the weights in {folder} do not fit the recipe's [model]",
+            got=str(error).splitlines()[-1].strip(),
+            allowed="a model of the same learner and sizes",
+            remedy=f"Copy the config of {folder} into [model], or start from another model.",
+        ) from error

@@ -15,7 +15,7 @@ from unitail.benchmark.leakage import check_not_trained_on, trained_classes
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import Leakage
 from unitail.training.recipe import BankChoice
-from unitail.training.run_folder import RunRecord
+from unitail.training.run_folder import RunRecord, Start
 
 
 def _run(*banks: str, seed: int = 0, **choice: Any) -> RunRecord:  # noqa: ANN401
@@ -51,6 +51,12 @@ def test_held_out_classes_and_other_data_sets_are_fine(
     tables = [held_out, _unseen(tmp_path)]
     check_not_trained_on(_run("net/seen"), tables, name="run")
     check_not_trained_on(RunRecord(short_recipe(), {}), tables, name="synthetic")
+
+
+def test_what_a_run_began_with_counts(seen: FeatureBank) -> None:
+    run = RunRecord(short_recipe(), {}, Start("hash", _run("net/seen", held_out_from=["other"])))
+    with pytest.raises(Leakage, match="run was trained on classes of net/seen"):
+        check_not_trained_on(run, [_whole(seen)], name="run")
 
 
 def test_an_encoder_with_a_slash_in_its_name_hides_no_data_set(seen: FeatureBank) -> None:

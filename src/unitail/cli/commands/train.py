@@ -10,6 +10,10 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="What to train, and how.")],
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME of the recipe.")] = None,
     banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="Begin with the weights of a model: a shipped name, or a folder."),
+    ] = None,
     cpu: Annotated[bool, typer.Option("--cpu", help="Do not use a GPU.")] = False,
     shard: Annotated[
         bool, typer.Option("--shard", help="Shard the model over the processes (FSDP).")
@@ -25,6 +29,7 @@ def train(
         recipe,
         out or Path("runs") / recipe.stem,
         banks=banks,
+        start=start,
         cpu=cpu,
         shard=shard,
         tensorboard=tensorboard,

@@ -32,6 +32,7 @@ from unitail.wording import numbered
 MAX_QUERIES = 300
 CELLS = "numbers and categories"
 ALL = "all"
+PLAIN = f"{ALL}, numbers without steps and weights"
 
 Vectors = NDArray[np.float32]
 
@@ -86,6 +87,7 @@ class Table:
         return {
             **{f"{name} alone": block for name, block in blocks.items()},
             ALL: self.together(blocks, support),
+            PLAIN: self.together(blocks, support),
             **shuffled,
             "one distance, equal shares": self.together(blocks, support),
             "one distance, as the encoders have them": np.concatenate(
@@ -98,6 +100,7 @@ class Table:
         support, queries = self.draw(ways, shots, seed)
         truth, scores = self.labels[queries], dict[str, float]()
         widths = [block.shape[1] for block in self.blocks(support).values()]
+        each = ["columns" if name == CELLS else "none" for name in self.blocks(support)]
         classes = np.unique(truth)
 
         def balanced(answers: NDArray[np.str_]) -> float:
@@ -105,7 +108,9 @@ class Table:
 
         for name, vectors in self.ways_to_read(support, seed).items():
             parts = widths if name.startswith(ALL) else None
-            classifier = TailClassifier(device="cpu", scale="none", random_state=0, parts=parts)
+            scale = "columns" if name == f"{CELLS} alone" else "none"
+            seen = each if name.startswith(ALL) and name != PLAIN else scale
+            classifier = TailClassifier(device="cpu", scale=seen, random_state=0, parts=parts)
             classifier.fit(vectors[support], self.labels[support])
             scores[name] = balanced(classifier.predict(vectors[queries]))
         return scores

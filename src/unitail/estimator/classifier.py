@@ -82,7 +82,7 @@ class TailClassifier(
         some columns of a table {column: name, "text", "image", "audio", "table" or "skip"}.
         Unreadable items raise `Unreadable`. What is asked and says nothing (an empty text, None) is
         answered by the classes' shares in the support, with a `BlankWarning`.
-    scale : {"auto", "none", "standard", "table"}, default="auto"
+    scale : {"auto", "none", "standard", "table"} or a sequence of them, default="auto"
         What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
         1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
         column of its own says so if the support has such. "table": then each also gets steps at its
@@ -94,9 +94,9 @@ class TailClassifier(
     parts : sequence of int or None, default=None
         For vectors of several encoders side by side: the columns of each, in their order. Each part
         answers by itself and answers multiply (`unitail.learners.parts`), so that one that says
-        nothing does little harm. `scale` is then "none" by default, or "standard", which adds no
-        columns for what is missing; "table" is refused. None: of a table with columns of texts or
-        paths, what each encoder made; else all columns are one part.
+        nothing does little harm. `scale` is then "none" by default, or one for each part, such as
+        ["none", "table"] for vectors beside columns of numbers. None: of a table with columns of
+        texts or paths, what each encoder made; else all columns are one part.
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
         How often the classes occur among what is asked. None: as in the support. Else "balanced",
         or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),
@@ -154,7 +154,7 @@ class TailClassifier(
         max_support: int | None = 4000,
         precision: str = "auto",
         encoder: EncoderChoice = None,
-        scale: str = "auto",
+        scale: str | Sequence[str] = "auto",
         parts: Sequence[int] | None = None,
         class_prior: str | ArrayLike | None = None,
         class_weight: str | Mapping[Any, float] | None = None,

@@ -69,8 +69,8 @@ class SavedClassifier:
     """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
     """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
-    scale: str = "none"
-    """What is done to columns, see `unitail.estimator.scaling`."""
+    scale: str | list[str] = "none"
+    """What is done to columns, or to those of each part, see `unitail.estimator.scaling`."""
     pool: NDArray[np.float64] | None = None
     """Unlabelled rows that are read with the others."""
     saved_scores: SavedScores | None = None

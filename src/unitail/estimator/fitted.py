@@ -16,7 +16,8 @@ from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.limits import check_joint_call, pair_limit, read_large, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support, reduced
-from unitail.estimator.scaling import Scale, Scaling
+from unitail.estimator.scaling import Scale, Scales, Scaling
+from unitail.estimator.scaling_parts import AnyScaling, after_unlabelled, scaling_of
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
@@ -37,7 +38,7 @@ class Fitted:
     rows: Rows
     settings: Settings
     """As they were given, but that `scale` is decided."""
-    scaling: Scaling
+    scaling: AnyScaling
     scaled: Rows
     """The rows, scaled."""
     kept: Rows
@@ -65,8 +66,7 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        single = settings.parts is None  # parts have the columns that they were given
-        scaling = Scaling.of(rows.repeated(), settings.scale, tells_missing=single)
+        scaling = scaling_of(rows.repeated(), settings.scale, settings.parts)
         scaled = rows.with_features(scaling(rows.features))
         pooled, width = pool is not None, scaled.features.shape[1]
         limit = pair_limit(settings, rows.ways, width, pooled=pooled)
@@ -79,7 +79,8 @@ class Fitted:
         if pool is not None:
             limit = max(1, MAX_STATES // rows.ways - len(kept))
             pool_read = torch.from_numpy(scaling(pool[:limit])).unsqueeze(0)
-        learner = settings.learner(len(kept) + (0 if pool_read is None else pool_read.shape[1]))
+        num_read = len(kept) + (0 if pool_read is None else pool_read.shape[1])
+        learner = settings.learner(num_read, scaling.widths)
         hypothesis = large or learner.fit(as_support(kept), pool_read)
         settings = replace(settings, scale=scaling.choice)
         return cls(
@@ -157,8 +158,8 @@ class Fitted:
     @cached_property
     def novelty(self) -> Novelty | PartsNovelty:
         """How strange rows are to the support."""
-        if self.settings.parts:
-            return PartsNovelty.of(self.scaled, self.settings.parts, self.settings.seed)
+        if self.scaling.widths:
+            return PartsNovelty.of(self.scaled, self.scaling.widths, self.settings.seed)
         return Novelty.of(self.scaled, self.settings.seed)
 
     def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
@@ -192,7 +193,7 @@ class Fitted:
         """Leave out one fold of a support that is reduced before it is read."""
         scaled = self.rows.with_features(self.scaling.unlabelled(self.rows.features))
         rest = scaled.take(np.delete(np.arange(len(scaled)), fold))
-        scale = Scale.COLUMNS if self.settings.scale.views else Scale.NONE
+        scale = after_unlabelled(self.settings.scale)
         pool = None if self.pool is None else self.scaling.unlabelled(self.pool)
         fitted = Fitted.of(rest, replace(self.settings, scale=scale), pool)
         answers = fitted.log_probabilities(scaled.features[fold])
@@ -245,14 +246,17 @@ class ClassifierLearner:
         return torch.from_numpy(fitted.log_probabilities(queries))
 
 
-def _scaled_alone(support: Support, queries: Tensor, scale: Scale) -> tuple[Tensor, Tensor] | None:
+def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Tensor, Tensor] | None:
     """Scale each of B supports and its queries (B, m, d_T) by itself.
 
     None where values are missing: what stands for them may take other columns in each episode.
+    So it is with parts to which anything is done.
     """
     features, indices = support.features.cpu().double(), support.class_indices.cpu().numpy()
     if features.isnan().any() or queries.isnan().any():
         return None
+    if isinstance(scale, tuple):
+        return (features, queries) if set(scale) == {Scale.NONE} else None
     rows = [
         Rows(each, own, support.ways) for each, own in zip(features.numpy(), indices, strict=True)
     ]
@@ -270,7 +274,7 @@ def _scaled_alone(support: Support, queries: Tensor, scale: Scale) -> tuple[Tens
     return scaled(features), scaled(queries)
 
 
-def _stacked(views: Sequence[Scaling], rows: Iterable[NDArray[Any]]) -> Tensor:
+def _stacked(views: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Tensor:
     """Show each of B times some rows (B, m, d_T) through a view of its own."""
     return torch.from_numpy(np.stack([view(each) for view, each in zip(views, rows, strict=True)]))
 

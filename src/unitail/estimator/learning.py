@@ -27,7 +27,8 @@ from unitail.estimator.rows import (
     encode_labels,
     weighted_rows,
 )
-from unitail.estimator.scaling import Scale
+from unitail.estimator.scaling import Scales
+from unitail.estimator.scaling_parts import for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
@@ -128,7 +129,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         return self._add(X, y, sample_weight, self._fitted.settings.scale)
 
     def _add(
-        self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None, scale: Scale | None
+        self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None, scale: Scales | None
     ) -> Self:
         """Take rows in; a `scale` of None is chosen anew, as a fit on all rows would."""
         vectors = vectors_of(self._inputs, X, self.cache)
@@ -253,7 +254,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         classes: NDArray[Any],
         seed: int,
         inputs: InputEncoder | None,
-        scale: Scale | None,
+        scale: Scales | None,
         pool: NDArray[Any] | None,
         saved: SavedScores | None = None,
     ) -> Self:
@@ -264,14 +265,15 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             settings = replace(settings, class_weight=weights)
         if settings.parts is None and isinstance(inputs, MixedEncoder):
             settings = replace(settings, parts=inputs.widths)
-        settings = replace(settings, scale=scale or settings.scale.after(inputs))
+        scale = scale_after(scale or settings.scale, inputs, settings.parts)
+        settings = replace(settings, scale=scale)
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
         self._learned_with = self.get_params(deep=False)
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
-        self.scaled_ = fitted.settings.scale.standardises
+        self.scaled_ = any(one.standardises for one in for_parts(fitted.settings.scale, [0]))
         return self
 
 
@@ -291,7 +293,8 @@ def _check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: ND
 
 def size_notes(fitted: Fitted) -> list[str]:
     """Say where another method is the better choice for so many rows, a phrase each."""
-    if not fitted.settings.scale.views or len(fitted.rows) < MANY_ROWS:
+    scale = fitted.settings.scale
+    if isinstance(scale, tuple) or not scale.views or len(fitted.rows) < MANY_ROWS:
         return []
     return [
         f"A table of {len(fitted.rows):,} labelled rows: from about {MANY_ROWS:,} on, gradient"

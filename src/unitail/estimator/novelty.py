@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from unitail.estimator.rows import Rows
 from unitail.learners.in_context import MAX_ROWS
+from unitail.learners.parts import split_columns
 
 MAX_REFERENCES = 1000
 """The rows that are left out in turn."""
@@ -111,7 +112,7 @@ class PartsNovelty:
     @classmethod
     def of(cls, rows: Rows, widths: tuple[int, ...], seed: int) -> Self:
         """Measure each part of a support."""
-        blocks = _blocks(rows.features, widths)
+        blocks = split_columns(rows.features, widths)
         each = tuple(Novelty.of(rows.with_features(block), seed) for block in blocks)
         telling = np.array([part.telling for part in each])
         total = telling.sum()
@@ -120,7 +121,7 @@ class PartsNovelty:
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
-        blocks = _blocks(queries, self.widths)
+        blocks = split_columns(queries, self.widths)
         asked = [part.strangeness(block) for part, block in zip(self.each, blocks, strict=True)]
         return _quantiles(self._together(asked), self._together([p.left_out for p in self.each]))
 
@@ -147,10 +148,6 @@ def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> N
         deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
     )
     return quantile
-
-
-def _blocks(rows: NDArray[Any], widths: tuple[int, ...]) -> list[NDArray[Any]]:
-    return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
 def _left_out(

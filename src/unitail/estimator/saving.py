@@ -22,6 +22,7 @@ from unitail.estimator.classifier_folder import (
 )
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.scaling import Scale
+from unitail.estimator.scaling_parts import from_plain, plain, scale_after
 from unitail.inputs.examples import EncoderChoice
 from unitail.inputs.input_encoder import (
     AUTO,
@@ -83,7 +84,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             feature_names=None if names is None else list(names),
             model=self._fitted.settings.model,
             inputs=describe_encoder(self._inputs),
-            scale=str(self._fitted.settings.scale),
+            scale=plain(self._fitted.settings.scale),
             pool=self._fitted.pool,
             saved_scores=self._saved_scores() if calibrate else None,
             expected=getattr(self, "_expected", None),
@@ -136,7 +137,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
             classifier.n_features_in_ = saved.rows.features.shape[1]
             if saved.feature_names is not None:
                 classifier.feature_names_in_ = np.array(saved.feature_names, dtype=object)
-            scale = Scale(saved.scale)
+            scale = from_plain(saved.scale)
             loaded: Self = classifier._learn(
                 saved.rows, saved.classes, saved.seed, inputs, scale, saved.pool, saved.saved_scores
             )
@@ -154,7 +155,7 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         named = isinstance(encoder, ItemEncoder)
         other.encoder = None if encoder is None else encoder.name if named else AUTO
         scale = self._fitted.settings.scale
-        other.scale = str(Scale.AUTO if scale is Scale.AUTO.after(encoder) else scale)
+        other.scale = plain(Scale.AUTO if scale == scale_after(Scale.AUTO, encoder) else scale)
         other.parts = self._fitted.settings.parts if encoder is None else None
         changed = {"encoder": other.encoder, "scale": other.scale, "parts": other.parts}
         other._learned_with = {**self._learned_with, **changed}

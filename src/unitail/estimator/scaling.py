@@ -27,7 +27,7 @@ Tables, from arrays or data frames, are then seen with steps and weights
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 
 from unitail.encoders.table_view import CHUNK, TableView, varied
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
-from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 
 MAX_CARRIERS = 8.0
@@ -69,31 +68,24 @@ class Scale(StrEnum):
             return self
         return Scale.COLUMNS if isinstance(encoder, TableEncoder) else Scale.NONE
 
-    def with_parts(self, parts: object) -> "Scale":
-        """Return what is done to vectors of these parts, which keep their columns; None: no parts.
-
-        Steps make columns that belong to no part.
-        """
-        if parts is None:
-            return self
-        if self.views:
-            raise InvalidConfig(
-                "parts keep their columns, and a table's columns get steps",
-                got=f"scale='{self}' with parts",
-                allowed="scale='auto', 'none' or 'standard' with parts, or parts=None",
-                remedy="Leave out one of them.",
-            )
-        return Scale.NONE if self is Scale.AUTO else self
-
     @property
     def standardises(self) -> bool:
         """Whether columns are brought to one scale here."""
         return self in (Scale.STANDARD, Scale.TABLE)
 
     @property
+    def after_unlabelled(self) -> "Scale":
+        """What is left to do to what `Scaling.unlabelled` made."""
+        return Scale.COLUMNS if self.views else Scale.NONE
+
+    @property
     def views(self) -> bool:
         """Whether columns have steps and weights."""
         return self in (Scale.TABLE, Scale.COLUMNS)
+
+
+Scales: TypeAlias = Scale | tuple[Scale, ...]
+"""What is done to all columns, or to those of each part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +100,8 @@ class Scaling:
     """Those whose labels have a say; None: all of the support."""
     tells_missing: bool = True
     """Whether standardised columns with missing values get another that says so."""
+    widths = None
+    """Of parts: there are none."""
 
     @classmethod
     def of(cls, rows: Rows, scale: Scale, *, tells_missing: bool = True) -> "Scaling":
@@ -146,6 +140,13 @@ class Scaling:
     def learned_by(self, labelled: Rows) -> "Scaling":
         """Return the same scaling of the same support, with weights that only these rows teach."""
         return replace(self, labelled=labelled)
+
+    @property
+    def width(self) -> int:
+        """The columns of what comes out."""
+        if self.choice.views:
+            return self._view.width
+        return int(self.unlabelled(self.rows.features[:1]).shape[1])
 
     @cached_property
     def _view(self) -> TableView:

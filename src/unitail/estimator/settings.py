@@ -17,7 +17,8 @@ from torch import Tensor
 from unitail.configuration import choice, require
 from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
-from unitail.estimator.scaling import Scale
+from unitail.estimator.scaling import Scales
+from unitail.estimator.scaling_parts import read_scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner
@@ -83,7 +84,7 @@ class Settings:
     seed: int
     chunk_size: int | None
     max_support: int | None
-    scale: Scale
+    scale: Scales
     parts: tuple[int, ...] | None
     """The widths of parts that answer by themselves."""
     class_prior: str | ArrayLike | None
@@ -112,7 +113,7 @@ class Settings:
             )
         _check_classes_count_once(parameters)
         num_draws = _count(parameters.n_draws, "n_draws")
-        scale, parts = choice(Scale, parameters.scale, "scale"), checked_parts(parameters.parts)
+        parts = checked_parts(parameters.parts)
         return cls(
             model=model,
             device=choose_device(parameters.device),
@@ -123,14 +124,14 @@ class Settings:
             seed=seed,
             chunk_size=chunk_size,
             max_support=_count(parameters.max_support, "max_support"),
-            scale=scale.with_parts(parts),
+            scale=read_scale(parameters.scale, parts),
             parts=parts,
             class_prior=parameters.class_prior,
             class_weight=parameters.class_weight,
         )
 
-    def learner(self, num_rows: int) -> AnyLearner:
-        """Return the learner that reads this number of rows."""
+    def learner(self, num_rows: int, widths: tuple[int, ...] | None = None) -> AnyLearner:
+        """Return the learner that reads so many rows, and parts that have come to these widths."""
         dtype = self.precision.dtype(num_rows, self.device)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)
@@ -143,7 +144,7 @@ class Settings:
             chunk_size=self.chunk_size,
             visibility=self.visibility,
         )
-        return PartsLearner(learner, self.parts) if self.parts else learner
+        return PartsLearner(learner, widths or self.parts) if self.parts else learner
 
     def shares(self, ways: int) -> Tensor | None:
         """Read the shares of K classes as users give them, (K,)."""

@@ -16,6 +16,7 @@ from unitail.encoders.tables import MAX_DEVIATIONS
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
+from unitail.estimator.scaling import Scaling
 from unitail.estimator.settings import Precision
 from unitail.export.operators import Exportable
 from unitail.framework.episode import Support
@@ -43,6 +44,7 @@ class ClassifierGraph(nn.Module):
             )
         self.model, self._reads, self._enter = hypothesis.model, hypothesis.reads, hypothesis.enter
         scaling = fitted.scaling
+        assert isinstance(scaling, Scaling), "parts are refused"
         self._standard = scaling.choice.standardises
         self._view = scaling._view if scaling.choice.views else None
         self._keep("column_medians", scaling._medians)

@@ -81,10 +81,10 @@ class Part:
         squares = ((present - centre) ** 2).sum() / max(len(present) - 1, 1)
         return replace(self, centre=centre, size=float(np.sqrt(squares)))
 
-    def scaled(self, block: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Bring vectors to mean square 1 around their mean, which stands for what is missing."""
+    def scaled(self, block: NDArray[np.float32], size: float) -> NDArray[np.float64]:
+        """Bring vectors to this size around their mean, which stands for what is missing."""
         assert self.centre is not None
-        return np.where(np.isnan(block), self.centre, block) / (self.size or np.inf)
+        return np.where(np.isnan(block), self.centre, block) * (size / (self.size or np.inf))
 
     def __str__(self) -> str:
         if isinstance(self.encoder, TableEncoder):
@@ -95,14 +95,22 @@ class Part:
 class MixedEncoder:
     """Vectors of table rows, some of whose cells are texts, or paths of images or sounds.
 
-    Every part is brought to mean square 1 around its mean by the examples, then all are put side by
-    side: each has an equal share in the mean squared distance between rows. What is made of them
-    is the learner's business (`widths` tells the parts apart). A single part stays as its encoder
-    has it.
+    Every part is brought to the same mean square around its mean by the examples, then all are put
+    side by side: each has an equal share in the mean squared distance between rows. What is made of
+    them is the learner's business (`widths` tells the parts apart). A single part stays as its
+    encoder has it, and so do columns of numbers and categories beside others: these come to their
+    size, and to 1 where there are none.
     """
 
-    def __init__(self, parts: Sequence[Part], unused: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        unused: Mapping[str, str] | None = None,
+        size: float | None = None,
+    ) -> None:
         self.parts = tuple(parts)
+        self.size = size
+        """What all parts come to; None until examples were seen."""
         self.dropped = dict(unused or {})
         """Columns that are not used, and why."""
 
@@ -145,13 +153,15 @@ class MixedEncoder:
 
     def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:
         """Put the vectors of all parts side by side; the first rows are examples, if it is new."""
-        if any(part.centre is None for part in self.parts):
+        if self.size is None:
             examples = [block[:num_examples] for block in blocks]
             self.parts = tuple(map(Part.learned, self.parts, examples))
+            tables = (part.size for part in self.parts if isinstance(part.encoder, TableEncoder))
+            self.size = next(tables, 0.0) or 1.0
         if len(blocks) == 1:
             return blocks[0]
-        scaled = [part.scaled(block) for part, block in zip(self.parts, blocks, strict=True)]
-        joined = np.concatenate(scaled, axis=1) / np.sqrt(len(blocks))
+        each = zip(self.parts, blocks, strict=True)
+        joined = np.concatenate([part.scaled(block, self.size) for part, block in each], axis=1)
         return np.asarray(joined, dtype=np.float32)
 
 
@@ -166,7 +176,8 @@ def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
     if isinstance(encoder, TableEncoder):
         return {"columns": encoder.to_dict()}
     if isinstance(encoder, MixedEncoder):
-        return {"parts": list(map(_describe_part, encoder.parts)), "dropped": encoder.dropped}
+        parts = list(map(_describe_part, encoder.parts))
+        return {"parts": parts, "dropped": encoder.dropped, "size": encoder.size}
     return {
         "encoder": encoder.name,
         "modality": str(encoder.encoder.modality),
@@ -207,7 +218,8 @@ def _restored(
     if "columns" in table:
         return TableEncoder.from_dict(table["columns"])
     if "parts" in table:
-        return MixedEncoder([_part(each, device) for each in table["parts"]], table["dropped"])
+        parts = [_part(each, device) for each in table["parts"]]
+        return MixedEncoder(parts, table["dropped"], table["size"])
     name, modality = table["encoder"], Modality(table["modality"])
     encoder = make_encoder(name, modality, device=device) if own is None else own
     if encoder.fingerprint != table["fingerprint"]:

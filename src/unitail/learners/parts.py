@@ -14,11 +14,12 @@ rows it would blur what the others say.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.configuration import require
@@ -77,14 +78,7 @@ class PartsLearner:
 
     def fit(self, support: Support, pool: Tensor | None = None) -> PartsHypothesis:
         """Read the parts of the support, and of unlabelled rows."""
-        if sum(self.widths) != support.feature_dim:
-            raise WrongWidth(
-                "the parts are not as wide as the vectors",
-                got=f"parts of {', '.join(map(str, self.widths))} columns,"
-                f" vectors of {support.feature_dim}",
-                allowed="parts that add up to the vectors",
-                remedy="Give the columns of each part, in their order.",
-            )
+        check_widths(self.widths, support.feature_dim)
         columns = _split(support.features, self.widths)
         pools = [None] * len(columns) if pool is None else list(_split(pool, self.widths))
         each = tuple(
@@ -107,6 +101,22 @@ def multiplied(said: Sequence[Tensor], log_shares: Tensor) -> Tensor:
     """Join the log-probabilities (B, m, K) of P parts, given the shares (B, 1, K) of classes."""
     added = torch.stack([each - log_shares for each in said]).sum(dim=0)
     return (log_shares + added / math.sqrt(len(said))).log_softmax(dim=-1)
+
+
+def split_columns(rows: NDArray[Any], widths: tuple[int, ...]) -> list[NDArray[Any]]:
+    """Return the columns of each part, of rows (m, d_T)."""
+    return np.split(rows, np.cumsum(widths)[:-1], axis=1)
+
+
+def check_widths(widths: tuple[int, ...], width: int) -> None:
+    """Refuse parts that are not as wide as the vectors."""
+    if sum(widths) != width:
+        raise WrongWidth(
+            "the parts are not as wide as the vectors",
+            got=f"parts of {', '.join(map(str, widths))} columns, vectors of {width}",
+            allowed="parts that add up to the vectors",
+            remedy="Give the columns of each part, in their order.",
+        )
 
 
 def _split(features: Tensor, widths: tuple[int, ...]) -> tuple[Tensor, ...]:

@@ -17,6 +17,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.learning import size_notes
 from unitail.estimator.limits import MAX_TOGETHER
 from unitail.estimator.scaling import Scale
+from unitail.estimator.scaling_parts import plain, scale_after
 from unitail.inputs.encode import (
     Unread,
     encode,
@@ -148,7 +149,7 @@ def make_classifier(
         class_shares="balanced" if balanced else None,
         device=device,
         random_state=0,
-        scale=str(Scale.AUTO.after(encoder)),
+        scale=plain(scale_after(Scale.AUTO, encoder)),
         parts=encoder.widths if isinstance(encoder, MixedEncoder) else None,
     )
 

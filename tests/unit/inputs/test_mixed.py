@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 
 from helpers.colours import MeanColour
 from helpers.letters import Letters
 from unitail import TailClassifier
 from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.table_view import STEPS
+from unitail.encoders.tables import TableEncoder
 from unitail.errors import ColumnWarning, InvalidConfig, InvalidInput, UnknownEncoder, Unreadable
 from unitail.inputs import input_encoder, mixed
 from unitail.inputs.columns import lay_out
@@ -68,7 +71,12 @@ def test_every_part_has_an_equal_share_in_the_distance_between_rows(tmp_path: Pa
     assert by.widths == (3, 2, 1)
     blocks = np.split(vectors.features.astype(np.float64), np.cumsum(by.widths)[:-1], axis=1)
     shares = [block.var(axis=0, ddof=1).sum() for block in blocks]
-    np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-5)
+    np.testing.assert_allclose(shares, np.full(3, shares[2]), rtol=1e-5)
+    cells = TableEncoder().fit(frame[["size"]]).transform(frame)
+    np.testing.assert_array_equal(blocks[2], cells)  # as for a plain table
+    [items] = encode(_fitted(frame[["photo", "notes"]]), frame)
+    shares = [block.var(axis=0, ddof=1).sum() for block in np.split(items.features, [3], axis=1)]
+    np.testing.assert_allclose(shares, [1, 1], rtol=1e-5)
 
 
 def test_what_is_asked_does_not_move_the_scale(tmp_path: Path) -> None:
@@ -145,15 +153,44 @@ def test_each_part_answers_by_itself_and_vectors_are_answered_alike(tmp_path: Pa
     classifier = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     rows = classifier.kept_examples().vectors
     said = classifier.predict_proba(frame)
-    bare = TailClassifier(parts=[3, 2, 1], device="cpu").fit(rows, labels)
+    scale = ["none", "none", "columns"]
+    bare = TailClassifier(parts=[3, 2, 1], scale=scale, device="cpu").fit(rows, labels)
     np.testing.assert_allclose(bare.predict_proba(rows), said, rtol=1e-6)
     for_vectors = classifier.with_encoder(None)
     assert for_vectors.parts == (3, 2, 1)
+    assert for_vectors.scale == scale
+    assert for_vectors.with_encoder(classifier.kept_examples().encoder).scale == "auto"
     for_vectors.add_pool(rows)
     pooled = bare.add_pool(rows).predict_proba(rows)
     np.testing.assert_allclose(for_vectors.predict_proba(rows), pooled, rtol=1e-6)
     one = TailClassifier(device="cpu", scale="none").fit(rows, labels)
     assert np.abs(one.predict_proba(rows) - said).max() > 0.001
+
+
+def test_numbers_beside_texts_are_seen_as_those_of_a_plain_table() -> None:
+    """With steps and weights, alone and left out: both classes lie on each side of the other."""
+    rng = np.random.default_rng(0)
+    size = rng.uniform(-1, 1, size=60)
+    frame = pd.DataFrame({"size": size, "age": rng.uniform(20, 70, size=60)})
+    labels = np.where(np.abs(size) > 0.5, "out", "in")
+    mixed_frame = frame.assign(
+        notes=["so much of " + "a" * int(n) for n in rng.integers(9, size=60)]
+    )
+    plain = TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
+    classifier = TailClassifier(encoder="auto", device="cpu").fit(mixed_frame, labels)
+    _, cells = classifier._fitted.hypothesis.each
+    shown = torch.from_numpy(classifier._fitted.scaled.features)
+    assert shown.shape[1] == 2 + 2 * (1 + STEPS)
+    np.testing.assert_allclose(
+        cells(shown[None, :, 2:])[0].log_softmax(-1).numpy(),
+        plain.predict_log_proba(frame),
+        atol=1e-9,
+    )
+    assert (classifier.predict(mixed_frame) == labels).mean() > 0.9
+    bare = TailClassifier(encoder="auto", device="cpu", scale="none").fit(mixed_frame, labels)
+    kept = [each._fitted.held_out_scores.mean() for each in (classifier, bare)]
+    assert kept[0] < kept[1] - 0.02
+    assert len(classifier.novelty(mixed_frame)) == 60
 
 
 def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None:
@@ -163,7 +200,7 @@ def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None
     assert classifier.predict(asked).tolist() == truth
     # Mislead one part: the other two outvote it.
     asked["size"] = -asked["size"]
-    assert classifier.predict(asked).tolist() == truth
+    assert (classifier.predict(asked) == truth).mean() > 0.9
 
 
 @pytest.mark.filterwarnings("error::unitail.errors.ColumnWarning")

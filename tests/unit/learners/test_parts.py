@@ -101,16 +101,9 @@ def test_parts_that_are_none_are_refused(parts: object) -> None:
         TailClassifier(parts=parts).fit(X, Y)
 
 
-@pytest.mark.parametrize("scale", ["table", "columns"])
-def test_parts_have_no_steps(scale: str) -> None:
-    words = rf"get steps: got scale='{scale}' with parts; allowed: .* or parts=None\. Leave out one"
-    with pytest.raises(InvalidConfig, match=words):
-        TailClassifier(parts=[2, 3], scale=scale).fit(X, Y)
-
-
 @pytest.mark.parametrize("scale", ["auto", "none", "standard"])
 def test_what_is_missing_in_a_part_is_filled_in(scale: str) -> None:
-    """By the median; no column says so, since it would be of no part."""
+    """By the median; no column says so."""
     holes, asked = X.copy(), Q.copy()
     holes[0, 1] = holes[7, 4] = asked[0, 1] = asked[1, 0] = np.nan
     found = TailClassifier(parts=[2, 3], scale=scale, device="cpu").fit(holes, Y)

@@ -114,9 +114,15 @@ class Client:
         probabilities: bool = True,
         coverage: float | None = 0.9,
         novelty: bool = True,
+        influence: int = 0,
     ) -> dict[str, Any]:
-        """Answer items: `classes`, and `answers` with label, probabilities, set and novelty."""
+        """Answer items: `classes`, and `answers` with label, probabilities, set and novelty.
+
+        With `influence`, each answer names so many of the examples that decided it.
+        """
         wanted = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
+        if influence:  # services before this option refuse its name
+            wanted["influence"] = influence
         if version is not None:
             wanted["version"] = version
         if files is not None:

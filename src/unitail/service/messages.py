@@ -12,6 +12,8 @@ from pydantic import (
     StrictStr,
 )
 
+MAX_INFLUENCE = 100
+"""Examples that are named for an answer."""
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
 Number = float | None
 Item = TypeVar("Item")
@@ -46,6 +48,18 @@ class Question(Content):
         0.9, description="How often sets shall hold the true label; null is no sets."
     )
     novelty: bool = Field(True, description="Whether to tell how unlike all classes an item is.")
+    influence: Annotated[int, Field(ge=0, le=MAX_INFLUENCE)] = Field(
+        0, description="How many of the examples that decided an answer to name."
+    )
+
+
+class Deciding(BaseModel):
+    """An example that decided an answer."""
+
+    example: int = Field(description="Its place among the examples of this version, from 0.")
+    label: Label
+    value: float = Field(description="What it adds to log p(label) above the mean of classes.")
+    share: float = Field(description="Its part in all that speaks for the label, 0 to 1.")
 
 
 class Answer(BaseModel):
@@ -56,6 +70,7 @@ class Answer(BaseModel):
     probabilities: list[float] | None = Field(None, description="In the order of `classes`.")
     set: list[Label] | None = Field(None, description="Labels that cannot be ruled out.")
     novelty: float | None = Field(None, description="From 0 to 1.")
+    influence: list[Deciding] | None = Field(None, description="The strongest first.")
 
 
 class Answers(BaseModel):

@@ -21,6 +21,8 @@ class Wanted:
     coverage: float | None = 0.9
     """Of sets of labels; None is no sets."""
     novelty: bool = True
+    influence: int = 0
+    """How many of the examples that decided an answer are named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,28 @@ def _answers(
         if novelty is not None:
             one["novelty"] = float(novelty[place])
         answers.append(one)
+    if wanted.influence:
+        for one, deciding in zip(answers, _deciding(question), strict=True):
+            one["influence"] = deciding
     return answers
+
+
+def _deciding(question: Question) -> list[list[dict[str, Any]]]:
+    """Name the examples that decided each answer, the strongest first."""
+    version, count = question.version, question.wanted.influence
+    told, labels = version.classifier.influence(question.rows), version.labels.tolist()
+    return [
+        [
+            {
+                "example": place,
+                "label": labels[place],
+                "value": float(values[place]),
+                "share": float(shares[place]),
+            }
+            for place in places.tolist()
+        ]
+        for places, values, shares in zip(told.top(count), told.values, told.shares, strict=True)
+    ]
 
 
 def _sets(question: Question, log_proba: NDArray[np.float64], coverage: float) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
@@ -14,6 +14,7 @@ from unitail.service.classifiers import Version
 from unitail.service.json_route import JsonRoute
 from unitail.service.questions import Wanted
 from unitail.service.service import Service
+from unitail.web.json_reply import JsonReply
 from unitail.web.refusal import Refusal
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -26,6 +27,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "Too much to do; try again after `Retry-After` seconds.",
     }.items()
 }
+FEW_NUMBERS = 1000
+"""Probabilities that are written sooner than another thread would begin."""
 router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS, route_class=JsonRoute)
 
 Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
@@ -57,16 +60,19 @@ async def describe(request: Request, name: Name, version: int | None = None) -> 
 
 
 @router.post("/{name}/predict", summary="Answer items", response_model=messages.Answers)
-async def predict(request: Request, name: Name, question: messages.Question) -> JSONResponse:
+async def predict(request: Request, name: Name, question: messages.Question) -> Response:
     """Answer vectors, texts or rows, each by itself: one or many."""
     service = _service(request)
     version = service.classifiers.find(name).version(question.version)
     wanted = Wanted(
-        probabilities=question.probabilities, coverage=question.coverage, novelty=question.novelty
+        probabilities=question.probabilities,
+        coverage=question.coverage,
+        novelty=question.novelty,
+        influence=question.influence,
     )
     async with service.in_time():
         rows = await _rows(service, version, question)
-        return _answers(version, await service.predict(version, rows, wanted))
+        return await _answers(service, version, await service.predict(version, rows, wanted))
 
 
 @router.post("/{name}/predict/files", summary="Answer files", response_model=messages.Answers)
@@ -78,21 +84,29 @@ async def predict_files(
     probabilities: bool = True,
     coverage: Coverage = 0.9,
     novelty: bool = True,
-) -> JSONResponse:
+    influence: Annotated[int, Query(ge=0, le=messages.MAX_INFLUENCE)] = 0,
+) -> Response:
     """Answer uploaded images, sounds or texts: one or many."""
     service = _service(request)
     asked = service.classifiers.find(name).version(version)
-    wanted = Wanted(probabilities=probabilities, coverage=coverage, novelty=novelty)
+    wanted = Wanted(
+        probabilities=probabilities, coverage=coverage, novelty=novelty, influence=influence
+    )
     async with service.in_time():
         rows = await _uploaded(service, asked, files)
-        return _answers(asked, await service.predict(asked, rows, wanted))
+        return await _answers(service, asked, await service.predict(asked, rows, wanted))
 
 
 @router.get("/{name}/examples", summary="List examples", response_model=messages.Examples)
-async def list_examples(request: Request, name: Name) -> JSONResponse:
+async def list_examples(request: Request, name: Name) -> Response:
     """List the label of every example; the examples themselves are not kept."""
-    version = _service(request).classifiers.find(name).newest
-    return JSONResponse({"version": version.number, "labels": version.labels.tolist()})
+    service = _service(request)
+    version = service.classifiers.find(name).newest
+
+    def write() -> JsonReply:
+        return JsonReply({"version": version.number, "labels": version.labels.tolist()})
+
+    return await service.parse(write)
 
 
 @router.post("/{name}/examples", summary="Add examples", response_model=messages.Classifier)
@@ -187,12 +201,14 @@ async def _uploaded(
     return await service.vectors.files(version, contents)
 
 
-def _answers(version: Version, answers: list[dict[str, Any]]) -> JSONResponse:
-    return JSONResponse(
-        {
-            "classifier": version.name,
-            "version": version.number,
-            "classes": version.classifier.classes_.tolist(),
-            "answers": answers,
-        }
-    )
+async def _answers(service: Service, version: Version, answers: list[dict[str, Any]]) -> JsonReply:
+    """Write answers: a few here, many in a thread, so that other requests need not wait."""
+    content = {
+        "classifier": version.name,
+        "version": version.number,
+        "classes": version.classifier.classes_.tolist(),
+        "answers": answers,
+    }
+    if len(answers) * len(content["classes"]) <= FEW_NUMBERS:
+        return JsonReply(content)
+    return await service.parse(JsonReply, content)

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.errors import CannotSolve
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
@@ -63,6 +64,19 @@ class Answerer:
         if looked_at is not None:
             self._looked_at = tuple(looked_at)
         self._wake.set()
+
+    def shares(self, place: int) -> dict[int, float]:
+        """Return by place what part labelled items have in the answer to another item.
+
+        Nothing where that is not known: of very many labels, or before there are two classes.
+        """
+        fitted, known = self._fitted, self._vectors.known()
+        if fitted is None or place in fitted.places or place not in known:
+            return {}
+        try:
+            return fitted.shares(self._vectors.at(np.array([place])))
+        except CannotSolve:
+            return {}
 
     def stop(self) -> None:
         """End `run`."""
@@ -147,6 +161,8 @@ class _Fitted:
     classifier: TailClassifier
     spanned: Spanned | None
     """None: they enter as they are."""
+    places: tuple[int, ...]
+    """Of the labelled items."""
     labelled: NDArray[np.float32]
     class_ids: NDArray[np.int64]
 
@@ -157,6 +173,12 @@ class _Fitted:
         if self.spanned is not None:
             rows = self.spanned.at(places, versions, rows)
         return self.classifier.predict_proba(rows)
+
+    def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
+        """Say what part each labelled item has in the answer to one vector, (1, d), by place."""
+        rows = rows if self.spanned is None else self.spanned.span(rows)
+        shares = self.classifier.influence(rows).shares[0]
+        return dict(zip(self.places, shares.tolist(), strict=True))
 
     def novelty(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Say how novel vectors are, as they are: no limit and no basis counts there."""
@@ -182,4 +204,4 @@ def _fit(vectors: Vectors, support: Support, device: str, before: _Fitted | None
     rows = labelled
     if span is not None:
         own, rows = without_limit(own), span.span.labelled(labelled)
-    return _Fitted(own.fit(rows, labels), span, labelled, labels)
+    return _Fitted(own.fit(rows, labels), span, places, labelled, labels)

@@ -1,6 +1,6 @@
 """What pages are told, as JSON can say it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,7 @@ from unitail.studio.labels import Labels
 from unitail.studio.latest_answers import Answered, Places
 from unitail.studio.vectors import Vectors
 
-NEIGHBOURS = 6
+DECIDING = 6
 DIGITS = 4
 
 
@@ -93,8 +93,13 @@ def estimated(told: Estimated | None) -> dict[str, Any] | None:
     }
 
 
-def neighbours(place: int, labels: Labels, vectors: Vectors) -> list[dict[str, Any]]:
-    """Tell which labelled items are most like an item, and how much: why it is answered so."""
+def deciding(
+    place: int, labels: Labels, vectors: Vectors, shares: Mapping[int, float]
+) -> list[dict[str, Any]]:
+    """Tell why an item is answered so: by the labelled items that decided it, the first first.
+
+    `shares` are their parts in the answer; where they are not known, the most alike are told.
+    """
     known = set(vectors.known().tolist())
     support = zip(*labels.labelled().support, strict=True)
     pairs = [pair for pair in support if pair[0] in known and pair[0] != place]
@@ -104,11 +109,13 @@ def neighbours(place: int, labels: Labels, vectors: Vectors) -> list[dict[str, A
     rows -= rows[1:].mean(axis=0) if len(pairs) > 1 else 0
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     cosines = rows[1:] @ rows[0]
+    parts = np.array([shares.get(each, 0.0) for each, _ in pairs])
     return [
         {
             "place": pairs[each][0],
             "class_id": pairs[each][1],
             "cosine": round(float(cosines[each]), 3),
+            "share": round(float(parts[each]), 3) if shares else None,
         }
-        for each in np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
+        for each in np.lexsort((-cosines, -parts))[:DECIDING]
     ]

@@ -18,6 +18,7 @@ from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, Done
 from unitail.studio.results import Kind, zipped
 from unitail.studio.studio import Studio
+from unitail.web.json_reply import JsonReply
 from unitail.wording import shown
 from unitail.workflows.answers import DOUBTFUL, NOVEL
 from unitail.workflows.sort_files import SortBy
@@ -85,10 +86,10 @@ def state_routes(studio: Studio) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.get("/state")
-    def state() -> dict[str, Any]:
+    def state() -> JsonReply:
         items = studio.catalogue.items
         known = studio.vectors.known()
-        return {
+        told = {
             "boot": studio.boot,
             "version": unitail.__version__,
             "name": studio.catalogue.source.resolve().name,
@@ -105,6 +106,7 @@ def state_routes(studio: Studio) -> APIRouter:
             "estimate": page_data.estimated(studio.estimated),
             "trouble": studio.trouble,
         }
+        return JsonReply(told)
 
     @router.get("/events")
     def events() -> StreamingResponse:
@@ -116,8 +118,8 @@ def state_routes(studio: Studio) -> APIRouter:
         return studio.next(min(max(count, 1), MAX_NEXT))
 
     @router.get("/search")
-    def search(q: str) -> list[int]:
-        return studio.media.search(q[:1000])
+    def search(q: str) -> JsonReply:
+        return JsonReply(studio.media.search(q[:1000]))
 
     return router
 
@@ -147,11 +149,13 @@ def item_routes(studio: Studio) -> APIRouter:
 
     @router.get("/items/{place}/why")
     def why(place: Place) -> list[dict[str, Any]]:
-        return page_data.neighbours(existing(place), studio.labels, studio.vectors)
+        shares = studio.answerer.shares(existing(place))
+        return page_data.deciding(place, studio.labels, studio.vectors, shares)
 
     @router.post("/contents")
-    def contents(asked: Asking) -> dict[int, Any]:
-        return {place: studio.media.content(existing(place)) for place in asked.places}
+    def contents(asked: Asking) -> JsonReply:
+        told = {place: studio.media.content(existing(place)) for place in asked.places}
+        return JsonReply(told)
 
     @router.post("/label")
     def label(body: Labelling) -> dict[str, Any]:

@@ -71,6 +71,35 @@ def test_one_row_is_a_batch_of_one_and_less_can_be_asked(live: Live) -> None:
     assert [each.keys() for each in reply["answers"]] == [{"label", "probability"}]
 
 
+def test_the_examples_that_decided_an_answer_are_named(live: Live) -> None:
+    bare = vector_classifier().influence(ASKED)
+    plain = live.client.predict("blobs", vectors=ASKED)["answers"]
+    reply = live.client.predict("blobs", vectors=ASKED, influence=2)["answers"]
+    assert "influence" not in plain[0]
+    for place, (answer, other) in enumerate(zip(reply, plain, strict=True)):
+        deciding = answer.pop("influence")
+        assert answer == other
+        assert [each["example"] for each in deciding] == bare.top(2)[place].tolist()
+        values = [bare.values[place, each["example"]] for each in deciding]
+        assert [each["value"] for each in deciding] == pytest.approx(values, abs=1e-9)
+        assert all(each["label"] == Y[each["example"]] for each in deciding)
+    red = live.client.predict("colours", files=[picture((240, 5, 5))], influence=1)
+    assert red["answers"][0]["influence"][0]["label"] == "red"
+    assert 0 < red["answers"][0]["influence"][0]["share"] <= 1
+    for wrong in (-1, 101):
+        assert refused(live.client.predict, "blobs", vectors=ASKED, influence=wrong).status == 422
+
+
+def test_a_large_reply_is_the_same_as_a_small_one(live: Live) -> None:
+    many = np.tile(ASKED[:5], (80, 1))  # 1,200 probabilities
+    answers = live.client.predict("blobs", vectors=many)["answers"]
+    assert len(answers) == 400
+    alone = live.client.predict("blobs", vectors=ASKED[:5])["answers"]
+    for answer, expected in zip(answers[-5:], alone, strict=True):
+        assert answer["label"] == expected["label"]
+        assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-12)
+
+
 def test_missing_values_are_null(live: Live) -> None:
     row = [*ASKED[0][:-1].tolist(), None]
     reply = live.client.predict("blobs", vectors=[row])

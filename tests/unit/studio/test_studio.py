@@ -59,18 +59,6 @@ def test_everything_is_sorted_as_soon_as_two_classes_have_an_example(studio: Stu
     assert answers(studio)[3:] == ["red", "green", "blue"] * 9
 
 
-def test_answers_are_those_of_the_classifier(studio: Studio) -> None:
-    add(studio, "red", "green")
-    label(studio, red=[0, 3], green=[1, 4])
-    answered(studio)
-    rows = studio.vectors.at(np.arange(30))
-    classifier = TailClassifier(device="cpu", scale="none").fit(rows[[0, 3, 1, 4]], [0, 0, 1, 1])
-    answers = studio.answers.at(np.arange(30))
-    expected = np.sort(classifier.predict_proba(rows), axis=1)[:, ::-1]
-    assert np.allclose(answers.probabilities, expected, atol=1e-4)
-    assert np.allclose(answers.novelty, classifier.novelty(rows), atol=1e-6)
-
-
 def test_what_is_looked_at_is_answered_first(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,16 +267,25 @@ def test_what_changed_or_vanished_while_it_was_closed_is_told(folder: Path) -> N
     again.stop()
 
 
-def test_why_an_answer_is_given_are_the_nearest_examples(studio: Studio) -> None:
+def test_why_an_answer_is_given_are_the_examples_that_decided_it(studio: Studio) -> None:
+    def why(place: int) -> list[dict[str, Any]]:
+        shares = studio.answerer.shares(place)
+        return page_data.deciding(place, studio.labels, studio.vectors, shares)
+
     add(studio, "red", "green", "blue")
     label(studio, red=[0, 3], green=[1, 4], blue=[2])
-    answered(studio)
-    near = page_data.neighbours(7, studio.labels, studio.vectors)
-    assert {each["place"] for each in near[:2]} == {1, 4}
-    assert [each["cosine"] for each in near] == sorted((e["cosine"] for e in near), reverse=True)
-    assert 0 not in {
-        each["place"] for each in page_data.neighbours(0, studio.labels, studio.vectors)
-    }
+    assert why(7) == []
+    told, rows = why(answered(studio).catalogue.require(7)), studio.vectors.at(np.arange(30))
+    bare = TailClassifier(device="cpu", scale="none").fit(rows[[0, 3, 1, 4, 2]], [0, 0, 1, 1, 2])
+    shares = dict(zip([0, 3, 1, 4, 2], bare.influence(rows[[7]]).shares[0], strict=True))
+    assert {each["place"] for each in told[:2]} == {1, 4}
+    assert [each["share"] for each in told] == sorted((e["share"] for e in told), reverse=True)
+    assert all(each["share"] == pytest.approx(shares[each["place"]], abs=2e-3) for each in told)
+    near = why(0)  # it has a label itself: those that are most alike
+    assert (near[0]["place"], {each["share"] for each in near}) == (3, {None})
+    cosines = [each["cosine"] for each in near]
+    assert cosines == sorted(cosines, reverse=True)
+    assert 0 not in {each["place"] for each in near}
 
 
 def test_trouble_in_a_thread_is_told(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ function fill(place) {
     h("div", { class: "facts" },
       h("header", {}, h("h2", {}, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
       h("div", { id: "detail-answer" }),
-      h("section", {}, h("h3", {}, "Why: your most similar examples"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
+      h("section", {}, h("h3", { id: "why-title" }, "Why"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
       h("footer", {}, h("button", { class: "soft", onclick: step(-1) }, "← Previous"), h("button", { class: "soft", onclick: step(1) }, "Next →"))),
   );
   fillAnswer(place);
@@ -91,10 +91,13 @@ async function fillWhy(place) {
   const isShort = ["text", "table"].includes(state.modality) && places.length;
   const words = isShort ? await post("/api/contents", { places }).catch(() => ({})) : {};
   if (shown !== place || !$("why")) return;
+  const decided = near.some((each) => each.share);
+  $("why-title").textContent = decided ? "Why: the examples that decided it" : "Why: your most similar examples";
   $("why").replaceChildren(
     ...(near.length
-      ? near.map(({ place: other, class_id: id, cosine }) =>
-          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other, words[other]), h("figcaption", {}, h("i", { class: "dot" }), classOf(id)?.name ?? "?")))
+      ? near.map(({ place: other, class_id: id, cosine, share }) =>
+          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other, words[other]),
+            h("figcaption", {}, h("i", { class: "dot" }), h("span", {}, classOf(id)?.name ?? "?"), share ? h("b", {}, percent(share)) : null)))
       : [h("p", { class: "muted" }, "Label some items, and the nearest ones show here.")]),
   );
 }

@@ -49,6 +49,7 @@ def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--encoder", default=ENCODER, help="of images: a name, or FILE.py:NAME")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--engines", nargs="+", default=["local", "ray"])
     parser.add_argument("--chunks", type=int, default=4, help="for each worker")
@@ -88,11 +89,12 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
                 starts.setdefault(name, []).append(start)
     page.text(
         "## Images encoded a second",
-        f"{ENCODER}, made JPEG files of {SIDE} x {SIDE} pixels, chunks of {args.chunk_rows};"
-        f" {args.chunks} chunks a worker in each of {args.repeats} turns. Rates are means over"
-        " turns with their 95 % intervals (Student's). Where others take the cores, seconds pass"
-        " in which a worker does not run: the share of a core that workers had is beside them, and"
-        " the images of a CPU second, with the interval over chunks, say what it does then.",
+        f"{Path(args.encoder).name}, made JPEG files of {SIDE} x {SIDE} pixels, chunks of"
+        f" {args.chunk_rows}; {args.chunks} chunks a worker in each of {args.repeats} turns."
+        " Rates are means over turns with their 95 % intervals (Student's). Where others take the"
+        " cores, seconds pass in which a worker does not run: the share of a core that workers had"
+        " is beside them, and the images of a CPU second, with the interval over chunks, say what"
+        " it does then.",
     )
     page.table(["engine", "workers", "images / s", "share of a core", "images / CPU s"])
     costs: dict[str, Any] = {
@@ -151,7 +153,7 @@ def timed(
 ) -> tuple[float, float, list[Report]]:
     """Return the seconds to the first results, the rate after them, and the reports since then."""
     results = ChunkFolder(Storage(out))
-    work = OneThread(EncodeChunk(ENCODER, "cpu", rows.reading, results))
+    work = OneThread(EncodeChunk(args.encoder, "cpu", rows.reading, results))
     chunks = list(rows.source.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
     began, counted = time.perf_counter(), 0
     started = first = began

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from unitail.extras import optional
+from unitail.inputs.numerals import Style, read_number, style_of
 from unitail.wording import numbered
 
-COMMAS = "decimal_commas"
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+STYLES = "styles"
+MISSING = frozenset(
+    {"", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "?", "-", "\N{EN DASH}", "\N{EM DASH}"}
+)
 """Cells of a table that say that a value is missing, in lower case."""
-DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?")
-"""A number as 1.234,5 or 0,5."""
-THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2}(,\d{3})+|\d+|\d+\.\d+)")
-"""A number whose commas may divide thousands, as in 1,234."""
 FORMULA = re.compile(r"[=@\t\r].*|[+-](?![0-9.]+(e[+-]?[0-9]+)?$).*", re.IGNORECASE | re.DOTALL)
 """What a spreadsheet would compute: text that begins so and is no number."""
 
@@ -27,54 +26,68 @@ def texts_of(cells: Sequence[Any]) -> list[str]:
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
 
-    A column is numeric if all of its cells are. With `like`, only its columns are returned, as far
-    as they are there, and numeric if they are there; cells without a number are then missing
-    too, and told in the phrases returned. Decimal commas are read where no cell has a point instead
-    and the commas cannot divide thousands.
+    A column is numeric if all of its cells are, written in one way (`unitail.inputs.numerals`).
+    With `like`, only its columns are returned, as far as they are there, and numeric if they are
+    there; cells without a number are then missing too, and told in the phrases returned.
     """
     pandas = optional("pandas", extra="encoders")
-    columns, notes, commas = {}, [], []
-    for name in frame if like is None else [name for name in like if name in frame]:
-        texts = pandas.Series(texts_of(frame[name]), dtype=object)
-        texts = texts.where(~texts.str.lower().isin(MISSING), None)
-        if _reads_commas(name, texts, like):
-            texts = texts.str.replace(".", "").str.replace(",", ".")
-            commas.append(name)
-        numbers = pandas.to_numeric(texts, errors="coerce").astype("float64")
+    names = list(frame) if like is None else [name for name in like if name in frame]
+    columns = {name: _without_missing(frame[name]) for name in names}
+    known = {} if like is None else written_styles(like)
+    commas = like is None and any(map(_has_commas, columns.values()))
+    styles, notes = dict[str, Style](), list[str]()
+    for name, texts in columns.items():
+        style = known.get(name) or _style(texts, prefer_commas=commas)
+        numbers = _numbers(texts, style)
         wrong = texts[numbers.isna() & texts.notna()]
-        if like is None:
-            columns[name] = texts if len(wrong) else numbers
-        elif like[name].dtype == object:
-            columns[name] = texts
-        else:
-            columns[name] = numbers
-            if len(wrong):
-                cells = numbered(len(wrong), "cell")
-                notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
+        are_names = len(wrong) if like is None else like[name].dtype == object
+        if are_names:
+            continue
+        columns[name] = numbers
+        styles |= {name: style} if style else {}
+        if len(wrong):
+            cells = numbered(len(wrong), "cell")
+            notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
     features = pandas.DataFrame(columns)
-    features.attrs[COMMAS] = commas
+    features.attrs[STYLES] = styles
     return features, notes
 
 
-def decimal_commas(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
-    """Name the columns of features whose numbers were written with decimal commas."""
-    return list(features.attrs.get(COMMAS, ()))
+def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataFrame
+    """Say how numbers were written in those columns of features that are not plain."""
+    return dict(features.attrs.get(STYLES, {}))
 
 
-def _reads_commas(name: str, texts: Any, like: Any) -> bool:  # noqa: ANN401 - a Series, a DataFrame
-    """Tell whether commas are decimal: by the cells, or since they were among the examples."""
-    cells = [text for text in texts if text is not None]
-    known = like is not None and name in decimal_commas(like)
-    return has_decimal_commas(cells) or (known and all(map(DECIMAL_COMMA.fullmatch, cells)))
+def _without_missing(cells: Any) -> Any:  # noqa: ANN401 - a Series
+    pandas = optional("pandas", extra="encoders")
+    texts = pandas.Series(texts_of(cells), dtype=object)
+    return texts.where(~texts.str.lower().isin(MISSING), None)
+
+
+def _has_commas(texts: Any) -> bool:  # noqa: ANN401 - a Series
+    return has_decimal_commas([text for text in texts if text is not None])
+
+
+def _style(texts: Any, *, prefer_commas: bool) -> Style | None:  # noqa: ANN401 - a Series
+    """Say how a column writes numbers; None if they are plain, or none."""
+    if not _numbers(texts, None)[texts.notna()].isna().any():
+        return None
+    return style_of([text for text in texts if text is not None], prefer_commas=prefer_commas)
+
+
+def _numbers(texts: Any, style: Style | None) -> Any:  # noqa: ANN401 - a Series
+    """Return the numbers that cells hold, NaN where they hold none."""
+    pandas = optional("pandas", extra="encoders")
+    if style is None:
+        return pandas.to_numeric(texts, errors="coerce").astype("float64")
+    read = [math.nan if text is None else read_number(text, style) for text in texts]
+    return pandas.Series(read, dtype="float64")
 
 
 def has_decimal_commas(cells: Sequence[str]) -> bool:
     """Tell whether all cells are numbers, and some have commas that are decimal points."""
-    return (
-        any("," in cell for cell in cells)
-        and all(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-        and not all(THOUSANDS.fullmatch(cell) for cell in cells)
-    )
+    style = style_of(cells)
+    return style is not None and style.has_commas
 
 
 def is_number(text: str) -> bool:

@@ -1,5 +1,6 @@
-"""Parquet and Excel files: packed, so that a small one can stand for a table beyond all memory."""
+"""Packed files: a small one can stand for a table beyond all memory."""
 
+import gzip
 import io
 import warnings
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from unitail.wording import excerpt
 MAX_CELLS = 50_000_000
 """Of a table."""
 MAX_UNPACKED = 2**30
-"""Bytes of an Excel file, unpacked."""
+"""Bytes of an Excel file or one with the suffix .gz, unpacked."""
 
 Columns = tuple[list[str], list[list[Any]], list[str]]
 """Names, cells by column, and what was guessed, a phrase each."""
@@ -46,6 +47,30 @@ def read_parquet(content: bytes, name: str) -> Columns:
         _require_at_most(name, facts.num_rows * facts.num_columns, MAX_CELLS, "cells")
         table = file.read()
         return table.column_names, [column.to_pylist() for column in table.columns], []
+
+
+def read_feather(content: bytes, name: str) -> Columns:
+    """Read all columns of an Arrow file, as pandas and R write them."""
+    ipc = optional("pyarrow.ipc", extra="encoders")
+    with _broken(name, "an Arrow file", "a whole file in Arrow's format (Feather version 2)"):
+        file = ipc.open_file(io.BytesIO(content))
+        columns: list[list[Any]] = [[] for _ in file.schema.names]
+        for place in range(file.num_record_batches):
+            batch = file.get_batch(place)
+            cells = (len(columns[0]) + batch.num_rows) * len(columns) if columns else 0
+            _require_at_most(name, cells, MAX_CELLS, "cells")
+            for column, more in zip(columns, batch.columns, strict=True):
+                column.extend(more.to_pylist())
+        return file.schema.names, columns, []
+
+
+def unpacked(content: bytes, name: str) -> bytes:
+    """Unpack what gzip packed, up to a limit."""
+    with _broken(name, "packed by gzip", "a whole file"):
+        with gzip.open(io.BytesIO(content)) as file:
+            plain = file.read(MAX_UNPACKED + 1)
+        _require_at_most(name, len(plain), MAX_UNPACKED, "bytes or more, unpacked")
+    return plain
 
 
 def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:  # noqa: ANN401 - a sheet of openpyxl

@@ -5,6 +5,7 @@ What the items are is recognised from the files' suffixes or the table's columns
 a doubt, `InvalidInput` asks.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +60,19 @@ def read_labelled(
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
-    return replace(examples, guesses=(*examples.guesses, *_pages(examples)))
+    guesses = (*examples.guesses, *_pages(examples), *_alike(examples.classes))
+    return replace(examples, guesses=guesses)
+
+
+def _alike(classes: Sequence[str]) -> list[str]:
+    """Say which classes may be one, written in several ways."""
+    folded: dict[str, list[str]] = {}
+    for name in classes:
+        words = re.split(r"[\s_]+|(?<=\w)-(?=\w)", name.casefold())
+        folded.setdefault(" ".join(filter(None, words)), []).append(name)
+    alike = [names for names in folded.values() if len(names) > 1]
+    several = some((" and ".join(map(repr, names)) for names in alike), 3, separator="; ")
+    return [f"{several} are different classes"] if alike else []
 
 
 def read_half_labelled(
@@ -205,10 +218,13 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
             remedy="Check the name, and the folder that you are in.",
         )
     if kind in (None, Modality.TABLE) or not path.is_file():
+        tables = f"tables: {' '.join(TABLES)}, each with .gz, too"
         raise InvalidInput(
-            f"{shown(path)} cannot be an item",
+            f"{shown(path)} is not a table like the examples"
+            if kind
+            else f"{shown(path)} cannot be an item",
             got="another kind of file",
-            allowed=f"{known_suffixes()}; tables: {' '.join(TABLES)}",
+            allowed=tables if kind else f"{known_suffixes()}; {tables}",
             remedy="Name another file, or say what it is: --modality KIND.",
         )
     return Items(

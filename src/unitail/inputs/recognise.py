@@ -25,8 +25,10 @@ SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.TEXT: (".txt", ".text", ".md"),
 }  # fmt: skip
 """A file with one of these is one item."""
-TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".xlsx")
-"""A file with one of these holds one item in each row."""
+TABLES = (
+    ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
+)  # fmt: skip
+"""A file with one of these holds one item in each row; after it there may be `.gz`."""
 
 
 def modality_of(path: Path) -> Modality | None:
@@ -37,7 +39,13 @@ def modality_of(path: Path) -> Modality | None:
 
 def is_table(path: Path) -> bool:
     """Say whether a file holds one item in each row."""
-    return path.suffix.lower() in TABLES
+    return table_suffix(path) in TABLES
+
+
+def table_suffix(path: Path) -> str:
+    """Return the suffix that says how a table is written, whether it is packed or not."""
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if last == ".gz" else last
 
 
 def common_modality(files: Iterable[Path], where: str) -> Modality:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -9,16 +10,19 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.cells import as_features, as_meant, decimal_commas, texts_of
+from unitail.inputs.cells import as_features, as_meant, texts_of, written_styles
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.inputs.numerals import Style
 from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
 from unitail.wording import exact, excerpt, numbered, shown, some
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 USUAL_LABELS = ("label", "labels", "class", "category", "target", "intent", "species", "kind")
 """What columns of labels are called."""
+MIN_ODD = 10
+"""Rows among which it is odd that most have a label of their own."""
 
 
 def read_labelled_rows(
@@ -55,7 +59,8 @@ def read_labelled_rows(
     items, kept = _items_of(rows, path, content_column, modality, like, chosen)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
-    return items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
+    examples = items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
+    return replace(examples, guesses=(*examples.guesses, *_odd_labels(examples, label_column)))
 
 
 def items_of_rows(
@@ -91,10 +96,22 @@ def items_of_rows(
     return replace(items, records=_records(table, labels, places, set(asked), items, path))
 
 
+def _odd_labels(examples: LabelledItems, column: str) -> list[str]:
+    """Say so if nearly every row has a label of its own: another column may hold the classes."""
+    rows, classes = len(examples), len(examples.classes)
+    if rows < MIN_ODD or classes <= rows / 2:
+        return []
+    return [
+        f"{column!r} holds the labels, though {rows:,} rows have {classes:,} different ones;"
+        " --label-column NAME says otherwise"
+    ]
+
+
 def _likely(frame: Any, label_column: str) -> str:  # noqa: ANN401 - a DataFrame
-    """Return the column that is called so but for capitals and spaces, or as labels often are."""
+    """Return the column that is called nearly so, or as labels often are."""
     folded = {name.strip().casefold(): name for name in frame}
-    wanted = (label_column.strip().casefold(), *USUAL_LABELS)
+    meant = label_column.strip().casefold()
+    wanted = (meant, *get_close_matches(meant, folded, n=1, cutoff=0.7), *USUAL_LABELS)
     return next((folded[name] for name in wanted if name in folded), "NAME")
 
 
@@ -178,7 +195,7 @@ def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[in
         names=tuple(f"row {place + 1}" for place in frame.index),
         modality=Modality.TABLE,
         ignored=(*notes, *_unused(unused)),
-        guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
+        guesses=(*guesses_of(frame), *_styles(written_styles(features))),
     )
     return items, list(range(len(frame)))
 
@@ -205,7 +222,7 @@ def _mixed_items(
         names=rows,
         modality=Modality.TABLE,
         ignored=(*notes, *_unused(other)),
-        guesses=(*guesses_of(frame), *_commas(decimal_commas(features))),
+        guesses=(*guesses_of(frame), *_styles(written_styles(features))),
         layout=layout,
     )
     return items, list(range(len(rows)))
@@ -235,9 +252,16 @@ def _items_in_column(
     return items, kept
 
 
-def _commas(names: list[str]) -> list[str]:
-    columns = some(map(repr, names))
-    return [f"the commas in the numbers of {columns} are decimal points"] if names else []
+def _styles(styles: Mapping[str, Style]) -> list[str]:
+    """Say how numbers were read that are not written plainly."""
+    commas = some(repr(name) for name, style in styles.items() if style.has_commas)
+    thousands = some(repr(name) for name, style in styles.items() if style.thousands)
+    beside = some(f"{name!r} ({style.beside})" for name, style in styles.items() if style.beside)
+    return [
+        *([f"the commas in the numbers of {commas} are decimal points"] if commas else []),
+        *([f"the commas in the numbers of {thousands} divide thousands"] if thousands else []),
+        *([f"numbers are read without what stands beside them: {beside}"] if beside else []),
+    ]
 
 
 def _unused(columns: list[str]) -> list[str]:

@@ -6,14 +6,21 @@ import io
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.packed_tables import read_excel, read_parquet
+from unitail.inputs.packed_tables import (
+    Columns,
+    read_excel,
+    read_feather,
+    read_parquet,
+    unpacked,
+)
+from unitail.inputs.recognise import table_suffix
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
@@ -32,6 +39,13 @@ ANSWER_COLUMNS = ("answer", "probability", "state", "set", "novelty", "reason")
 """What `unitail predict` adds to a table: they stand side by side, in this order."""
 MORE_COLUMNS = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
 """What may follow them."""
+PACKED = {
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
+    ".xlsx": read_excel,
+}
 ANSWER_PREFIX = "unitail_"
 """Goes before all of them if the user's table has a column of such a name."""
 
@@ -43,15 +57,15 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     `cells.as_features` finds numbers and missing values. Columns that `unitail predict` added
     to a table are left out. What was guessed is in `guesses_of`.
     """
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        frame = _frame(*read_parquet(_bytes(path), shown(path)))
+    suffix, name, content = table_suffix(path), shown(path), _content(path)
+    if suffix in PACKED:
+        frame = _frame(*PACKED[suffix](content, name))
     elif suffix in (".jsonl", ".ndjson"):
-        frame = _read_json_lines(path)
-    elif suffix == ".xlsx":
-        frame = _frame(*read_excel(_bytes(path), shown(path)))
+        frame = _frame(*_read_json_lines(content, name))
+    elif suffix == ".json":
+        frame = _frame(*_read_json(content, name))
     else:
-        frame = _read_delimited(path, "\t" if suffix == ".tsv" else None)
+        frame = _frame(*_read_delimited(content, name, "\t" if suffix == ".tsv" else None))
     return _checked(frame, path)
 
 
@@ -106,11 +120,10 @@ def decode(content: bytes, where: str) -> str:
         ) from error
 
 
-def _decode_file(path: Path) -> tuple[str, list[str]]:
+def _decode_table(content: bytes, where: str) -> tuple[str, list[str]]:
     """Decode a table, as Windows' own encoding if it is not Unicode; return also what is said."""
-    content = _bytes(path)
     try:
-        return decode(content, shown(path)), []
+        return decode(content, where), []
     except InvalidInput:
         try:
             text = content.decode(WINDOWS)
@@ -118,11 +131,11 @@ def _decode_file(path: Path) -> tuple[str, list[str]]:
             text = "\0"
         if "\0" in text:  # not a text at all
             raise
-        return text, [f"{shown(path)} is not in UTF-8 and was read as Windows-1252"]
+        return text, [f"{where} is not in UTF-8 and was read as Windows-1252"]
 
 
-def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
-    text, guesses = _decode_file(path)
+def _read_delimited(content: bytes, where: str, delimiter: str | None) -> Columns:
+    text, guesses = _decode_table(content, where)
     delimiter = delimiter or delimiter_of(text)
     rows = DelimitedRows(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
@@ -135,14 +148,14 @@ def _read_delimited(path: Path, delimiter: str | None) -> Any:  # noqa: ANN401
             cells += [row] if row else []
     except csv.Error as error:
         raise InvalidInput(
-            f"{shown(path)} is not a table, line {rows.line_num}",
+            f"{where} is not a table, line {rows.line_num}",
             got=str(error),
             allowed="as many cells in each line as the header has, and quotes round cells that"
             f" hold the delimiter {delimiter!r}",
             remedy="Correct the line.",
         ) from error
     columns = [list(column) for column in zip(*cells, strict=True)] or [[] for _ in header]
-    return _frame(header, columns, guesses)
+    return header, columns, guesses
 
 
 class DelimitedRows(Iterator[list[str]]):
@@ -174,20 +187,43 @@ def delimiter_of(text: str) -> str:
     return max(DELIMITERS, key=lambda each: len(next(DelimitedRows([line], delimiter=each))))
 
 
-def _read_json_lines(path: Path) -> Any:  # noqa: ANN401
+def _read_json_lines(content: bytes, where: str) -> Columns:
     rows = []
-    for number, line in enumerate(decode(_bytes(path), shown(path)).split("\n"), start=1):
+    for number, line in enumerate(decode(content, where).split("\n"), start=1):
         if not line.strip():
             continue
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise _bad_line(path, number, str(error)) from error
+            raise _bad_line(where, number, str(error)) from error
         if not isinstance(row, dict):
-            raise _bad_line(path, number, type(row).__name__)
-        rows.append({storable(name): storable(cell) for name, cell in row.items()})
+            raise _bad_line(where, number, type(row).__name__)
+        rows.append(row)
+    return _columns(rows)
+
+
+def _read_json(content: bytes, where: str) -> Columns:
+    """Read a list of objects."""
+    try:
+        rows = parse_json(decode(content, where))
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise
+        rows = str(error)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InvalidInput(
+            f"{where} is not a table",
+            got=rows if isinstance(rows, str) else f"JSON of another form ({type(rows).__name__})",
+            allowed="a list of JSON objects, one for each row, or one object in each line (.jsonl)",
+            remedy="Write it so; in pandas to_json(name, orient='records').",
+        )
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    rows = [{storable(name): storable(cell) for name, cell in row.items()} for row in rows]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return _frame(names, [[row.get(name) for row in rows] for name in names])
+    return names, [[row.get(name) for row in rows] for name in names], []
 
 
 def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
@@ -197,9 +233,9 @@ def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
     return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _bad_line(path: Path, number: int, got: str) -> InvalidInput:
+def _bad_line(where: str, number: int, got: str) -> InvalidInput:
     return InvalidInput(
-        f"{shown(path)} is not a table, line {number}",
+        f"{where} is not a table, line {number}",
         got=got,
         allowed="one JSON object in each line",
         remedy="Correct the line.",
@@ -245,10 +281,11 @@ def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
     return frame
 
 
-def _bytes(path: Path) -> bytes:
+def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(
             f"{shown(path)} cannot be read", got=str(error.strerror), allowed="a file"
         ) from error
+    return unpacked(content, shown(path)) if path.suffix.lower() == ".gz" else content

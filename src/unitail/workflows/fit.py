@@ -26,6 +26,7 @@ from unitail.wording import shown
 from unitail.workflows.predict import (
     check_classes,
     choose_for,
+    contradictions,
     fit_with_pool,
     make_classifier,
     unread_pool,
@@ -74,7 +75,7 @@ def fit_files(
     return FittedFiles(
         classifier=classifier.with_encoder(by),
         encoder=by,
-        notes=(*by.notes, *size_notes(classifier._fitted)),
+        notes=(*by.notes, *contradictions(support, known), *size_notes(classifier._fitted)),
         examples=dict(sorted(Counter(labels).items())),
         unreadable=(
             *unread_items("examples", support, known),

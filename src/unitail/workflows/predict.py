@@ -31,6 +31,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
+from unitail.wording import some
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.why import explain, explain_if_possible, with_nearest
 
@@ -104,6 +105,7 @@ def predict_files(
         num_cached=sum(each.num_cached for each in (known, asked, *others)),
         notes=(
             *by.notes,
+            *contradictions(support, known),
             *size_notes(classifier._fitted),
             *long_texts(by, support.items, queries.items),
         ),
@@ -118,6 +120,24 @@ def predict_files(
     if not why:
         result = explain_if_possible(result, classifier, by, asked, examples)
     return with_nearest(result, explained, kept.vectors, known.kept, asked)
+
+
+def contradictions(support: LabelledItems, known: Vectors) -> tuple[str, ...]:
+    """Say which examples are equal, as far as they are read, and have different labels."""
+    places: dict[bytes, list[int]] = {}
+    for place, row in zip(known.kept.tolist(), known.features, strict=True):
+        places.setdefault(row.tobytes(), []).append(place)
+    labels = support.labels
+    odd = [equal for equal in places.values() if len({labels[place] for place in equal}) > 1]
+    told = some(
+        (
+            " = ".join(f"{support.names[place]} ({labels[place]})" for place in equal)
+            for equal in odd
+        ),
+        3,
+        separator="; ",
+    )
+    return (f"Equal examples with different labels: {told}",) if odd else ()
 
 
 def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:

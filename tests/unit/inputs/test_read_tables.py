@@ -224,8 +224,9 @@ def test_decimal_commas_are_numbers_and_said(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", table))
     np.testing.assert_array_equal(examples.items["bill"], [39.1, 40, np.nan])
     np.testing.assert_array_equal(examples.items["mass"], [1234.5, 2000.25, 3])
-    assert list(examples.items["price"]) == ["1,250", "2,500", "3,750"]  # perhaps thousands
-    assert examples.guesses == ("the commas in the numbers of 'bill', 'mass' are decimal points",)
+    assert list(examples.items["price"]) == [1.25, 2.5, 3.75]  # thousands, if alone
+    said = "the commas in the numbers of 'bill', 'mass', 'price' are decimal points"
+    assert examples.guesses == (said,)
     asked = _write(tmp_path / "q.csv", "bill;mass\n38,125;1.234\n")  # thousands, if alone
     items = read_unlabelled([asked], like=examples)
     assert items.items.to_numpy().tolist() == [[38.125, 1234]]
@@ -235,8 +236,8 @@ def test_points_stay_points(tmp_path: Path) -> None:
     table = 'x,y,label\n"1,5",1.5,a\n2.5,"1,234",b\n'
     examples = read_labelled(_write(tmp_path / "t.csv", table))
     assert list(examples.items["x"]) == ["1,5", "2.5"]
-    assert list(examples.items["y"]) == ["1.5", "1,234"]
-    assert examples.guesses == ()
+    assert list(examples.items["y"]) == [1.5, 1234]
+    assert examples.guesses == ("the commas in the numbers of 'y' divide thousands",)
 
 
 def test_large_cells_are_read_and_pythons_own_limit_stays(tmp_path: Path) -> None:

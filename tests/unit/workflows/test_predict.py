@@ -150,6 +150,19 @@ def test_queries_that_equal_an_example_are_told(support: Path, queries: Path) ->
     assert predict_files(*_read(support, queries)).repeated == ("red/1.png",)
 
 
+def test_equal_examples_with_different_labels_are_told(support: Path, queries: Path) -> None:
+    assert not predict_files(*_read(support, queries)).notes
+    first = min((support / "red").iterdir())
+    (support / "blue" / "odd.png").write_bytes(first.read_bytes())
+    (support / "red" / "same.png").write_bytes(first.read_bytes())
+    [note] = predict_files(*_read(support, queries)).notes
+    red = f"red/{first.name} (red)"
+    assert (
+        note
+        == f"Equal examples with different labels: blue/odd.png (blue) = {red} = red/same.png (red)"
+    )
+
+
 def test_a_second_run_encodes_nothing(support: Path, queries: Path, tmp_path: Path) -> None:
     cache = FeatureCache(tmp_path / "cache", 2**20)
     first = predict_files(*_read(support, queries), cache=cache)

@@ -1,0 +1,114 @@
+"""Tables in other clothes: more formats, numbers with units, labels that may be slips."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unitail.errors import InvalidInput
+from unitail.inputs import packed_tables
+from unitail.inputs.read import read_labelled, read_unlabelled
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_money_shares_and_units_are_numbers_and_said(tmp_path: Path) -> None:
+    header = "price|share|weight|room|code|label"
+    rows = [
+        "$1,200.50|5 %|1 300 kg|A1|PK-1|a",
+        "-$3|12.5 %|750 kg|B2|PK-2|b",
+        "-|7%|1 kg|C3|PK-3|a",
+    ]
+    examples = read_labelled(_write(tmp_path / "t.csv", "\n".join([header, *rows]) + "\n"))
+    np.testing.assert_array_equal(examples.items["price"], [1200.5, -3, np.nan])
+    assert list(examples.items["share"]) == [5, 12.5, 7]
+    assert list(examples.items["weight"]) == [1300, 750, 1]
+    assert list(examples.items["room"]) == ["A1", "B2", "C3"]
+    assert list(examples.items["code"]) == ["PK-1", "PK-2", "PK-3"]
+    assert examples.guesses == (
+        "the commas in the numbers of 'price' divide thousands",
+        "numbers are read without what stands beside them: 'price' ($), 'share' (%), 'weight' (kg)",
+    )
+    asked = _write(tmp_path / "q.csv", "price|share|weight\n$12|3|20 lb\n7|4 %|(30)\n")
+    items = read_unlabelled([asked], like=examples)
+    assert items.items["price"].tolist() == [12, 7]
+    assert items.items["share"].tolist() == [3, 4]
+    np.testing.assert_array_equal(items.items["weight"], [np.nan, -30])  # pounds are no kilograms
+    assert items.ignored[0] == "1 cell of 'weight' without a number ('20 lb')"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".feather", ".arrow", ".csv.gz", ".JSONL.GZ"])
+def test_more_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"x": [1.5, 2.0, None], "colour": ["red", "blue", "rot"], "label": list("aba")}
+    )
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".json":
+        frame.to_json(path, orient="records")
+    elif suffix.endswith((".gz", ".GZ")):
+        lines = frame.to_json(orient="records", lines=True)
+        written = frame.to_csv(index=False) if suffix == ".csv.gz" else lines
+        path.write_bytes(gzip.compress(written.encode()))
+    else:
+        frame.to_feather(path)
+    examples = read_labelled(path)
+    assert examples.labels == ("a", "b", "a")
+    np.testing.assert_array_equal(examples.items["x"], [1.5, 2, np.nan])
+    assert list(examples.items["colour"]) == ["red", "blue", "rot"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "t.json",
+            b'{"x": 1}',
+            r"t\.json is not a table: got JSON of another form \(dict\); allowed",
+        ),
+        ("t.json", b"[1, 2", r"t\.json is not a table: got Expecting"),
+        ("t.feather", b"ARROW1", r"t\.feather is not an Arrow file: got "),
+        ("t.csv.gz", b"x,label\n1,a\n", r"t\.csv\.gz is not packed by gzip: got BadGzipFile"),
+        ("t.csv.gz", gzip.compress(bytes(10**6)), r"too large: got 1,001 bytes or more, unpacked"),
+    ],
+)
+def test_broken_files_of_these_formats_are_told(
+    name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_tables, "MAX_UNPACKED", 1000)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidInput, match=message):
+        read_labelled(tmp_path / name)
+
+
+def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{place},{label}\n" for place, label in enumerate(["Cat", "cat ", "c-1", "c_1", "-1", "1"])
+    )
+    examples = read_labelled(_write(tmp_path / "t.csv", "x,label\n" + rows))
+    assert examples.classes == ("-1", "1", "Cat", "c-1", "c_1", "cat")
+    assert examples.guesses == ("'Cat' and 'cat'; 'c-1' and 'c_1' are different classes",)
+    many = "".join(f"{place % 3},{place // 3},{place}\n" for place in range(12))
+    examples = read_labelled(
+        _write(tmp_path / "u.csv", "kind,y,size\n" + many), label_column="size"
+    )
+    assert examples.guesses == (
+        "'size' holds the labels, though 12 rows have 12 different ones;"
+        " --label-column NAME says otherwise",
+    )
+    with pytest.raises(InvalidInput, match="that holds the labels: --label-column size"):
+        read_labelled(tmp_path / "u.csv", label_column="sise")
+
+
+def test_a_file_that_is_no_table_is_told_with_tables_alone(tmp_path: Path) -> None:
+    examples = read_labelled(_write(tmp_path / "t.csv", "x,label\n1,a\n2,b\n"))
+    words = (
+        r"q\.doc is not a table like the examples: got another kind of file; allowed: tables: \.csv"
+    )
+    with pytest.raises(InvalidInput, match=words) as caught:
+        read_unlabelled([_write(tmp_path / "q.doc", "x")], like=examples)
+    assert ".jpg" not in str(caught.value)

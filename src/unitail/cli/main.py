@@ -22,6 +22,13 @@ from unitail.cli.commands.reproduce import reproduce
 from unitail.cli.commands.serve import serve
 from unitail.cli.commands.train import train
 from unitail.cli.commands.validity import validity
+from unitail.cli.memory import (
+    REFUSED,
+    is_about_memory,
+    is_scarce,
+    say_no_memory,
+    threads_end_the_command,
+)
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
 from unitail.cli.plain_help import PlainCommand, PlainGroup
 from unitail.errors import UserError
@@ -29,16 +36,6 @@ from unitail.wording import excerpt, shown
 
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
-REFUSED = 2
-"""Exit code of an error that the caller can fix."""
-NO_MEMORY = (
-    "allocate memory",
-    "out of memory",
-    "bad_alloc",
-    "can't start new thread",
-    "failed to map segment",
-)
-"""What errors say where there is no more memory."""
 BUG = 70
 """Exit code of an unexpected error, as in sysexits.h."""
 
@@ -84,7 +81,8 @@ def main() -> None:
     by the closed pipe.
     """
     outputs = outlast_closed_pipes()
-    code = _run()
+    with threads_end_the_command():
+        code = _run()
     sys.stdout.flush()
     for output in outputs:
         if output.trouble is not None:
@@ -94,20 +92,8 @@ def main() -> None:
     sys.exit(CLOSED_PIPE if any(output.was_closed for output in outputs) else code)
 
 
-def is_about_memory(error: Exception) -> bool:
-    """Tell whether memory was refused; torch and the loader of libraries have no type for it."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
-
-
-def refusal_of(error: Exception) -> UserError:
-    """Say what the system refused: a name that is too long, a closed folder, memory."""
-    if not isinstance(error, OSError) or is_about_memory(error):
-        return UserError(
-            "the memory does not suffice",
-            got=excerpt(str(error)) or "no more of it",
-            allowed="what this machine, or the limit on this process, leaves",
-            remedy="Give fewer or smaller items at a time, or more memory.",
-        )
+def refusal_of(error: OSError) -> UserError:
+    """Say what the system refused: a name that is too long, a closed folder."""
     return UserError(
         f"{shown(str(error.filename))} cannot be used" if error.filename else "the system refuses",
         got=error.strerror or excerpt(str(error)),
@@ -126,7 +112,10 @@ def _run() -> int | str | None:
     except SystemExit as end:
         return end.code
     except Exception as error:
-        if isinstance(error, OSError) or is_about_memory(error):
+        if is_about_memory(error) or (not isinstance(error, OSError) and is_scarce()):
+            say_no_memory(error)
+            return REFUSED
+        if isinstance(error, OSError):
             typer.echo(f"unitail: {refusal_of(error)}", err=True)
             return REFUSED
         traceback.print_exc()

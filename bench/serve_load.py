@@ -6,7 +6,8 @@ A server runs in a process of its own, the clients in this one, on the same core
 the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections
 that each wait for their answer before they ask again. What is asked is the same: probabilities, a
 set and novelty. Ratios are to the bare classifier of the same round; intervals (95 %) are those of
-Student's t over rounds. Vectors are 384 wide, of 5 classes with 5 examples; images are JPEG files
+Student's t over rounds. CPU time is that of the server with its decoders, or of the loop: other work
+on the machine hardly changes it. Vectors are 384 wide, of 5 classes with 5 examples; images are JPEG files
 of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
 """
 
@@ -48,6 +49,13 @@ class Load:
     seconds: float
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
+    cpu: float = 0.0
+    """Seconds of whoever answered."""
+
+    @property
+    def cpu_each(self) -> float:
+        """Milliseconds of CPU time for an answer."""
+        return 1e3 * self.cpu / max(1, self.statuses[200])
 
     @property
     def rate(self) -> float:
@@ -134,9 +142,29 @@ def images(folder: Path) -> Work:
     return Work("images", lambda number: requests[number % len(requests)], bare)
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that runs in another process."""
+
+    port: int
+    pid: int
+
+    @property
+    def cpu(self) -> float:
+        """The CPU seconds that it and its decoders have had."""
+        tick, own, seconds = os.sysconf("SC_CLK_TCK"), [self.pid], 0.0
+        while own:
+            pid = own.pop()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            seconds += sum(map(int, fields[11:15])) / tick  # with children that have ended
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                own.extend(map(int, (task / "children").read_text().split()))
+        return seconds
+
+
 @contextmanager
-def server(folders: list[Path], *options: str) -> Iterator[int]:
-    """Run `unitail serve` in another process; give its port."""
+def server(folders: list[Path], *options: str) -> Iterator[Server]:
+    """Run `unitail serve` in another process."""
     command = [sys.executable, "-m", "unitail", "serve", *map(str, folders), "--port", "0"]
     process = subprocess.Popen(
         [*command, "--device", "cpu", *options],
@@ -152,7 +180,7 @@ def server(folders: list[Path], *options: str) -> Iterator[int]:
         with Client(f"http://127.0.0.1:{port}") as client:
             while not client.ready():
                 time.sleep(0.1)
-        yield port
+        yield Server(port, process.pid)
     finally:
         process.terminate()
         process.wait(60)
@@ -187,20 +215,20 @@ async def connection(
 
 
 def load_server(
-    port: int, work: Work, connections: int, seconds: float, pause: float = 0.0
+    asked: Server, work: Work, connections: int, seconds: float, pause: float = 0.0
 ) -> Load:
     """Ask over so many connections."""
 
     async def run() -> Load:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), asked.cpu
         load = Load(seconds)
         await asyncio.gather(
             *(
-                connection(port, work, load, start + seconds, 7 * n, pause)
+                connection(asked.port, work, load, start + seconds, 7 * n, pause)
                 for n in range(connections)
             )
         )
-        load.seconds = time.perf_counter() - start
+        load.seconds, load.cpu = time.perf_counter() - start, asked.cpu - cpu
         return load
 
     return asyncio.run(run())
@@ -208,12 +236,12 @@ def load_server(
 
 def load_bare(work: Work, seconds: float) -> Load:
     """Ask the classifier in a loop."""
-    load, start = Load(seconds), time.perf_counter()
+    load, start, cpu = Load(seconds), time.perf_counter(), time.process_time()
     while (now := time.perf_counter()) < start + seconds:
         work.bare(load.statuses[200])
         load.statuses[200] += 1
         load.latencies.append(time.perf_counter() - now)
-    load.seconds = time.perf_counter() - start
+    load.seconds, load.cpu = time.perf_counter() - start, time.process_time() - cpu
     return load
 
 
@@ -228,7 +256,7 @@ def interval(values: list[float]) -> str:
 
 def measure_rates(
     page: Page,
-    port: int,
+    asked: Server,
     works: list[Work],
     *,
     connections: Sequence[int],
@@ -236,16 +264,17 @@ def measure_rates(
     seconds: float,
 ) -> None:
     """Fill the table of rates and latencies."""
-    page.table(("asked", "how", "answers / s", "ratio to bare", "p50 ms", "p99 ms", "not answered"))
+    columns = ("answers / s", "ratio to bare", "p50 ms", "p99 ms", "CPU ms an answer")
+    page.table(("asked", "how", *columns, "not answered"))
     for work in works:
         loads: dict[str, list[Load]] = {}
         work.bare(0)
-        load_server(port, work, 8, min(1.0, seconds))
+        load_server(asked, work, 8, min(1.0, seconds))
         for _ in range(rounds):
             loads.setdefault("bare, in a loop", []).append(load_bare(work, seconds))
             for count in connections:
                 name = f"served, {count} connection{'s' * (count > 1)}"
-                loads.setdefault(name, []).append(load_server(port, work, count, seconds))
+                loads.setdefault(name, []).append(load_server(asked, work, count, seconds))
         bare = [load.rate for load in loads["bare, in a loop"]]
         for name, group in loads.items():
             both = Load(1.0, [t for load in group for t in load.latencies])
@@ -253,7 +282,8 @@ def measure_rates(
             ratios = [load.rate / rate for load, rate in zip(group, bare, strict=True)]
             rate = interval([load.rate for load in group])
             times = (f"{both.quantile(0.5):.0f}", f"{both.quantile(0.99):.0f}")
-            page.row(work.name, name, rate, interval(ratios), *times, lost)
+            cpu = interval([load.cpu_each for load in group])
+            page.row(work.name, name, rate, interval(ratios), *times, cpu, lost)
 
 
 def memory_of(port: int) -> float:
@@ -265,14 +295,16 @@ def memory_of(port: int) -> float:
     return float(value[1]) / 2**20
 
 
-def measure_memory(page: Page, port: int, works: list[Work], seconds: float, pause: float) -> None:
+def measure_memory(
+    page: Page, asked: Server, works: list[Work], seconds: float, pause: float
+) -> None:
     """Say how memory goes under 8 connections, vectors and images in turn."""
-    samples, answered = [memory_of(port)], 0
+    samples, answered = [memory_of(asked.port)], 0
     piece = max(1.0, seconds / 20)
     for number in range(round(seconds / piece)):
-        load = load_server(port, works[number % len(works)], 8, piece, pause)
+        load = load_server(asked, works[number % len(works)], 8, piece, pause)
         answered += load.statuses[200]
-        samples.append(memory_of(port))
+        samples.append(memory_of(asked.port))
     later = samples[len(samples) // 4 :]
     slope = float(np.polyfit(np.arange(len(later)) * piece / 60, later, 1)[0])
     page.text(
@@ -284,11 +316,11 @@ def measure_memory(page: Page, port: int, works: list[Work], seconds: float, pau
     )
 
 
-def measure_overload(page: Page, port: int, work: Work, limit: int, seconds: float) -> None:
+def measure_overload(page: Page, asked: Server, work: Work, limit: int, seconds: float) -> None:
     """Say what happens when 64 connections ask a server that takes on a few."""
-    before = load_server(port, work, 1, seconds)
-    over = load_server(port, work, 64, seconds)
-    after = load_server(port, work, 1, seconds)
+    before = load_server(asked, work, 1, seconds)
+    over = load_server(asked, work, 64, seconds)
+    after = load_server(asked, work, 1, seconds)
     other = sum(over.statuses.values()) - over.statuses[200] - over.statuses[503]
     page.text(
         f"Overload: a server that takes on {limit} requests at a time, asked over 64 connections,"
@@ -326,18 +358,18 @@ def main() -> None:
         makers = {"vectors": vectors, "images": images}
         works = [makers[folder.name](folder) for folder in folders]
         rates = {key: getattr(args, key) for key in ("connections", "rounds", "seconds")}
-        with server(folders, "--max-requests", str(args.max_requests)) as port:
+        with server(folders, "--max-requests", str(args.max_requests)) as asked:
             if args.rounds:
-                measure_rates(page, port, works, **rates)
+                measure_rates(page, asked, works, **rates)
             if args.memory_seconds:
-                measure_memory(page, port, works, args.memory_seconds, args.pause)
+                measure_memory(page, asked, works, args.memory_seconds, args.pause)
             if not args.rounds:
                 return
             if args.max_requests == args.overload:
-                measure_overload(page, port, works[0], args.overload, args.seconds)
+                measure_overload(page, asked, works[0], args.overload, args.seconds)
                 return
-        with server(folders, "--max-requests", str(args.overload)) as port:
-            measure_overload(page, port, works[0], args.overload, args.seconds)
+        with server(folders, "--max-requests", str(args.overload)) as asked:
+            measure_overload(page, asked, works[0], args.overload, args.seconds)
 
 
 if __name__ == "__main__":

@@ -54,18 +54,23 @@ def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def card(page: Any, name: str) -> Any:  # noqa: ANN401
-    return page.locator(f'.card[aria-label^="{name}:"]')
+    return page.locator(f'.card[data-name="{name}"]')
+
+
+def has_label(name: str, label: str) -> str:
+    """Select the card of an item that has a label."""
+    return f'.card[data-name="{name}"][data-state="given"]:has-text("{label}")'
 
 
 def label(page: Any, name: str, key: str) -> None:  # noqa: ANN401
     card(page, name).click()
     page.keyboard.press(key)
-    page.wait_for_selector(f'.card[aria-label^="{name}: labelled"]')
+    page.wait_for_selector(f'.card[data-name="{name}"][data-state="given"]')
 
 
 def count(page: Any, name: str) -> tuple[int, int]:  # noqa: ANN401
     """Return how many items of a class are labelled, and how many answered so."""
-    title = page.locator("#classes .row", has_text=name).get_attribute("title")
+    title = page.locator(f'#classes .row[title^="{name}:"]').get_attribute("title")
     match = re.search(r": (\d+) labelled, (\d+) answered", title)
     assert match is not None
     return int(match[1]), int(match[2])
@@ -98,7 +103,7 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         label(page, "0006.png", "1")
         wait_for_count(page, "red", 3, colours.count("red") - 3)
         page.keyboard.press("Control+z")
-        page.wait_for_selector('.card[aria-label="0006.png: labelled green"]')
+        page.wait_for_selector(has_label("0006.png", "green"))
         page.keyboard.press("Control+z")
         wait_for_count(page, "red", 2, colours.count("red") - 2)
 
@@ -111,13 +116,13 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         wait_for_count(page, "blue", 2 + number, colours.count("blue") - 2 - number)
         page.locator("[data-key=view-all]").click()
         card(page, "0007.png").drag_to(page.locator("#classes .row", has_text="green"))
-        page.wait_for_selector('.card[aria-label="0007.png: labelled green"]')
+        page.wait_for_selector(has_label("0007.png", "green"))
 
         # Another tab sees it; one that has missed the news meets a conflict, which it is shown.
         other = open_page(browser, url)
         other.locator("[data-key=view-all]").click()
         label(other, "0009.png", "1")
-        page.wait_for_selector('.card[aria-label="0009.png: labelled red"]')
+        page.wait_for_selector(has_label("0009.png", "red"))
         other.context.close()
         deaf = open_page(browser, url, deaf=True)
         deaf.locator("[data-key=view-all]").click()
@@ -127,7 +132,7 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         deaf.wait_for_selector("#dialog[open] >> text=theirs: green, yours: blue")
         assert count(page, "green")[0] == 4
         deaf.locator("#dialog button", has_text="Keep theirs").click()
-        deaf.wait_for_selector('.card[aria-label="0010.png: labelled green"]')
+        deaf.wait_for_selector(has_label("0010.png", "green"))
         deaf.context.close()
 
         # Why, and the views.
@@ -192,17 +197,17 @@ def test_rows_of_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(
             keys.press("Escape")
         keys.press("Home")
         keys.press("1")
-        page.wait_for_selector('.card[aria-label="row 1: labelled small"]')
+        page.wait_for_selector(has_label("row 1", "small"))
         keys.press("2")  # the focus has gone on by itself
-        page.wait_for_selector('.card[aria-label="row 2: labelled large"]')
+        page.wait_for_selector(has_label("row 2", "large"))
         page.wait_for_selector('#classes [title^="small: 1 labelled, 19"]', state="attached")
         active = page.locator("#grid").get_attribute("aria-activedescendant")
         assert active == "item-2"
         keys.press("Enter")  # confirm
-        page.wait_for_selector('.card[aria-label="row 3: labelled small"]')
+        page.wait_for_selector(has_label("row 3", "small"))
         keys.press("Shift+ArrowDown")
         keys.press("0")
-        page.wait_for_selector('.card[aria-label="row 5: none of the classes"]')
+        page.wait_for_selector('.card[data-name="row 5"][data-state="aside"]')
         keys.press("Space")
         page.wait_for_selector("#detail[open] .cells dt")
         keys.press("Escape")

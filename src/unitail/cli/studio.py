@@ -86,6 +86,7 @@ def serve(
         studio = _open(source, project, **how)
         from unitail.studio.app import make_app
         from unitail.studio.schema import studio_folder
+        from unitail.web.connections import LimitedConnection
 
         _tell(console, studio.catalogue)
         link = f"{_url(listener, place.host)}?token="
@@ -94,7 +95,11 @@ def serve(
         )
         say(console, "Ctrl-C ends it.")
         config = uvicorn.Config(
-            make_app(studio, access), log_level="warning", timeout_graceful_shutdown=1
+            make_app(studio, access),
+            log_level="warning",
+            timeout_graceful_shutdown=1,
+            http=LimitedConnection,
+            ws="none",
         )
         with leading_page(studio_folder(source), link + opening.text) as page:
             if place.browser and local:

@@ -6,6 +6,7 @@ from typing import Any
 
 import uvicorn
 
+from unitail.web.connections import LimitedConnection
 from unitail.web.guards import Guards
 
 DRAIN_SECONDS = 1.0
@@ -61,6 +62,7 @@ def make_server(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=32 * 2**10,
+        http=LimitedConnection,
         ws="none",
     )
     return GracefulServer(config, app.app, drain_seconds)

@@ -74,9 +74,13 @@ export function verdict(place) {
 
 const WORDS = { aside: "None of these", failed: "Unreadable", waiting: "Waiting", open: "No answer yet" };
 
+/** What a screen reader is told besides: colours and signs say it to the eye. */
+const SAID = { given: "your label", doubtful: "doubtful", novel: "perhaps none of your classes" };
+
 export function makeCard(place) {
   const card = h("div", { class: "card", role: "option", id: `item-${place}`, draggable: true });
   card.dataset.place = place;
+  card.dataset.name = state.names[place];
   const foot = h("div", { class: "foot" });
   card.append(media(place), h("span", { class: "tick" }, icon("check")), foot);
   updateCard(card, place, {});
@@ -102,13 +106,13 @@ export function updateCard(card, place, { selected = false, focused = false, at 
   card.dataset.state = how;
   card.style.setProperty("--c", known?.colour ?? "var(--muted)");
   const name = state.modality === "text" && !/\.(txt|text|md)$/i.test(state.names[place]) ? "" : state.names[place];
-  card.setAttribute("aria-label", `${state.names[place]}: ${words}`);
   const meter = h("span", { class: "meter" });
   meter.style.setProperty("--p", p ?? 0);
   const parts = [
     h("span", { class: "chip" }, h("i", { class: "dot" }), h("b", {}, known?.name ?? WORDS[how] ?? "")),
     how === "given" ? icon("check") : h("span", { class: "p" }, p === null ? "" : percent(p)),
     p === null ? null : meter,
+    h("span", { class: "unseen" }, SAID[how] ?? "", name ? "" : `, ${state.names[place]}`),
     h("span", { class: "name", title: state.names[place] }, name),
   ];
   card.lastChild.replaceChildren(...parts.filter(Boolean));

@@ -55,7 +55,7 @@ function fill(place) {
       h("header", {}, h("h2", {}, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
       h("div", { id: "detail-answer" }),
       h("section", {}, h("h3", { id: "why-title" }, "Why"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
-      h("footer", {}, h("button", { class: "soft", onclick: step(-1) }, "← Previous"), h("button", { class: "soft", onclick: step(1) }, "Next →"))),
+      h("div", { class: "actions" }, h("button", { class: "soft", onclick: step(-1) }, "← Previous"), h("button", { class: "soft", onclick: step(1) }, "Next →"))),
   );
   fillAnswer(place);
   fillWhy(place);
@@ -96,7 +96,7 @@ async function fillWhy(place) {
   $("why").replaceChildren(
     ...(near.length
       ? near.map(({ place: other, class_id: id, cosine, share }) =>
-          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}, cosine ${cosine.toFixed(2)}` }, small(other, words[other]),
+          h("figure", { colour: classOf(id)?.colour, title: `${state.names[other]}${share ? `: ${percent(share)} of what speaks for the answer` : ""}, cosine ${cosine.toFixed(2)}` }, small(other, words[other]),
             h("figcaption", {}, h("i", { class: "dot" }), h("span", {}, classOf(id)?.name ?? "?"), share ? h("b", {}, percent(share)) : null)))
       : [h("p", { class: "muted" }, "Label some items, and the nearest ones show here.")]),
   );

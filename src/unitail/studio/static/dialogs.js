@@ -18,7 +18,7 @@ function ask(title, ...content) {
   return new Promise((resolve) => (dialog.onclose = () => resolve(dialog.returnValue)));
 }
 
-const buttons = (...all) => h("footer", {}, ...all);
+const buttons = (...all) => h("div", { class: "actions" }, ...all);
 const button = (value, words, kind = "soft") => h("button", { value, class: kind }, words);
 
 export async function askConflict(conflicts, wishes) {
@@ -71,7 +71,7 @@ export async function askExport() {
       link("csv", "Table", "CSV: every item with its answer, probability and set"),
       link("json", "JSON", "The same for programs"),
       link("html", "Report", "One page to look at and pass on"),
-      link("classifier", "Classifier", "A folder for unitail predict --model, zipped")),
+      link("classifier", "Classifier", "Zipped: for unitail predict, serve and export")),
     files ? h("div", { class: "option wide" }, icon("all"),
       h("span", {}, h("b", {}, "Class folders"), h("small", {}, `Into ${state.sortedFolder}; doubtful and novel ones apart, nothing is overwritten`)),
       button("copy", "Copy"), button("link", "Link")) : null,

@@ -18,7 +18,7 @@ export function drawSide() {
   drawn = look;
   const focus = document.activeElement?.dataset?.key;
   $("views").replaceChildren(...Object.entries(VIEWS).map(([name, each]) =>
-    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, "aria-current": view.name === name ? "page" : null, onclick: () => go(name) },
+    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, "aria-current": view.name === name ? "page" : null, onclick: (event) => go(name, {}, event) },
       icon(each.icon), h("span", {}, each.title), h("small", {}, numbers[name] ? numbers[name].toLocaleString("en") : "")))));
   $("classes").replaceChildren(...state.classes.map((each) => classRow(each, all)));
   if (all.aside) $("classes").append(h("li", { class: "aside" }, h("span", { class: "row still" }, h("i", { class: "dot" }), h("span", {}, "None of these"), h("small", {}, all.aside.toLocaleString("en")))));
@@ -31,8 +31,10 @@ function classRow(each, all) {
   const current = view.name === "class" && view.classId === each.id;
   const title = `${each.name}: ${given} labelled, ${answered} answered${each.key ? `, key ${each.key}` : ""}`;
   const row = h("li", { colour: each.colour },
-    h("button", { class: "row", "data-key": `class-${each.id}`, "aria-current": current ? "page" : null, "aria-label": title, title, onclick: () => go("class", { classId: each.id }) },
-      h("i", { class: "dot" }), h("span", {}, each.name), h("small", {}, h("b", {}, given.toLocaleString("en")), answered ? ` + ${answered.toLocaleString("en")}` : ""), each.key ? h("kbd", {}, each.key) : null),
+    h("button", { class: "row", "data-key": `class-${each.id}`, "aria-current": current ? "page" : null, title, onclick: (event) => go("class", { classId: each.id }, event) },
+      h("i", { class: "dot" }), h("span", {}, each.name),
+      h("small", {}, h("b", {}, given.toLocaleString("en")), unseen(" labelled"), answered ? ` + ${answered.toLocaleString("en")}` : "", answered ? unseen(" answered") : ""),
+      each.key ? h("kbd", {}, unseen("key "), each.key) : null),
     h("button", { class: "icon menu", "data-key": `menu-${each.id}`, "aria-label": `Rename, merge or delete ${each.name}`, onclick: () => classMenu(each) }, icon("more")));
   row.addEventListener("dragover", (event) => (event.preventDefault(), row.classList.add("drop")));
   row.addEventListener("dragleave", () => row.classList.remove("drop"));
@@ -45,11 +47,15 @@ function classRow(each, all) {
   return row;
 }
 
-export function go(name, more = {}) {
+const unseen = (words) => h("span", { class: "unseen" }, words);
+
+/** Show a view; whoever clicks it has the keys for its items at once. */
+export function go(name, more = {}, event = null) {
   document.body.classList.remove("side-open");
   $("open-side").setAttribute("aria-expanded", "false");
   if (name !== "search") $("search").value = "";
   show(name, more);
+  if (event?.detail) $("grid").focus({ preventScroll: true }); // a key leaves the focus here
 }
 
 export function wireSide() {

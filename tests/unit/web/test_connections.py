@@ -1,0 +1,106 @@
+import http.client
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+import uvicorn
+
+from unitail.web.asgi import Receive, Scope, Send
+from unitail.web.connections import LimitedConnection
+
+SECONDS = 0.4
+MOST = 6
+
+
+class Hasty(LimitedConnection):
+    head_seconds = SECONDS
+    max_connections = MOST
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer any request by its path."""
+    if scope["type"] == "http":
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+        )
+        await send({"type": "http.response.body", "body": b"ok"})
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, http=Hasty, log_level="error", lifespan="off", ws="none")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(10)
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+
+def all_of(one: socket.socket) -> bytes:
+    """Read until the other side closes."""
+    told = b""
+    while piece := one.recv(1000):
+        told += piece
+    return told
+
+
+def is_answered(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/")
+    reply = connection.getresponse()
+    good = (reply.status, reply.read()) == (200, b"ok")
+    connection.close()
+    return good
+
+
+def test_a_head_that_never_ends_is_given_up_and_others_are_answered(port: int) -> None:
+    with connected(port) as silent, connected(port) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        assert is_answered(port)
+        for _ in range(60):  # a letter now and then changes nothing
+            slow.sendall(b"X")
+            if select.select([slow], [], [], SECONDS / 4)[0]:
+                break
+        else:
+            raise AssertionError("it was never given up")
+        for one in (silent, slow):
+            told = all_of(one)
+            assert told.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+            assert told.endswith(b'{"error": "no request came in time"}')
+
+
+def test_the_next_head_of_a_connection_has_its_time_too(port: int) -> None:
+    with connected(port) as one:
+        for _ in range(2):  # an answered request, and a pause, cost nothing
+            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            told = b""
+            while not told.endswith(b"\r\n\r\nok"):
+                told += one.recv(1000)
+            time.sleep(1.5 * SECONDS)
+        one.sendall(b"GET / HT")
+        assert all_of(one).startswith(b"HTTP/1.1 408")
+
+
+def test_connections_beyond_the_limit_are_told_and_room_is_found_again(port: int) -> None:
+    with ExitStack() as stack:
+        for _ in range(MOST):
+            stack.enter_context(connected(port))
+        time.sleep(0.05)
+        with connected(port) as beyond:
+            told = all_of(beyond)
+        assert told.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert told.endswith(b'{"error": "there are too many connections"}')
+        time.sleep(2 * SECONDS)  # the silent ones are closed
+        assert is_answered(port)

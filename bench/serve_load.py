@@ -6,9 +6,9 @@ A server runs in a process of its own, the clients in this one, on the same core
 the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections
 that each wait for their answer before they ask again. What is asked is the same: probabilities, a
 set and novelty. Ratios are to the bare classifier of the same round; intervals (95 %) are those of
-Student's t over rounds. CPU time is that of the server with its decoders, or of the loop: other work
-on the machine hardly changes it. Vectors are 384 wide, of 5 classes with 5 examples; images are JPEG files
-of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
+Student's t over rounds. CPU time is that of the server with its decoders, or of the loop: other
+work on the machine changes it less. Vectors are 384 wide, of 5 classes with 5 examples; images are
+JPEG files of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
 """
 
 import argparse

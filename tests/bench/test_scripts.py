@@ -265,8 +265,10 @@ def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPa
     options = ["--banks", tmp_path / "banks", "--bank", "toy/blobs", "--items", 100, "--ways", 4]
     options += ["--labels", 8, "--repeats", 2, "--out", page]
     run_script("bench/studio_latency.py", *options, monkeypatch=monkeypatch)
-    header, row = lines(page)
+    header, *rows = lines(page)
     cpu = ["screen, CPU", "all, CPU", "novelty, CPU", "joint, CPU"]
-    assert header == ["labels", "screen", "all", *cpu]
-    screen, everything = (float(cell.split(" (")[0]) for cell in row[1:3])
-    assert 0 < screen <= everything
+    assert header == ["labels", "then", "screen", "all", *cpu]
+    assert [row[1] for row in rows] == ["one changed", "one more"]
+    for row in rows:
+        screen, everything = (float(cell.split(" (")[0]) for cell in row[2:4])
+        assert 0 < screen <= everything

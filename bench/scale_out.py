@@ -61,7 +61,7 @@ def main() -> None:
     page = Page(
         args.out,
         "Rows a second against workers",
-        f"{os.cpu_count()} cores, shared with other work; one thread a worker.",
+        f"{os.cpu_count()} cores under load; one thread a worker.",
     )
     with tempfile.TemporaryDirectory() as folder:
         costs = measure_rates(page, args, Path(folder))

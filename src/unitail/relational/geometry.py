@@ -40,6 +40,8 @@ MAX_LIMITS = 1e6
 """A coordinate this many times the limit is as far beyond it as it gets; powers stay finite."""
 MAX_DEVIATIONS = 8.0
 """Beyond this many standard deviations a cosine is as unusual as it gets."""
+CHUNK, MIN_CHUNK_ROWS = 2**14, 8
+"""Coordinates of other vectors that a CPU compares at once, and the fewest vectors."""
 
 
 class Centre(IntEnum):
@@ -125,12 +127,18 @@ class Geometry:
 
     def compare(self, features: Tensor) -> "Comparison":
         """Compare other vectors (B, rows, d_T) with the seen ones."""
-        lengths, directions = look(self.place(features), self.to_mean, self.direction)
-        cosines, distances = _cosines_and_distances(
-            lengths, directions, self.lengths, self.directions
-        )
+        rows = features.shape[1]
+        if features.device.type == "cpu":  # arrays that caches hold, and no fresh pages for each
+            rows = max(MIN_CHUNK_ROWS, CHUNK // (features.shape[0] * features.shape[2]))
+        measured = [self._measure(chunk) for chunk in torch.split(features, rows, dim=1)]
+        cosines, distances = (torch.cat(each, dim=-2) for each in zip(*measured, strict=True))
         same = distances.new_zeros(distances.shape[1:])
         return Comparison(self, cosines, ratio(distances, self.mean_distance), same)
+
+    def _measure(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return cosines (centres, B, rows, seen) and squared distances of some vectors."""
+        lengths, directions = look(self.place(features), self.to_mean, self.direction)
+        return _cosines_and_distances(lengths, directions, self.lengths, self.directions)
 
 
 @dataclass(frozen=True, eq=False)

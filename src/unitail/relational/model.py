@@ -196,7 +196,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         if read.seen is not None:
             seen, stack, num_seen = read.seen, self._stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.unknown.dtype)
-            vectors = seen.frame.geometry.place(query_features)
+            # Where features are no tokens, only the number of vectors counts.
+            vectors = seen.frame.geometry.place(query_features) if self.entry else query_features
         else:
             stack, num_seen = self._stack(jointly=True), read.support.num_support
             features = [at_least_float32(x) for x in (read.support.features, query_features)]
@@ -213,7 +214,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         seen = read.seen
         assert seen is not None, "it is asked for isolated queries"
         relations = seen.frame.relate(queries).to(self.unknown.dtype)
-        z = self._first_states(seen.labels[:, :0], seen.frame.geometry.place(queries), read.draw)
+        vectors = seen.frame.geometry.place(queries) if self.entry else queries
+        z = self._first_states(seen.labels[:, :0], vectors, read.draw)
         stack, nothing = self._stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
 
         def correct(heard: Tensor) -> Tensor:

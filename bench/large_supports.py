@@ -30,7 +30,8 @@ from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.rows import Rows, reduced
+from unitail.estimator.limits import reduced
+from unitail.estimator.rows import Rows
 from unitail.framework.statistics import MeanInterval
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT

@@ -93,7 +93,8 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
-    plain["parts"] = checked_parts(plain["parts"])
+    parts = plain["parts"]
+    plain["parts"] = None if parts is None else checked_parts(parts)
     if isinstance(plain["class_weight"], Mapping):  # JSON's keys are strings, labels need not be
         pairs = plain["class_weight"].items()
         plain["class_weight"] = [[_item(label), _item(weight)] for label, weight in pairs]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -21,8 +20,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
 from unitail.estimator.large_cost import large_cost
-from unitail.estimator.limits import check_joint_call, pair_limit, reads_many
-from unitail.estimator.rows import MAX_POOL, MAX_ROUNDS, class_quota
+from unitail.estimator.limits import (
+    MAX_ROUNDS,
+    check_joint_call,
+    pair_limit,
+    reads_many,
+    rows_kept,
+)
+from unitail.estimator.rows import MAX_POOL
 from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
@@ -85,7 +90,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     within = limit is None or sizes.support <= limit
     if not within and reads_many(settings, sizes.width, pooled=pooled):
         return _plan_large(settings, sizes)
-    kept = _rows_read(limit, sizes)
+    kept = rows_kept(sizes.support, sizes.classes, limit)
     pool = min(sizes.pool, MAX_POOL)
     model = settings.learner(kept + pool).model
     if settings.visibility.isolates_queries:
@@ -135,14 +140,6 @@ def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
         pool_read=0,
         precision=str(dtype).removeprefix("torch."),
     )
-
-
-def _rows_read(limit: int | None, sizes: Sizes) -> int:
-    if limit is None or sizes.support <= limit:
-        return sizes.support
-    shots = np.full(sizes.classes, sizes.support // sizes.classes)
-    shots[: sizes.support % sizes.classes] += 1
-    return int(np.minimum(shots, class_quota(shots, limit)).sum())
 
 
 def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Cost") -> int:

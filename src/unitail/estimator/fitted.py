@@ -13,9 +13,9 @@ from torch import Tensor
 
 from unitail.errors import InvalidConfig
 from unitail.estimator.conformal import HeldOut, folds
-from unitail.estimator.limits import check_joint_call, pair_limit, read_large, some_of
+from unitail.estimator.limits import check_joint_call, pair_limit, read_large, reduced, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
-from unitail.estimator.rows import Rows, as_support, reduced
+from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import Scale, Scales, Scaling
 from unitail.estimator.scaling_parts import AnyScaling, after_unlabelled, scaling_of
 from unitail.estimator.settings import Parameters, Settings, draw_seed

@@ -14,12 +14,13 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from unitail.errors import InvalidConfig, TableSizeWarning
+from unitail.errors import TableSizeWarning
 from unitail.estimator.answering import FLOATS, checked
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import (
     Rows,
+    check_classes,
     check_expected,
     check_same_kind,
     checked_places,
@@ -32,7 +33,6 @@ from unitail.estimator.scaling_parts import for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
-from unitail.wording import some
 
 MANY_ROWS = 2000
 """From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
@@ -184,7 +184,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         if classes is not None:
             given = np.unique(np.asarray(classes))
             if not first:
-                _check_classes(given, expected, self.classes_)
+                check_classes(given, expected, self.classes_)
             expected = given
         if expected is not None:
             check_expected(expected, np.asarray(y))
@@ -275,20 +275,6 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = any(one.standardises for one in for_parts(fitted.settings.scale, [0]))
         return self
-
-
-def _check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]) -> None:
-    """Refuse classes, sorted, other than those named before, or that lack a known one."""
-    covers = set(known.tolist()) <= set(given.tolist())
-    if covers if expected is None else np.array_equal(given, expected):
-        return
-    demand, before = ("at least", known) if expected is None else ("just", expected)
-    raise InvalidConfig(
-        "classes do not fit the earlier calls",
-        got=some(map(repr, given.tolist()), 5),
-        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
-        remedy="Leave `classes` out, or call `fit` to start anew.",
-    )
 
 
 def size_notes(fitted: Fitted) -> list[str]:

@@ -1,14 +1,25 @@
-"""How many rows are read, and how: in pairs, or beyond a limit without."""
+r"""How many rows are read, and how: all in pairs, fewer that stand for them, or without pairs.
 
+The model relates every row to every other, so reading costs n² memory, and n K for the states of K
+classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
+limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
+the quota is replaced by the centres of as many clusters (k-means), which cover it better than
+as many of its rows would. What is kept has other shares of the classes than all rows; answers are
+brought back to those of all rows by Bayes' rule (`Settings.offsets`).
+This is for joint answers, pools, parts and models other than relational ones (`reads_many`).
+"""
+
+import warnings
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.errors import UserError
-from unitail.estimator.rows import Rows, as_support, support_limit
+from unitail.errors import TooManyClasses, UserError
+from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.settings import Settings
+from unitail.learners.in_context import MAX_STATES
 from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
 from unitail.randomness import content_order
 from unitail.relational import large
@@ -18,6 +29,8 @@ MAX_TOGETHER = 4000
 """Rows that may always be answered together."""
 MAX_CALIBRATED = 2000
 """Rows of a large support that are left out and asked for prediction sets."""
+MAX_ROUNDS = 10
+"""Of k-means."""
 
 
 def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
@@ -33,6 +46,69 @@ def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = Fals
     if ways > large.MANY_WAYS and reads_many(settings, width, pooled=pooled):
         return 0
     return support_limit(settings.max_support, ways)
+
+
+def support_limit(max_support: int | None, ways: int) -> int | None:
+    """Return the most rows that are read of K classes, or None where all are."""
+    if max_support is None:
+        return None
+    if ways**2 > MAX_STATES:
+        raise TooManyClasses(
+            "the classes do not fit into bounded memory",
+            got=f"{ways} classes",
+            allowed=f"at most {int(MAX_STATES**0.5)}, or any number with max_support=None",
+            remedy="Set max_support=None if there is memory enough, or split the task.",
+        )
+    return max(ways, min(max_support, MAX_STATES // ways))
+
+
+def class_quota(shots: NDArray[np.int64], limit: int) -> int:
+    """Return the most rows that a class may keep so that all together keep at most `limit`."""
+    quotas = np.sort(shots)
+    waiting = np.arange(len(quotas), 0, -1)  # the classes at least as large as each
+    smaller = np.concatenate([[0], np.cumsum(quotas)[:-1]])
+    fair = (limit - smaller) // waiting  # the quota if only the smaller ones keep all
+    over = np.flatnonzero(quotas > fair)
+    return max(1, int(fair[over[0]])) if len(over) else int(quotas[-1])
+
+
+def rows_kept(rows: int, ways: int, limit: int | None) -> int:
+    """Count the rows that are read, of classes of equal size."""
+    if limit is None or rows <= limit:
+        return rows
+    shots = np.full(ways, rows // ways)
+    shots[: rows % ways] += 1
+    return int(np.minimum(shots, class_quota(shots, limit)).sum())
+
+
+def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
+    """Return at most `limit` rows that stand for all; the same ones for the same seed."""
+    if limit is None or len(rows) <= limit:
+        return rows
+    quota = class_quota(rows.shots, limit)
+    kept = [
+        rows.features[places]
+        if len(places) <= quota
+        else centres(rows.features[places], quota, seed)
+        for places in rows.members()
+    ]
+    class_indices = np.repeat(np.arange(rows.ways), [len(features) for features in kept])
+    return Rows(np.concatenate(kept), class_indices, rows.ways)
+
+
+def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
+    """Return the centres of at most `count` clusters; fewer if there are fewer different rows."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    # Choosing the first centres with care (k-means++) would take far longer than all the rest, and
+    # with so many of them hardly helps.
+    clusters = KMeans(count, init="random", n_init=1, max_iter=MAX_ROUNDS, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
+        clusters.fit(features)
+    used: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
+    return used
 
 
 def read_large(

@@ -1,13 +1,4 @@
-r"""Labelled rows as learners see them, and fewer that stand for too many.
-
-The model relates every row to every other, so reading costs n² memory, and n K for the states of K
-classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
-limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
-the quota is replaced by the centres of as many clusters (k-means), which cover it better than
-as many of its rows would. What is kept has other shares of the classes than all rows; answers are
-brought back to those of all rows by Bayes' rule (`Settings.offsets`). This is for joint answers,
-pools, parts and models other than relational ones: `unitail.estimator.limits` says which.
-"""
+"""Labelled rows as learners see them: checked, numbered, weighed, taken apart."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -19,22 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from unitail.errors import InvalidEpisode, TooManyClasses, WeightWarning
+from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning
 from unitail.framework.episode import Support
-from unitail.learners.in_context import MAX_STATES
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
+CLASS_KINDS = "biuU"
+"""What can only be classes; others may be measurements, which scikit-learn tells apart."""
 MAX_COPIES = 10_000
 """The rows that weighted ones may stand for, or twice their number if that is more."""
 MAX_UNITS, MAX_ERROR = 10, 0.05
 """Into how many copies the least weight is cut at most, and by what share others may be off."""
 MAX_POOL = 1000
 """The unlabelled rows that are kept and read."""
-MAX_ROUNDS = 10
-"""Of k-means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,12 +164,13 @@ def weighted_rows(
 
 def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the different labels, sorted (K,), and the class index of each row (n,)."""
-    with warnings.catch_warnings():
-        # Few examples for each class are no sign of a regression here.
-        warnings.filterwarnings("ignore", message="The number of unique classes is greater")
-        warnings.filterwarnings("ignore", message="invalid value encountered in cast")
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
-            check_classification_targets(labels)
+    if labels.dtype.kind not in CLASS_KINDS:
+        with warnings.catch_warnings():
+            # Few examples for each class are no sign of a regression here.
+            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+            warnings.filterwarnings("ignore", message="invalid value encountered in cast")
+            with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+                check_classification_targets(labels)
     classes, indices = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         alone = f" ({classes.tolist()[0]!r})" if len(classes) else ""
@@ -216,43 +207,18 @@ def check_expected(expected: NDArray[Any], labels: NDArray[Any]) -> None:
         )
 
 
-def support_limit(max_support: int | None, ways: int) -> int | None:
-    """Return the most rows that are read of K classes, or None where all are."""
-    if max_support is None:
-        return None
-    if ways**2 > MAX_STATES:
-        raise TooManyClasses(
-            "the classes do not fit into bounded memory",
-            got=f"{ways} classes",
-            allowed=f"at most {int(MAX_STATES**0.5)}, or any number with max_support=None",
-            remedy="Set max_support=None if there is memory enough, or split the task.",
-        )
-    return max(ways, min(max_support, MAX_STATES // ways))
-
-
-def class_quota(shots: NDArray[np.int64], limit: int) -> int:
-    """Return the most rows that a class may keep so that all together keep at most `limit`."""
-    quotas = np.sort(shots)
-    waiting = np.arange(len(quotas), 0, -1)  # the classes at least as large as each
-    smaller = np.concatenate([[0], np.cumsum(quotas)[:-1]])
-    fair = (limit - smaller) // waiting  # the quota if only the smaller ones keep all
-    over = np.flatnonzero(quotas > fair)
-    return max(1, int(fair[over[0]])) if len(over) else int(quotas[-1])
-
-
-def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
-    """Return at most `limit` rows that stand for all; the same ones for the same seed."""
-    if limit is None or len(rows) <= limit:
-        return rows
-    quota = class_quota(rows.shots, limit)
-    kept = [
-        rows.features[places]
-        if len(places) <= quota
-        else centres(rows.features[places], quota, seed)
-        for places in rows.members()
-    ]
-    class_indices = np.repeat(np.arange(rows.ways), [len(features) for features in kept])
-    return Rows(np.concatenate(kept), class_indices, rows.ways)
+def check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]) -> None:
+    """Refuse classes, sorted, other than those named before, or that lack a known one."""
+    covers = set(known.tolist()) <= set(given.tolist())
+    if covers if expected is None else np.array_equal(given, expected):
+        return
+    demand, before = ("at least", known) if expected is None else ("just", expected)
+    raise InvalidConfig(
+        "classes do not fit the earlier calls",
+        got=some(map(repr, given.tolist()), 5),
+        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
+        remedy="Leave `classes` out, or call `fit` to start anew.",
+    )
 
 
 def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
@@ -265,21 +231,6 @@ def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """
     lowest = np.argsort(content_ranks(pool, seed), kind="stable")[:MAX_POOL]
     return np.asarray(pool[lowest], dtype=np.float64)
-
-
-def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
-    """Return the centres of at most `count` clusters; fewer if there are fewer different rows."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    # Choosing the first centres with care (k-means++) would take far longer than all the rest, and
-    # with so many of them hardly helps.
-    clusters = KMeans(count, init="random", n_init=1, max_iter=MAX_ROUNDS, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        clusters.fit(features)
-    used: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
-    return used
 
 
 def checked_places(places: ArrayLike, count: int) -> NDArray[np.int64]:

@@ -113,7 +113,7 @@ class Settings:
             )
         _check_classes_count_once(parameters)
         num_draws = _count(parameters.n_draws, "n_draws")
-        parts = checked_parts(parameters.parts)
+        parts = None if parameters.parts is None else checked_parts(parameters.parts)
         return cls(
             model=model,
             device=choose_device(parameters.device),

@@ -127,10 +127,8 @@ AnyLearner: TypeAlias = InContextLearner | PartsLearner
 AnyHypothesis: TypeAlias = InContextHypothesis | PartsHypothesis
 
 
-def checked_parts(parts: object) -> tuple[int, ...] | None:
+def checked_parts(parts: object) -> tuple[int, ...]:
     """Read the widths of parts as users give them."""
-    if parts is None:
-        return None
     widths = np.asarray(parts)
     require(
         widths.ndim == 1 and len(widths) > 1 and widths.dtype.kind in "iu" and widths.min() > 0,

@@ -54,12 +54,13 @@ def read_rows(paths: list[Path]) -> pandas.DataFrame:
     """Join the rows of several benchmarks: the episodes that all learners answered."""
     columns = ["learner", "group", *EPISODE, "hash", "accuracy"]
     words = dict.fromkeys(["learner", "group", "encoder", "data_set"], str)
-    first, *others = (pandas.read_parquet(path, columns=columns).astype(words) for path in paths)
+    read = (pandas.read_parquet(path, columns=columns).astype(words) for path in paths)
+    first, *others = (rows[rows["data_set"] != CHOSEN_ON] for rows in read)
     for path, other in zip(paths[1:], others, strict=True):
         if not same_episodes(first, other):
             raise SystemExit(f"{path} is about other episodes than {paths[0]}")
     rows = pandas.concat([first, *others]).drop_duplicates(["learner", *EPISODE])
-    rows = rows[rows["learner"].isin(LABELS) & (rows["data_set"] != CHOSEN_ON)]
+    rows = rows[rows["learner"].isin(LABELS)]
     answered = rows.groupby(EPISODE)["learner"].transform("nunique")
     return rows[answered == len(LABELS)]
 

@@ -63,8 +63,7 @@ that limit was set after training, chosen on training banks (docs/experiments.md
 READING = """\
 The columns are feature tables of the data sets of the suite; ten tables have two to four classes
 and count as "5-way". Intervals are over episodes; results/what_to_expect.md has those over data
-sets, beside the strongest simple method. **The table is of the version before**, whose blocks these
-are."""
+sets, beside the strongest simple method."""
 """How to read the table of the benchmark."""
 
 SOURCES = {

@@ -6,6 +6,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from unitail.errors import Unreadable
+from unitail.wording import shown
 
 
 @contextmanager
@@ -22,9 +23,16 @@ def opened(path: Path, max_bytes: int, *, kind: str = "") -> Iterator[BufferedRe
             raise OSError(f"{size} bytes")
         with path.open("rb") as file:
             yield file
+    except UnicodeDecodeError as error:
+        raise Unreadable(
+            f"{shown(path)} cannot be read as {kind}",
+            got=f"byte {error.object[error.start]:#04x} at place {error.start:,}",
+            allowed="text in UTF-8",
+            remedy="Save it again as UTF-8.",
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         raise Unreadable(
-            f"{path} cannot be read{kind and f' as {kind}'}",
+            f"{shown(path)} cannot be read{kind and f' as {kind}'}",
             got=getattr(error, "strerror", None) or str(error),
             allowed=f"a file of at most {max_bytes} bytes",
         ) from error

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from unitail.encoders.item_file import opened
 from unitail.errors import Unreadable
 from unitail.extras import optional
+from unitail.wording import shown
 
 MAX_SECONDS = 600
 """Longer sounds are refused: one vector says little about them."""
@@ -46,7 +47,7 @@ def read_sound(item: object, rate: int) -> NDArray[np.float32]:
     Integers are scaled by the range of their type, as files are; floats are left as they are.
     """
     if isinstance(item, str | Path):
-        return _read_file(str(item), item, rate)
+        return _read_file(shown(item), item, rate)
     if isinstance(item, bytes):
         _check_size("a sound in memory", len(item))
         return _read_file("a sound in memory", io.BytesIO(item), rate)
@@ -71,12 +72,16 @@ def is_sound(item: object) -> TypeGuard[tuple[NDArray[Any], float]]:
     )
 
 
-def _read_file(name: str, source: str | Path | io.BytesIO, rate: int) -> NDArray[np.float32]:
+def _read_file(
+    name: str, source: str | bytes | Path | io.BytesIO, rate: int
+) -> NDArray[np.float32]:
     soundfile = optional("soundfile", extra="encoders")
     if not isinstance(source, io.BytesIO):
-        with opened(Path(source), MAX_BYTES, kind="a sound") as file:
+        with opened(Path(os.fsdecode(source)), MAX_BYTES, kind="a sound") as file:
             size = os.fstat(file.fileno()).st_size
         _check_size(name, size)
+        if os.name == "posix":  # names are bytes there, and need not be text
+            source = os.fsencode(source)
     try:
         sound = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, TypeError) as error:  # TypeError: .raw has no header

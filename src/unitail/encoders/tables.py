@@ -155,7 +155,8 @@ class TableEncoder:
                 "the table lacks columns that the examples have",
                 got=f"no {', '.join(map(repr, lost))}",
                 allowed=f"all of {', '.join(repr(column.name) for column in self.columns)}",
-                remedy="Add the columns; values may be missing.",
+                remedy="Add the columns, with empty cells, or leave them out of the examples, too:"
+                f" --column {lost[0]}=skip, in Python encoder={{{lost[0]!r}: 'skip'}}.",
             )
         parts = [column.encode(given[column.name]) for column in self.columns]
         return np.concatenate(parts, axis=1).astype(np.float32)

@@ -15,6 +15,7 @@ from unitail.encoders.hub import Pretrained, combine, load_errors, load_pretrain
 from unitail.encoders.item_file import opened
 from unitail.encoders.model_folder import locate, read_settings
 from unitail.errors import MissingExtra, Unreadable
+from unitail.wording import shown
 
 MAX_BYTES = 10 * 2**20
 """Text files above this are not read; models read a few pages at most."""
@@ -107,7 +108,7 @@ def read_text(item: object) -> str:
     """Return a string as it is, or the UTF-8 file at a `Path`; refuse what says nothing."""
     if isinstance(item, Path):
         with opened(item, MAX_BYTES, kind="text") as file:
-            text, name = file.read().decode("utf-8-sig"), str(item)
+            text, name = file.read().decode("utf-8-sig"), shown(item)
     elif isinstance(item, str):
         text, name = str(item), "the text"
     else:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from unitail.extras import optional
+from unitail.inputs.dates import read_dates
 from unitail.inputs.numerals import Style, read_number, style_of
 from unitail.wording import numbered
 
-STYLES = "styles"
+STYLES, ORDERS = "styles", "orders of dates"
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "?", "-", "\N{EN DASH}", "\N{EM DASH}"}
 )
@@ -27,12 +28,14 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
 
     A column is numeric if all of its cells are, written in one way (`unitail.inputs.numerals`).
+    Dates are texts that begin with the year, however they were written (`unitail.inputs.dates`).
     With `like`, only its columns are returned, as far as they are there, and numeric if they are
     there; cells without a number are then missing too, and told in the phrases returned.
     """
     pandas = optional("pandas", extra="encoders")
     names = list(frame) if like is None else [name for name in like if name in frame]
-    columns = {name: _without_missing(frame[name]) for name in names}
+    orders = {} if like is None else orders_of_dates(like)
+    columns = {name: _dated(_without_missing(frame[name]), name, orders) for name in names}
     known = {} if like is None else written_styles(like)
     commas = like is None and any(map(_has_commas, columns.values()))
     styles, notes = dict[str, Style](), list[str]()
@@ -49,13 +52,31 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
             cells = numbered(len(wrong), "cell")
             notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
     features = pandas.DataFrame(columns)
-    features.attrs[STYLES] = styles
+    features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
 
 
 def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataFrame
     """Say how numbers were written in those columns of features that are not plain."""
     return dict(features.attrs.get(STYLES, {}))
+
+
+def orders_of_dates(features: Any) -> dict[str, bool]:  # noqa: ANN401 - a DataFrame
+    """Say in which columns dates were read whose order is a guess: the day first, or the month."""
+    return dict(features.attrs.get(ORDERS, {}))
+
+
+def _dated(texts: Any, name: str, orders: dict[str, bool]) -> Any:  # noqa: ANN401 - a Series
+    """Write the dates of a column, if it holds such, in one way, and note their order."""
+    present = texts[texts.notna()]
+    dates = read_dates(list(present), day_first=orders.get(name))
+    if dates is None:
+        return texts
+    written, day_first = dates
+    orders |= {} if day_first is None else {name: day_first}
+    texts = texts.copy()
+    texts[present.index] = written
+    return texts
 
 
 def _without_missing(cells: Any) -> Any:  # noqa: ANN401 - a Series

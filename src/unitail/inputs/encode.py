@@ -10,11 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from unitail.encoders.cache import FeatureCache
+from unitail.encoders.columns import numbers_of
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, make_encoder
-from unitail.encoders.tables import TableEncoder
+from unitail.encoders.tables import Numbers, TableEncoder
 from unitail.errors import (
     UnknownEncoder,
     Unreadable,
@@ -25,6 +28,9 @@ from unitail.inputs.items import Items
 from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
+
+MAX_BEYOND = 0.5
+"""The share of numbers beyond those of the examples from which on it is said."""
 
 
 def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEncoder:  # noqa: ANN401
@@ -91,6 +97,31 @@ def encode(
     if vectors.unreadable and on_unreadable == "raise":
         raise _unreadable(encoder.name, vectors.unreadable, items)
     return vectors.split([len(each) for each in inputs])
+
+
+def beyond_examples(encoder: InputEncoder, examples: Any, asked: Any) -> tuple[str, ...]:  # noqa: ANN401
+    """Name the columns of two tables most of whose numbers or dates lie beyond the examples'."""
+    cells = encoder.cells if isinstance(encoder, MixedEncoder) else encoder
+    columns = cells.columns if isinstance(cells, TableEncoder) and len(examples) else ()
+    found = [
+        column.name
+        for column in columns
+        if isinstance(column, Numbers) and _share_beyond(column, examples, asked) > MAX_BEYOND
+    ]
+    if not found:
+        return ()
+    return (
+        f"Most values of {some(map(repr, found))} lie beyond those of the examples, where they may"
+        f" mislead; to leave a column out: --column {found[0]}=skip",
+    )
+
+
+def _share_beyond(column: Numbers, examples: Any, asked: Any) -> float:  # noqa: ANN401
+    known, new = (numbers_of(table[column.name], column.kind) for table in (examples, asked))
+    new = new[~np.isnan(new)]
+    if not len(new) or np.isnan(known).all():
+        return 0.0
+    return float(((new < np.nanmin(known)) | (new > np.nanmax(known))).mean())
 
 
 def long_texts(encoder: InputEncoder, *inputs: Any) -> tuple[str, ...]:  # noqa: ANN401 - as in encode

@@ -57,12 +57,17 @@ def encode_mixed(
     total = sum(map(len, frames))
     cells = [_items_of(part, frames) for part in encoder.parts]
     progress = _Progress(on_progress, sum(map(len, cells)))
+    tables = {  # quick, and refused before long work if columns are missing
+        part: np.concatenate([part.encoder.transform(frame) for frame in frames])
+        for part in encoder.parts
+        if isinstance(part.encoder, TableEncoder)
+    }
     blocks: list[NDArray[np.float32]] = []
     reasons: dict[int, str] = {}
     fresh = np.zeros(total, dtype=bool)
     for part, items in zip(encoder.parts, cells, strict=True):
         if isinstance(part.encoder, TableEncoder):
-            blocks.append(np.concatenate([part.encoder.transform(frame) for frame in frames]))
+            blocks.append(tables[part])
             continue
         rows, by = np.array(list(items), dtype=np.int64), part.encoder.encoder
         vectors = encode_items(

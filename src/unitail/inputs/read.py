@@ -29,6 +29,7 @@ from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")
 """Stands for the lines of standard input, a text each."""
+NO_ITEM = "cannot be an item"
 
 
 def read_labelled(
@@ -219,12 +220,11 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
         )
     if kind in (None, Modality.TABLE) or not path.is_file():
         tables = f"tables: {' '.join(TABLES)}, each with .gz, too"
+        like_table = kind is Modality.TABLE
         raise InvalidInput(
-            f"{shown(path)} is not a table like the examples"
-            if kind
-            else f"{shown(path)} cannot be an item",
+            f"{shown(path)} {'is not a table like the examples' if like_table else NO_ITEM}",
             got="another kind of file",
-            allowed=tables if kind else f"{known_suffixes()}; {tables}",
+            allowed=tables if like_table else f"{known_suffixes()}; {tables}",
             remedy="Name another file, or say what it is: --modality KIND.",
         )
     return Items(

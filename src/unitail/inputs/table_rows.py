@@ -10,11 +10,16 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.cells import as_features, as_meant, texts_of, written_styles
+from unitail.inputs.cells import (
+    as_features,
+    as_meant,
+    orders_of_dates,
+    texts_of,
+    written_styles,
+)
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.numerals import Style
 from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
 from unitail.wording import exact, excerpt, numbered, shown, some
 
@@ -195,7 +200,7 @@ def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[in
         names=tuple(f"row {place + 1}" for place in frame.index),
         modality=Modality.TABLE,
         ignored=(*notes, *_unused(unused)),
-        guesses=(*guesses_of(frame), *_styles(written_styles(features))),
+        guesses=(*guesses_of(frame), *_written(features)),
     )
     return items, list(range(len(frame)))
 
@@ -222,7 +227,7 @@ def _mixed_items(
         names=rows,
         modality=Modality.TABLE,
         ignored=(*notes, *_unused(other)),
-        guesses=(*guesses_of(frame), *_styles(written_styles(features))),
+        guesses=(*guesses_of(frame), *_written(features)),
         layout=layout,
     )
     return items, list(range(len(rows)))
@@ -252,8 +257,9 @@ def _items_in_column(
     return items, kept
 
 
-def _styles(styles: Mapping[str, Style]) -> list[str]:
-    """Say how numbers were read that are not written plainly."""
+def _written(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
+    """Say how numbers and dates were read that are not written plainly."""
+    styles, orders = written_styles(features), orders_of_dates(features)
     commas = some(repr(name) for name, style in styles.items() if style.has_commas)
     thousands = some(repr(name) for name, style in styles.items() if style.thousands)
     beside = some(f"{name!r} ({style.beside})" for name, style in styles.items() if style.beside)
@@ -261,6 +267,10 @@ def _styles(styles: Mapping[str, Style]) -> list[str]:
         *([f"the commas in the numbers of {commas} are decimal points"] if commas else []),
         *([f"the commas in the numbers of {thousands} divide thousands"] if thousands else []),
         *([f"numbers are read without what stands beside them: {beside}"] if beside else []),
+        *(
+            f"the dates of {name!r} have the {'day' if day_first else 'month'} first"
+            for name, day_first in orders.items()
+        ),
     ]
 
 

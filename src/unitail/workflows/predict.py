@@ -20,6 +20,7 @@ from unitail.estimator.scaling import Scale
 from unitail.estimator.scaling_parts import plain, scale_after
 from unitail.inputs.encode import (
     Unread,
+    beyond_examples,
     encode,
     fit_encoder,
     fit_layout,
@@ -108,6 +109,7 @@ def predict_files(
             *contradictions(support, known),
             *size_notes(classifier._fitted),
             *long_texts(by, support.items, queries.items),
+            *beyond_examples(by, support.items, queries.items),
         ),
         why=why,
     )

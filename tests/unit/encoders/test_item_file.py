@@ -36,7 +36,10 @@ def test_what_would_block_or_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_what_fails_while_reading_is_told_too(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\xe9")
     with (
-        pytest.raises(Unreadable, match="latin cannot be read as text: got 'utf-8' codec"),
+        pytest.raises(
+            Unreadable,
+            match=r"latin cannot be read as text: got byte 0xe9 at place 0; allowed: text in UTF-8",
+        ),
         opened(tmp_path / "latin", 9, kind="text") as file,
     ):
         file.read().decode()

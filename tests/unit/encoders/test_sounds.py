@@ -46,6 +46,17 @@ def test_every_format_is_read_from_a_path_and_from_bytes(
         assert correlation(sound, sine()) > 0.99
 
 
+@pytest.mark.skipif(os.name != "posix", reason="names of files are texts there")
+def test_names_that_are_no_text_are_opened_and_told(tmp_path: Path) -> None:
+    whole, broken = (tmp_path / os.fsdecode(name) for name in (b"\xff\xfe.wav", b"\xff.wav"))
+    whole.write_bytes(write(tmp_path, "a.wav", sine()).read_bytes())
+    assert len(read_sound(whole, RATE)) == LENGTH
+    broken.write_bytes(b"no sound at all")
+    with pytest.raises(Unreadable) as caught:
+        read_sound(broken, RATE)
+    assert str(caught.value).encode()  # as a terminal needs it
+
+
 def test_the_content_decides_the_format_and_not_the_name(tmp_path: Path) -> None:
     path = write(tmp_path, "wrong.mp3", sine(), format="FLAC")
     np.testing.assert_allclose(read_sound(path, RATE), sine(), atol=1e-4)

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs import packed_tables
+from unitail.inputs.encode import beyond_examples, fit_encoder
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 
@@ -112,3 +114,32 @@ def test_a_file_that_is_no_table_is_told_with_tables_alone(tmp_path: Path) -> No
     with pytest.raises(InvalidInput, match=words) as caught:
         read_unlabelled([_write(tmp_path / "q.doc", "x")], like=examples)
     assert ".jpg" not in str(caught.value)
+
+
+def test_columns_beyond_the_examples_are_named(tmp_path: Path) -> None:
+    rows = "".join(f"2021-01-{day:02},{day % 5},{'ab'[day % 2]}\n" for day in range(1, 11))
+    examples = read_labelled(_write(tmp_path / "t.csv", "when,x,label\n" + rows))
+    by = fit_encoder("auto", examples.items, Modality.TABLE)
+    asked = _write(tmp_path / "q.csv", "when,x\n2021-01-05,2\n2022-01-05,9\n2023-01-05,\n")
+    items = read_unlabelled([asked], like=examples).items
+    [note] = beyond_examples(by, examples.items, items)
+    assert note.startswith("Most values of 'when' lie beyond those of the examples")
+    assert note.endswith("--column when=skip")
+    assert not beyond_examples(by, examples.items, items.iloc[:2])
+    assert not beyond_examples(by, examples.items.iloc[:0], items)
+
+
+def test_dates_in_any_order_are_dates_and_said(tmp_path: Path) -> None:
+    rows = "3.2.2021,02/03/2021,2021-02-03,a\n14.2.2021,02/14/2021,,b\n"
+    examples = read_labelled(_write(tmp_path / "t.csv", "x,y,z,label\n" + rows))
+    for name in "xy":
+        assert list(examples.items[name]) == ["2021-02-03", "2021-02-14"]
+    assert list(examples.items["z"]) == ["2021-02-03", None]
+    assert examples.guesses == ("the dates of 'y' have the month first",)
+    asked = _write(tmp_path / "q.csv", "y,x,z\n03/04/2021,4.3.2021,5.6.2021\n")
+    items = read_unlabelled([asked], like=examples)
+    assert items.items.iloc[0].to_dict() == {
+        "x": "2021-03-04",
+        "y": "2021-03-04",
+        "z": "2021-06-05",
+    }

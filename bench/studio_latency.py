@@ -29,7 +29,7 @@ from unitail.studio.schema import database_of
 from unitail.studio.store import Store
 from unitail.studio.studio import Studio
 
-COLUMNS = ("screen", "all", "screen, CPU", "all, CPU", "novelty, CPU")
+COLUMNS = ("screen", "all", "screen, CPU", "all, CPU", "novelty, CPU", "pool, CPU")
 SCREEN = 60
 """Items that somebody looks at."""
 
@@ -92,8 +92,10 @@ def measure(
         if number:  # the first one does not count
             (first, first_cpu), (last, last_cpu) = told[0], told[-1]
             walls, cpus = (first - start, last - start), (first_cpu - cpu, last_cpu - cpu)
-            later = time.process_time() - cpu
-            for name, seconds in zip(COLUMNS, (*walls, *cpus, later), strict=True):
+            later = time.process_time()
+            studio.answerer.refine()
+            pooled = time.process_time() - later
+            for name, seconds in zip(COLUMNS, (*walls, *cpus, later - cpu, pooled), strict=True):
                 times[name].append(seconds)
     return times
 
@@ -131,7 +133,8 @@ def main() -> None:
         " labelled, in ms, the median of"
         f" {args.repeats} and the fastest: until the {SCREEN} items on the screen are answered,"
         " and until all are; and CPU time, of all cores together, which depends less on what else"
-        " the machine does; the last one includes how novel items are, which is told last."
+        " the machine does; with *novelty*, that is told last; *pool*: to answer all again with 200"
+        " items that have no label, once nobody changes anything."
         " *Joint*: the CPU time of one joint answer of all.",
         BANKS=args.banks,
     )

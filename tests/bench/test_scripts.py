@@ -266,7 +266,7 @@ def test_studio_latency(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPa
     options += ["--labels", 8, "--repeats", 2, "--out", page]
     run_script("bench/studio_latency.py", *options, monkeypatch=monkeypatch)
     header, *rows = lines(page)
-    cpu = ["screen, CPU", "all, CPU", "novelty, CPU", "joint, CPU"]
+    cpu = ["screen, CPU", "all, CPU", "novelty, CPU", "pool, CPU", "joint, CPU"]
     assert header == ["labels", "then", "screen", "all", *cpu]
     assert [row[1] for row in rows] == ["one changed", "one more"]
     for row in rows:

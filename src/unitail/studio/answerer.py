@@ -6,6 +6,10 @@ number of items. Joint answers take ten times as long (results/studio_latency.md
 for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time, and from vectors in the span of the labelled ones (`span.py`), which
 takes half of that.
+
+Once nobody has changed anything for a moment, all is answered again with a pool: some items without
+labels are read beside the labelled ones, which is worth some points where labels are few
+(results/with_pool.md) and takes three times as long. Exports rest on the same pool.
 """
 
 import threading
@@ -30,6 +34,12 @@ from unitail.workflows.predict import make_classifier
 CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
 NOVELTY_CHUNK = 2048
+POOL_CHUNK = 128
+"""The same with a pool, which takes longer: a new label should not wait."""
+POOL, MIN_POOL = 200, 20
+"""Items without labels that are read beside the labelled ones, at most and at least."""
+QUIET_SECONDS = 0.8
+"""Without a change, until answers are made with a pool."""
 
 Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Labelled places, their class ids, and the versions of their vectors."""
@@ -58,6 +68,9 @@ class Answerer:
         self._fitted: _Fitted | None = None
         self._turn = NONE
         self._read: tuple[int, int] | None = None
+        self._spans: list[Spanned] = []
+        self._pool: tuple[int, ...] = ()
+        """What was read beside the labelled items of `_support`, if anything was."""
 
     def wake(self, looked_at: Sequence[int] | None = None) -> None:
         """Say that labels or vectors have changed, and what somebody looks at."""
@@ -89,6 +102,18 @@ class Answerer:
             self._wake.wait()
             self._wake.clear()
             self.answer_all()
+            if not self._wake.wait(QUIET_SECONDS):
+                self.refine()
+
+    def refine(self) -> None:
+        """Answer all again with a pool, if there is another than before; a change begins anew."""
+        self._read_labels()
+        if self._support is None or self._fitted is None or not self._vectors.progress.is_over:
+            return
+        pool = tuple(pool_of(self._vectors.known(), self._labels.labelled()).tolist())
+        if pool and pool != self._pool:
+            self._fit(self._support, pool)
+            self.answer_all()
 
     def answer_all(self) -> None:
         """Answer all that is out of date, chunk by chunk; a change in between begins anew.
@@ -113,7 +138,7 @@ class Answerer:
     def _next(self, places: Places) -> Places:
         """Choose a chunk: what is looked at, or else the first ones."""
         seen = places[np.isin(places, self._looked_at)]
-        return seen if len(seen) else places[:CHUNK]
+        return seen if len(seen) else places[: POOL_CHUNK if self._pool else CHUNK]
 
     def _read_labels(self) -> None:
         """Fit again if labels have changed, or the vector of a labelled item has."""
@@ -128,8 +153,16 @@ class Answerer:
         versions = self._vectors.versions(np.array(places, dtype=np.int64))
         support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
         if support != self._support:
-            self._fitted = _fit(self._vectors, support, self._device, self._fitted)
-            self._support, self._turn = support, self._turn + 1
+            self._fit(support, ())
+
+    def _fit(self, support: Support, pool: tuple[int, ...]) -> None:
+        """Learn, for answers from now on."""
+        fitted = _fit(self._vectors, support, pool, self._device, self._spans)
+        if fitted is not None and fitted.spanned is not None:
+            others = [each for each in self._spans if each is not fitted.spanned]
+            self._spans = [fitted.spanned, *others[:1]]  # with a pool and without
+        self._fitted, self._support, self._pool = fitted, support, pool
+        self._turn += 1
 
     def _answer(self, places: Places) -> Answered:
         count, versions = len(places), self._vectors.versions(places)  # before they are read
@@ -191,17 +224,33 @@ class _Fitted:
         return Novelty.of(rows, draw_seed(self.classifier.random_state))
 
 
-def _fit(vectors: Vectors, support: Support, device: str, before: _Fitted | None) -> _Fitted | None:
+def pool_of(known: Places, named: Labelled) -> Places:
+    """Choose the items without labels that are read beside the labelled ones, always the same."""
+    said = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
+    rest = known[~np.isin(known, said)]
+    ranks = np.random.default_rng(0).permutation(int(known.max(initial=0)) + 1)
+    return rest[np.argsort(ranks[rest])][:POOL] if len(rest) >= MIN_POOL else rest[:0]
+
+
+def _fit(
+    vectors: Vectors,
+    support: Support,
+    pool: tuple[int, ...],
+    device: str,
+    kept: Sequence[Spanned],
+) -> _Fitted | None:
     """Fit a classifier of class ids; None if there are not two classes yet."""
     places, class_ids, versions = support
     if len(set(class_ids)) < 2:
         return None
     own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
-    labelled, labels = vectors.at(np.array(places)), np.array(class_ids)
-    span = spanned(
-        vectors.chosen, labelled, (places, versions), None if before is None else before.spanned
-    )
-    rows = labelled
+    others = np.array(pool, dtype=np.int64)
+    key = (places, versions, pool, tuple(vectors.versions(others).tolist()))
+    seen = vectors.at(np.array([*places, *pool]))
+    labelled, labels = seen[: len(places)], np.array(class_ids)
+    span = spanned(vectors.chosen, seen, key, kept)
     if span is not None:
-        own, rows = without_limit(own), span.span.labelled(labelled)
-    return _Fitted(own.fit(rows, labels), span, places, labelled, labels)
+        own, seen = without_limit(own), span.span.labelled(seen)
+    rows, more = seen[: len(places)], seen[len(places) :]
+    own.fit(rows, labels, pool=more if len(more) else None)
+    return _Fitted(own, span, places, labelled, labels)

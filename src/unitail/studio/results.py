@@ -17,6 +17,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.studio.answerer import pool_of
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.labels import Labels
 from unitail.studio.vectors import Vectors
@@ -73,7 +74,12 @@ class Results:
         _require_two_classes([label for _, label in support])
         places = [place for place, _ in support]
         classifier = make_classifier(encoder=vectors.chosen, device=device)
-        classifier.fit(vectors.at(np.array(places)), [label for _, label in support])
+        pool = pool_of(vectors.known(), named)
+        classifier.fit(
+            vectors.at(np.array(places)),
+            [label for _, label in support],
+            pool=vectors.at(pool) if len(pool) else None,
+        )
         examples = _chosen(catalogue.items, places).with_labels(label for _, label in support)
         given = {
             **{place: names[each] for place, each in zip(*named.support, strict=True)},

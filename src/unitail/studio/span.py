@@ -1,15 +1,17 @@
 """Vectors of all items in a basis of the labelled ones: the same answers, from far fewer numbers.
 
 An answer of the relational model depends only on lengths, and on inner products with labelled
-vectors. n of these span n dimensions, so every vector is written in a basis of theirs, with the
-length of what is left as one coordinate more: n + 1 coordinates in place of a thousand. Where the
-model limits coordinates (`relational/geometry.py`), it matters which ones vectors are given in:
-they are limited before, as the model would limit them, and the model that reads them limits none.
+vectors, and those of a pool if there is one. n of these span n dimensions, so every vector is
+written in a basis of theirs, with the length of what is left as one coordinate more: n + 1
+coordinates in place of a thousand. Where the model limits coordinates (`relational/geometry.py`),
+it matters which ones vectors are given in: they are limited before, as the model would limit them,
+and the model that reads them limits none.
 
 While labels change but the labelled items stay the same, so do these vectors.
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +47,10 @@ class Span:
 
     @classmethod
     def of(cls, labelled: Floats, factor: float | None) -> "Span":
-        """Find the basis of labelled vectors (n, d), limited by a factor as the model has it."""
+        """Find the basis of labelled vectors (n, d), limited by a factor as the model has it.
+
+        Those of a pool, which are read beside them, count as labelled here.
+        """
         ends = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
         ends = None if ends is None else ends.float()
         rows = _limited(labelled, ends).astype(np.float64)
@@ -91,14 +96,15 @@ class Spanned:
 
 
 def spanned(
-    encoder: InputEncoder, labelled: Floats, key: object, before: Spanned | None
+    encoder: InputEncoder, labelled: Floats, key: object, kept: Sequence[Spanned]
 ) -> Spanned | None:
-    """Return how items are written for these labelled vectors, the same for the same key.
+    """Return how items are written for these labelled vectors: what is kept of the same key.
 
     None where it would save nothing, or change answers: tables have steps, weights and parts.
     """
-    if before is not None and before.key == key:
-        return before
+    for each in kept:
+        if each.key == key:
+            return each
     n, width = labelled.shape
     model = load_default()
     if not isinstance(encoder, ItemEncoder) or not isinstance(model, Relational):

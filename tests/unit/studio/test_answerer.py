@@ -1,3 +1,5 @@
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,11 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers.colours import MeanColour
-from helpers.studios import answered, open_studio, write_pictures
+from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.images import read_image
 from unitail.estimator.classifier import TailClassifier
+from unitail.studio.answerer import POOL, pool_of
+from unitail.studio.labels import Labelled
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
+from unitail.studio.studio import Studio
 
 
 def test_it_is_known_which_answers_are_out_of_date() -> None:
@@ -57,16 +62,28 @@ class Pixels(Encoder[Any]):
         return np.stack([(image[:8, :8] * (0.1, 8, 0.1)).ravel() for image in batch])
 
 
+def require_answers_of(studio: Studio, given: dict[int, int | None], pool: list[int]) -> None:
+    """Hold answers and novelty to those of the plain classifier."""
+    rows = studio.vectors.at(np.arange(24))
+    plain = TailClassifier(device="cpu", scale="none", random_state=0)
+    plain.fit(rows[list(given)], list(given.values()), pool=rows[pool] if pool else None)
+    told, expected = studio.answers.at(np.arange(24)), plain.predict_proba(rows)
+    order = np.argsort(-expected, axis=1)
+    assert np.allclose(told.probabilities, np.take_along_axis(expected, order, 1), atol=1e-4)
+    sure = np.abs(expected[:, 0] - expected[:, 1]) > 1e-3
+    assert (told.class_ids[sure] == plain.classes_[order][sure]).all()
+    assert np.allclose(told.novelty, plain.novelty(rows), atol=1e-6)
+
+
 @pytest.mark.parametrize("encoder", [MeanColour(), Pixels()])
 def test_answers_stay_those_of_the_classifier_while_labels_change(
-    tmp_path: Path, encoder: Encoder[Any]
+    tmp_path: Path, encoder: Encoder[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_pictures(tmp_path, 24)
     studio = answered(open_studio(tmp_path, encoder=encoder))
     for name in ("red", "green"):
         studio.do(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
     ids = [row.id for row in studio.labels.classes()]
-    rows = studio.vectors.at(np.arange(24))
     given: dict[int, int | None] = {}
     begun, corrected, added = {0: 0, 1: 1, 3: 0, 4: 1}, {3: 1}, {5: 0, 6: 0}
     for step in (begun, corrected, added):
@@ -75,14 +92,49 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
         seen = {place: studio.labels.row(place).version for place in wishes}
         studio.label(wishes, seen, author="")
         studio.answerer.answer_all()
-        plain = TailClassifier(device="cpu", scale="none", random_state=0)
-        plain.fit(rows[list(given)], list(given.values()))
-        told, expected = studio.answers.at(np.arange(24)), plain.predict_proba(rows)
-        order = np.argsort(-expected, axis=1)
-        assert np.allclose(told.probabilities, np.take_along_axis(expected, order, 1), atol=1e-4)
-        sure = np.abs(expected[:, 0] - expected[:, 1]) > 1e-3
-        assert (told.class_ids[sure] == plain.classes_[order][sure]).all()
-        assert np.allclose(told.novelty, plain.novelty(rows), atol=1e-6)
+        require_answers_of(studio, given, pool=[])
         assert studio.answerer._fitted is not None
         assert (studio.answerer._fitted.spanned is None) == (encoder.width == 3)
+    monkeypatch.setattr("unitail.studio.answerer.MIN_POOL", 5)
+    studio.answerer.refine()
+    pool = pool_of(np.arange(24), studio.labels.labelled()).tolist()
+    assert sorted(pool) == sorted(set(range(24)) - set(given))
+    require_answers_of(studio, given, pool=pool)
+    studio.stop()
+
+
+def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:
+    known = np.arange(900)[::2]
+    few = Labelled(0, (2, 4), (1, 2), frozenset({6}))
+    first = pool_of(known, few)
+    assert (len(set(first.tolist())), len(first)) == (POOL, POOL)
+    assert not {2, 4, 6} & set(first.tolist())
+    assert set(first.tolist()) <= set(known.tolist())
+    taken = int(first[0])
+    second = pool_of(known, Labelled(1, (2, 4, taken), (1, 2, 1), frozenset({6})))
+    assert second[:-1].tolist() == first[1:].tolist()
+    assert len(pool_of(known[:21], few)) == 0  # hardly any are left
+
+
+def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.answerer.MIN_POOL", 5)
+    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.2)
+    write_pictures(tmp_path, 24)
+    studio = open_studio(tmp_path)
+    told: list[int] = []
+    studio.answerer._on_answers = lambda answered: told.extend(answered.places.tolist())
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.sync()
+    studio.vectors.encode_all()
+    thread = threading.Thread(target=studio.answerer.run)
+    thread.start()
+    wait_until(lambda: len(told) == 48)  # all, and all again
+    time.sleep(0.5)
+    studio.answerer.wake()  # for nothing
+    time.sleep(0.5)
+    assert sorted(told) == sorted([*range(24), *range(24)])
+    studio.answerer.stop()
+    thread.join(10)
     studio.stop()

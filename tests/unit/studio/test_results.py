@@ -83,6 +83,11 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
     studio = answered(open_studio(tmp_path / "t.csv"))
     page = studio.answers.at(np.arange(30, 60))
     np.testing.assert_allclose(page.probabilities[:, 0], expected, atol=1e-3)
+    own.fit(rows, known["label"], pool=rows)  # in a studio the rest is there, and read as a pool
+    expected = own.predict_proba(rows).max(axis=1)
+    studio.answerer.refine()
+    page = studio.answers.at(np.arange(30, 60))
+    np.testing.assert_allclose(page.probabilities[:, 0], expected, atol=1e-3)
     results = studio.results()
     told = [each.probability for each in results.answers.answers]
     np.testing.assert_allclose(told, expected, atol=1e-6)

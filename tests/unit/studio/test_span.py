@@ -62,7 +62,7 @@ def test_answers_are_those_of_the_plain_classifier(rows: np.ndarray, encoder: In
     assert model.config.coordinate_limit is not None  # else nothing here is tried
     labels = np.arange(LABELLED) % 5
     plain = classifier("double").fit(rows[:LABELLED], labels).predict_proba(rows)
-    span = spanned(encoder, rows[:LABELLED], 0, None)
+    span = spanned(encoder, rows[:LABELLED], 0, [])
     assert span is not None
     known = span.span.labelled(rows[:LABELLED])
     fast = without_limit(classifier("single")).fit(known, labels).predict_proba(span.span(rows))
@@ -89,17 +89,19 @@ def test_rows_are_written_once_and_again_where_they_changed(rows: np.ndarray) ->
 def test_a_span_is_kept_while_the_labelled_are_the_same(
     rows: np.ndarray, encoder: InputEncoder
 ) -> None:
-    first = spanned(encoder, rows[:8], "these", None)
+    first = spanned(encoder, rows[:8], "these", [])
+    other = spanned(encoder, rows[:9], "with a pool", [])
     assert first is not None
-    assert spanned(encoder, rows[:8], "these", first) is first
-    assert spanned(encoder, rows[:9], "others", first) is not first
+    assert other is not None
+    assert spanned(encoder, rows[:8], "these", [other, first]) is first
+    assert spanned(encoder, rows[:9], "others", [first]) is not first
 
 
 def test_there_is_none_where_it_saves_nothing_or_changes_answers(
     rows: np.ndarray, encoder: InputEncoder
 ) -> None:
-    assert spanned(encoder, rows[:79], 0, None) is not None
-    assert spanned(encoder, rows[:80], 0, None) is None
+    assert spanned(encoder, rows[:79], 0, []) is not None
+    assert spanned(encoder, rows[:80], 0, []) is None
     assert (
-        spanned(encoder, rows[:8] + np.float32(1e5), 0, None) is None
+        spanned(encoder, rows[:8] + np.float32(1e5), 0, []) is None
     )  # the model moves such an origin

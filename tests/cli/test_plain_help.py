@@ -42,6 +42,7 @@ def test_no_help_speaks_python(command: str) -> None:
     text = _help(command)
     assert re.findall(r"<\w[^>]*>|list\[", text) == []
     assert not re.search(r"\b(SUPPORT|QUERIES)\b", text)
+    assert "{" not in text
 
 
 def test_every_command_is_looked_at() -> None:

@@ -68,7 +68,7 @@ def root(
         bool, typer.Option("--version", help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Universal few-shot learning in one forward pass."""
+    """Sort images, texts, sounds and rows of tables by a few labelled examples."""
     if version:
         typer.echo(unitail.__version__)
         raise typer.Exit

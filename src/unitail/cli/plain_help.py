@@ -8,11 +8,18 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 WORDS = {"bool": "", "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH"}
 """What stands for a type."""
+NEEDED = re.compile(r"\{([^}]*?)(?:\.\.\.)?\}")
+"""How typer writes an argument that must be there."""
 TYPE = re.compile(r"<(?:list\[)?(\w+)[^>]*>(?:\.\.\.)?")
 
 
 class PlainCommand(TyperCommand):
     """A command whose help people read who have never seen Python."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - as typer has it
+        """Name what to write, without braces round what is needed."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [NEEDED.sub(r"\1", piece) for piece in pieces]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
         """Write the help."""

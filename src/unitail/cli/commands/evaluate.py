@@ -20,7 +20,7 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Folder for curve.png, curve.csv and curve.json.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the splits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the random splits.")] = 0,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
@@ -28,7 +28,7 @@ def evaluate(
 
     Some examples of each class are shown and others asked, again and again; then each is left out
     once. All learners answer the same questions. A class with too few examples gives all but one.
-    Intervals (95 %) are for new items like yours: they know how few examples there are in all.
+    Intervals (95 %) are for new items like yours, and the wider the fewer examples there are.
     Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
     """
     from unitail.cli.evaluate import run

@@ -24,7 +24,7 @@ Pool = Annotated[
     typer.Option(
         metavar="PATH",
         help="Files without labels, like those to answer, as often as needed: read with the "
-        "examples, they make answers better, of which none depends on what else is asked.",
+        "examples, they make answers better, and each answer still stands by itself.",
     ),
 ]
 Encoder = Annotated[
@@ -32,14 +32,14 @@ Encoder = Annotated[
     typer.Option(
         metavar="NAME",
         help="What turns files into numbers: a name that `unitail info` lists, or a transformers "
-        "model; else one that needs no network.",
+        "model. Without it, one that fits the files and needs no network.",
     ),
 ]
 Modality = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help="What the files are, where they leave a doubt: image, text, audio, table.",
+        help="What the files are, if that is not clear: image, text, audio, table.",
     ),
 ]
 LabelColumn = Annotated[
@@ -70,7 +70,8 @@ Joint = Annotated[
     ),
 ]
 NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Neither use nor fill the feature cache.")
+    bool,
+    typer.Option("--no-cache", help="Encode all files anew, and keep nothing for the next time."),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, ...")]
 Banks = Annotated[Path, typer.Option(help="Folder of feature banks.")]

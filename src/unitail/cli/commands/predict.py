@@ -52,7 +52,10 @@ def predict(
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
     coverage: Annotated[
-        float, typer.Option(help="How often a set should hold the true class, 0 to 1.")
+        float,
+        typer.Option(
+            help="How often the set of possible classes should hold the true one, 0 to 1."
+        ),
     ] = 0.9,
     why: Annotated[
         bool,
@@ -82,7 +85,9 @@ def predict(
             "Nothing is overwritten.",
         ),
     ] = None,
-    sort_by: Annotated[str, typer.Option(help="copy, link or move the files.")] = "copy",
+    sort_by: Annotated[
+        str, typer.Option(metavar="HOW", help="copy, link or move the files.")
+    ] = "copy",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list what --sort-into would do.")
     ] = False,
@@ -94,11 +99,15 @@ def predict(
     gpus_per_worker: options.GpusPerWorker = 0.0,
     chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
-    """Say which class each item belongs to, from a few labelled examples.
+    """Say which class each file or row belongs to, from a few labelled examples.
 
-    Tables are CSV, TSV, Excel, Parquet or JSON lines, with a column of labels, and
-    columns of texts, of paths, of numbers and categories, or several of these. The answers are
-    your table with columns added; all rows stay, in their order. What has a label is scored.
+    Such as `unitail predict labelled/ unsorted/ --report report.html`, where labelled/ has a
+    subfolder for each class, or `unitail predict table.csv --out answers.csv`, which answers the
+    rows without a label.
+
+    Tables are CSV, TSV, Excel, Parquet, Feather or JSON, with a column of labels, and columns of
+    texts, of paths, of numbers and categories, or several of these. The answers are your table with
+    columns added; all rows stay, in their order. What has a label is scored.
 
     Millions of rows are shared out with `--workers 4`, or `--engine ray` on a cluster, and streamed
     into a folder of Parquet files; broken off, the same command goes on.

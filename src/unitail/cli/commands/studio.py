@@ -101,7 +101,9 @@ def export(
         Path | None,
         typer.Option(metavar="DIR", help="Sort the files into this folder, by class."),
     ] = None,
-    sort_by: Annotated[str, typer.Option(help="copy, link or move the files.")] = "copy",
+    sort_by: Annotated[
+        str, typer.Option(metavar="HOW", help="copy, link or move the files.")
+    ] = "copy",
     save: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Save a classifier for `unitail predict --model DIR`."),

@@ -145,7 +145,7 @@ class Examples:
             for place in shares or answer.nearest
             if place in self._shown
         ]
-        title = "Because of these, by their parts in what speaks for it:" if shares else ""
+        title = "What speaks for it, and how much:" if shares else ""
         listed = f'<ul class="near">{"".join(links)}</ul>'
         rows = f'<div class="facts">{title or "Nearest examples:"}{listed}</div>' if links else ""
         named = [f"{escape(name)}{_part(share)}" for name, share in answer.because_columns]
@@ -166,7 +166,7 @@ class Examples:
 
 
 def _part(share: float | None) -> str:
-    return "" if share is None else f" {share:.0%}"
+    return "" if share is None else f" {100 * share:.0f} %"
 
 
 def _image(item: object, side: int) -> tuple[str, bytes] | None:

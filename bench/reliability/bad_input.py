@@ -42,8 +42,8 @@ SECONDS = 30
 BATCH = 50
 """Inputs that are read in one process."""
 GIVEN = ("commands", "reads")
-USUAL = re.compile("DataConversionWarning|mpg123|Xing stream")
-"""Of scikit-learn on labels in a column; what the decoder of mp3 files says in C."""
+USUAL = re.compile("DataConversionWarning|mpg123|Xing stream|WeightWarning")
+"""Of scikit-learn on labels in a column; what the decoder of mp3 files says in C; our own."""
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
             classes=classes,
             seed=int(table["seed"]),
             parameters=_parameters(table["parameters"]),
-            feature_names=column_names(table["feature_names"]),
+            feature_names=column_names(table["feature_names"], arrays["features"].shape[1]),
             inputs=table["inputs"],
             scale=table.get("scale", "standard" if table.get("scaled") else "none"),
             pool=arrays.get(POOL),

@@ -1,6 +1,6 @@
 """What the files of a saved classifier may hold: they may come from a stranger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,15 @@ def labels_from_table(table: Mapping[str, Any]) -> NDArray[Any]:
     return np.array(values, dtype=dtype)
 
 
-def column_names(columns: Sequence[Any] | None) -> list[str] | None:
-    """Return the names of a frame's columns; `ValueError` if they are none."""
-    if not all(isinstance(name, str) for name in columns or ()):
+def column_names(columns: object, width: int) -> list[str] | None:
+    """Return the names of a frame's columns, one each; `ValueError` if they are none."""
+    if columns is None:
+        return None
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
         raise ValueError("names of columns that are not texts")
-    return None if columns is None else list(columns)
+    if len(columns) != width:
+        raise ValueError(f"{len(columns)} names of columns for {width} columns")
+    return columns
 
 
 def _check_counts(counts: NDArray[Any] | None, *, older: bool) -> None:

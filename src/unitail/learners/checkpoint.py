@@ -18,6 +18,7 @@ from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.files import fresh_folder, readable_folder
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
 from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
+from unitail.wording import excerpt
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -26,6 +27,8 @@ TRAINED = "trained_for"
 
 FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.eye, torch.rand, torch.randn)
 """What networks are built with."""
+MAX_ERROR = 300
+"""Characters of what torch says; it names every weight, a line each."""
 SPARE_NUMBERS = 2**24
 """That a network may make beside four times its weights while it is built."""
 
@@ -91,7 +94,7 @@ def load_model(folder: Path | str) -> AnyModel:
     except Exception as error:  # torch raises anything on sizes that are absurd
         raise InvalidCheckpoint(
             f"the weights in {folder} cannot be loaded",
-            got=f"{type(error).__name__}: {error}",
+            got=f"{type(error).__name__}: {excerpt(str(error), MAX_ERROR)}",
             allowed=f"a complete {WEIGHTS_FILE} that fits {CONFIG_FILE}",
         ) from error
     model.trained_visibilities = trained

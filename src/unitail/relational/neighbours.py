@@ -70,10 +70,11 @@ class Neighbourhoods:
         squares.diagonal(dim1=1, dim2=2).zero_()
         classes, ways = self.rows.class_indices[near], self.rows.ways
         votes = []
+        per_unit = 1 / self.mean_distance if self.mean_distance > 0 else 0.0  # all rows are equal
         for _, sharpness, penalty in GAUSSIANS:
-            gram = torch.exp(-sharpness / self.mean_distance * squares)
+            gram = torch.exp(-sharpness * per_unit * squares)
             gram.diagonal(dim1=1, dim2=2).add_(penalty)
-            kernel = torch.exp(-sharpness / self.mean_distance * asked)
+            kernel = torch.exp(-sharpness * per_unit * asked)
             carried = torch.cholesky_solve(kernel, torch.linalg.cholesky(gram)).squeeze(2)
             vote = -carried.sum(dim=1, keepdim=True).repeat(1, ways) / ways
             votes.append(vote.scatter_add_(1, classes, carried))

@@ -95,6 +95,8 @@ FURTHER = (
 )
 """Those that only answer. Sharp kernels are for tables whose classes no line divides."""
 NUM_RIDGES = NUM_OPERATORS + len(FURTHER)
+MAX_REPAIRS = 4
+"""How often a matrix is tried that rounding made indefinite, with ten times as much each time."""
 LOGISTIC_PENALTIES = (0.001, 0.01, 0.1)
 """lambda of each logistic regression: 1 / C of scikit-learn."""
 NUM_LOGISTIC = len(LOGISTIC_PENALTIES)
@@ -138,11 +140,32 @@ def invert(matrices: Tensor) -> Tensor:
     which takes one matrix after the other.
     """
     if not matrices.is_cuda:
-        return torch.cholesky_inverse(torch.linalg.cholesky(matrices))
+        return torch.cholesky_inverse(_factorise(matrices))
     factors = torch.linalg.cholesky_ex(matrices).L  # to check it would be to wait for the device
     unit = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     inverse: Tensor = torch.linalg.solve_triangular(factors, unit.expand_as(factors), upper=False)
     return inverse.mT @ inverse
+
+
+def _factorise(matrices: Tensor) -> Tensor:
+    """Return the Cholesky factor of each matrix.
+
+    Sums over many rows in single precision may turn what is nearly singular slightly indefinite;
+    such a matrix, and no other of the batch, gets on its diagonal what rounding may have taken.
+    """
+    factors: Tensor
+    factors, failed = torch.linalg.cholesky_ex(matrices)
+    share = 4 * torch.finfo(torch.float32).eps
+    for _ in range(MAX_REPAIRS):
+        if not failed.any():
+            return factors
+        traces = matrices.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
+        added = torch.where(failed > 0, share * traces, 0).unsqueeze(-1)
+        matrices = matrices + torch.diag_embed(added.expand(matrices.shape[:-1]))
+        factors, failed = torch.linalg.cholesky_ex(matrices)
+        share *= 10
+    factors = torch.linalg.cholesky(matrices)  # says what is wrong with them
+    return factors
 
 
 def leave_one_out(solutions: Tensor) -> Tensor:

@@ -199,6 +199,8 @@ def _forge(folder: Path, **changes: object) -> Path:
         ({"classes": {"dtype": "<U1", "values": ["a", "b"]}}, "classes that do not fit the rest"),
         ({"classes": {"dtype": "<U1", "values": ["a", "a", "b"]}}, "are not different labels"),
         ({"feature_names": 3}, "can be loaded: got"),
+        ({"feature_names": "abc"}, "names of columns that are not texts"),
+        ({"feature_names": ["a"]}, "1 names of columns for 3 columns"),
     ],
 )
 def test_a_forged_classifier_is_refused_in_one_sentence(

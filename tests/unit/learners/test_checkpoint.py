@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from helpers.builders import random_episode, small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint, InvalidConfig
@@ -42,6 +43,18 @@ def test_truncated_weights_are_refused(tmp_path: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:500])
     with pytest.raises(InvalidCheckpoint, match="cannot be loaded"):
         load_model(folder)
+
+
+def test_weights_that_are_missing_are_refused_on_one_line(tmp_path: Path) -> None:
+    """What torch says of them has a line for each."""
+    folder = save_model(small_model(), tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    save_file({f"other.{n}": each for n, each in weights.items()}, folder / "model.safetensors")
+    with pytest.raises(InvalidCheckpoint, match="cannot be loaded: got RuntimeError") as raised:
+        load_model(folder)
+    assert "Missing key" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 700
 
 
 def test_weights_of_another_config_are_refused(tmp_path: Path) -> None:

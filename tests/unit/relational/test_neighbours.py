@@ -81,3 +81,12 @@ def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert torch.equal(Neighbourhoods(support, 1.0).nearest(queries), exact)
+
+
+@pytest.mark.parametrize("unit", [0.0, float("nan"), float("inf")])
+def test_equal_rows_have_no_distances_and_say_how_often_each_class_is_there(unit: float) -> None:
+    rows = LabelledRows(torch.ones(6, 2), torch.tensor([0, 0, 0, 0, 1, 1]), 2)
+    votes = Neighbourhoods(rows, unit).votes(torch.ones(1, 2))
+    assert torch.isfinite(votes).all()
+    assert (votes[:, 0, 0] > votes[:, 0, 1]).all()
+    assert (votes.sum(dim=2).abs() < 1e-6).all()

@@ -9,6 +9,7 @@ from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,
     OPERATORS,
+    invert,
     leave_one_out,
     solve,
     stack_kernels,
@@ -75,3 +76,17 @@ def test_a_labelled_vector_next_to_the_mean_does_no_harm(away: float) -> None:
     solutions = solve(stack_kernels(own, 5))
     assert leave_one_out(solutions).isfinite().all()
     assert (stack_kernels(geometry.compare(corners), 5) @ solutions).abs().max() < 10
+
+
+def test_what_rounding_made_indefinite_is_inverted_and_no_other_changed() -> None:
+    """Sums over many rows of few kinds, in single precision, lose more than a penalty adds."""
+    rows = torch.randn(2, 4, generator=stream(0), dtype=torch.float64)
+    fine = torch.eye(4, dtype=torch.float64)
+    broken = 5000 * rows.mT @ rows - 2e-3 * fine
+    assert torch.linalg.eigvalsh(broken).min() < 0
+    one, other = invert(torch.stack([broken, fine]))
+    assert torch.equal(other, fine)
+    assert torch.isfinite(one).all()
+    assert torch.linalg.eigvalsh(one).min() > 0
+    with pytest.raises(RuntimeError, match="positive-definite"):
+        invert(-fine)

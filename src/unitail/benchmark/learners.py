@@ -15,7 +15,7 @@ from unitail.framework.learner import Inference, Paradigm
 from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
 from unitail.learners.class_shares import EqualShares
 from unitail.learners.in_context import InContextLearner
-from unitail.learners.pretrained import fingerprint, shipped_folder
+from unitail.learners.pretrained import shipped_folder
 from unitail.learners.registry import LEARNERS, SHIPPED, explicit_learners
 from unitail.own_code import is_own, own_object
 from unitail.training.run_folder import MODEL_FOLDER, RunRecord
@@ -82,11 +82,9 @@ def load_trained(
 ) -> BenchLearner:
     """Load the model of a run, RUN/model, under the name of the run."""
     model = load_model(folder).to(device).eval()
-    where = readable_folder(folder)
-    hashes = " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
     learner = InContextLearner(model, num_draws=draws)
     run = folder.parent
-    return BenchLearner(run.name, learner, f"{hashes} draws={draws}", run)
+    return BenchLearner(run.name, learner, f"{_hashes(folder)} draws={draws}", run)
 
 
 def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
@@ -122,8 +120,14 @@ def _own(name: str) -> BenchLearner:
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:
     chosen = SHIPPED[name]
     folder = shipped_folder(chosen.model)
-    stamp = f"{fingerprint(folder)} {chosen.variant}"
+    stamp = f"{_hashes(folder)} {chosen.variant}"
     return BenchLearner(name, chosen.build(device), stamp, folder)
+
+
+def _hashes(folder: Path) -> str:
+    """Hash the files that decide what a model computes: the same weights may be asked otherwise."""
+    where = readable_folder(folder)
+    return " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
 
 
 def _check_names(

@@ -164,9 +164,11 @@ def _prepare_together(
 
 def _tell(part: Prepared) -> None:
     sizes = part.found.class_sizes.values()
+    least, most = min(sizes), max(sizes)
+    each = f"{least:,} to {most:,}" if least < most else f"{least:,}"
     typer.echo(
         f"{part.name}: {numbered(len(part.examples), str(part.examples.modality))} of"
-        f" {numbered(len(sizes), 'class')}, {min(sizes):,} to {max(sizes):,} of each."
+        f" {numbered(len(sizes), 'class')}, {each} of each."
     )
     for note in part.examples.ignored:
         typer.echo(f"Left out: {note}.")

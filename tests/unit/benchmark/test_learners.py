@@ -1,4 +1,5 @@
 import importlib
+import json
 import shutil
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 from helpers.known_learners import SureOfFirst
 from unitail.benchmark.learners import explicit_fingerprint, load_learners, missing_learners
 from unitail.errors import UserError
+from unitail.learners import pretrained
 from unitail.learners.checkpoint import save_model
 from unitail.learners.in_context import InContextLearner
+from unitail.learners.pretrained import shipped_folder, write_manifest
 from unitail.learners.registry import SHIPPED, explicit_learners, preset
 from unitail.tail.model import Tail
 from unitail.training.run_folder import RunRecord
@@ -83,6 +86,23 @@ def test_the_fingerprint_of_a_model_is_its_weights_configuration_and_draws(runs:
     config = runs / "first" / "model" / "config.json"
     config.write_text(config.read_text().replace("isolated", "joint"))
     assert fingerprint() != before
+
+
+def test_the_fingerprint_of_a_shipped_model_is_its_configuration_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fingerprint() -> str:
+        return load_learners(tmp_path, ["unitail"])[0].fingerprint
+
+    before = fingerprint()
+    config = Path(shutil.copytree(shipped_folder("default"), tmp_path / "default")) / "config.json"
+    monkeypatch.setattr(pretrained, "FOLDER", config.parent)
+    assert fingerprint() == before
+    table = json.loads(config.read_text())
+    table["config"]["coordinate_limit"] = 3.5
+    config.write_text(json.dumps(table))
+    write_manifest(config.parent)
+    assert fingerprint() != before  # of the same weights
 
 
 def test_the_fingerprint_of_others_is_class_and_arguments() -> None:

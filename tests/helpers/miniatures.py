@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 
 
@@ -107,12 +108,11 @@ def inat(root: Path, sizes: dict[int, int], parents: dict[int, str]) -> None:
 
 
 def medimeta(root: Path, task: str, labels: Sequence[str]) -> None:
-    """One image for each label; the third is of the split test."""
+    """One image for each label, of train, val and test in turn."""
     names = [f"images/{number:06}.tiff" for number in range(len(labels))]
-    splits = ["train", "val", "test", *["train"] * len(labels)]
     content = [
         (name, split, "0", "x.png", label)
-        for name, split, label in zip(names, splits, labels, strict=False)
+        for name, split, label in zip(names, cycle(("train", "val", "test")), labels, strict=False)
     ]
     header = ("filepath", "split", f"tasks/{task}", "original_filepath", task)
     rows(root / "annotations.csv", header, content)

@@ -60,6 +60,23 @@ class BenchRun:
             if not table.allows(protocol)
         ]
 
+    def notes(self) -> list[str]:
+        """Say which tables were left out, and which have an interval that says little."""
+        small = self.too_small()
+        notes = [f"Left out for want of rows: {', '.join(small)}."] if small else []
+        fixed = [
+            f"{table.name} ({protocol.name})"
+            for table in self.tables
+            for protocol in self.protocols
+            if table.has_one_support(protocol)
+        ]
+        if fixed:
+            notes.append(
+                "All rows are examples in every episode, so the interval knows nothing of other"
+                f" examples: {', '.join(fixed)}."
+            )
+        return notes
+
     def pending(self) -> int:
         """Count the answers still to be given: episodes times learners."""
         return sum(self._pending(table, protocol) for table, protocol in self.work())

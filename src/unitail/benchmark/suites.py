@@ -54,6 +54,14 @@ class BenchTable:
             return protocol.allowed_by(self.table.support.class_sizes, query)
         return protocol.allowed_by(self.table.class_sizes)
 
+    def has_one_support(self, protocol: EvaluationProtocol) -> bool:
+        """Tell whether all rows are examples in every episode, as in files made for so many."""
+        if not isinstance(self.table, CrossTable):
+            return False
+        sizes = self.table.support.class_sizes[self.table.query.class_sizes > 0]
+        own = sizes[sizes >= protocol.shots]
+        return 2 <= len(own) <= protocol.ways and int(own.max()) == protocol.shots
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:

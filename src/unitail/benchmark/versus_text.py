@@ -14,8 +14,9 @@ ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
 TEXT = """\
 Points of accuracy, learner minus `{name}`, on the same episodes: mean over data sets, each counted
 once whatever its encoders; ± half width of the 95 % interval over episodes (these data sets, other
-episodes) / over data sets (other sets of the kind). Then data sets won, tied and lost, where a win
-or a loss is beyond doubt by a paired test with Holm's correction over the data sets of the cell."""
+episodes; bold where it leaves out 0) / over data sets (other sets of the kind). Then data sets won,
+tied and lost, where a win or a loss is beyond doubt by a paired test with Holm's correction over
+the data sets of the cell."""
 
 
 def versus_sections(results: Sequence[TableResult], against: str = "") -> list[str]:

@@ -76,7 +76,7 @@ def run_setup(
     bench, tested = setup.open()
     chosen_anchor([each.name for each in bench.learners], against)
     what = f"{len(tested.tables)} data sets, {len(bench.protocols)} protocols, on {bench.device}"
-    notes = [*learner_notes(bench, setup.absent), *tested.notes(), *table_notes(bench)]
+    notes = [*learner_notes(bench, setup.absent), *tested.notes(), *bench.notes()]
     if merge:
         taken = merge_results(bench, merge)
         console.print(f"Taken from {len(merge)} other folders: {taken} files of results.")
@@ -122,12 +122,6 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
             f"Without a recipe, so what they have seen is not known: {', '.join(unknown)}."
         )
     return notes
-
-
-def table_notes(run: BenchRun) -> list[str]:
-    """Say which data sets were left out."""
-    small = run.too_small()
-    return [f"Left out for want of rows: {', '.join(small)}."] if small else []
 
 
 def _run(console: Console, run: BenchRun, setup: BenchSetup, processes: int) -> list[TableResult]:

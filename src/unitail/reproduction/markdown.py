@@ -40,7 +40,10 @@ def _section(section: Section, pictures: dict[str, str]) -> Iterator[str]:
         yield f"![{caption}]({pictures[caption]})"
     if section.versus:
         anchor, header, rows = section.versus
-        yield f"**Against {anchor}**, points: ± over episodes / over data sets, wins-ties-losses"
+        yield (
+            f"**Against {anchor}**, points: ± over episodes (bold: without 0) / over data sets,"
+            " wins-ties-losses"
+        )
         yield table(header, rows)
     if section.todo:
         lines = "\n".join(section.todo)

@@ -118,7 +118,8 @@ def _cell(cell: Cell) -> str:
 def _versus(anchor: str, header: list[str], rows: list[list[str]]) -> str:
     return (
         f"<h3>Against {escape(anchor)}</h3><p>Points of accuracy on the same episodes: ± half width"
-        " of the 95 % interval over episodes / over data sets; then data sets won, tied and lost."
+        " of the 95 % interval over episodes / over data sets, bold where that over episodes"
+        " leaves out 0; then data sets won, tied and lost."
         f"</p>{_table(header, rows, 'versus')}"
     )
 

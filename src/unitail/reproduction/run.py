@@ -100,9 +100,8 @@ class Reproduction:
         self, setup: BenchSetup, tested: Suite, on_progress: OnProgress | None
     ) -> tuple[list[TableResult], list[str]]:
         run, _ = setup.open()
-        small = run.too_small()
         notes = [note for note in tested.notes() if not note.startswith("Banks of the suite")]
-        notes += [f"Left out for want of rows: {', '.join(small)}."] if small else []
+        notes += run.notes()
         if self.processes > 1 and run.pending():
             run_in_processes(setup, self.processes, on_progress)
         return run.run(on_progress), notes

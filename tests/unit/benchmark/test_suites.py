@@ -108,6 +108,9 @@ def test_queries_come_from_another_bank(tmp_path: Path) -> None:
     assert not table.allows(EvaluationProtocol(shots=3))
     other = open_suite(_suite("paintings->photos"), tmp_path).tables[0]
     assert other.allows(EvaluationProtocol(shots=5))
+    shapes = [(4, 2), (4, 1), (3, 2)]  # all rows of all classes are examples in the first alone
+    protocols = [EvaluationProtocol(ways=ways, shots=shots) for ways, shots in shapes]
+    assert [table.has_one_support(each) for each in protocols] == [True, False, False]
     assert table.fingerprint != other.fingerprint
 
 

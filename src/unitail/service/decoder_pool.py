@@ -170,7 +170,7 @@ class _Process:
     async def end(self) -> None:
         if self.lives:
             self._process.kill()
-        await self._process.wait()
+        await self._process.communicate()  # in Python 3.11 `wait` waits for all that is unread, too
 
 
 def _environment() -> dict[str, str]:

@@ -2,6 +2,7 @@ import asyncio
 import io
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.encoders.sounds import read_sound
 from unitail.errors import Unreadable
-from unitail.service.decoder_pool import DecoderPool
+from unitail.service.decoder_pool import DecoderPool, _Process
 from unitail.service.limits import ServiceLimits
 
 
@@ -142,7 +143,10 @@ def test_a_decoder_that_is_killed_costs_its_own_request() -> None:
 def test_a_decoder_that_died_in_the_meantime_is_replaced_unnoticed() -> None:
     async def work(decoders: DecoderPool) -> None:
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
-        os.kill(decoders.processes[0], signal.SIGKILL)
+        [killed] = decoders.processes
+        os.kill(killed, signal.SIGKILL)
+        while Path(f"/proc/{killed}").exists():  # until somebody has noticed
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
 
@@ -176,3 +180,26 @@ def test_whoever_goes_away_leaves_nothing_for_the_next() -> None:
         assert pixels[0, 0].tolist() == [0, 0, 255]
 
     with_decoders(work)
+
+
+def test_a_decoder_is_ended_in_the_middle_of_a_large_answer() -> None:
+    """When its time is over, much of what it says may be unread."""
+    talk = "import sys, time; sys.stdout.buffer.write(bytes(10**7)); time.sleep(60)"
+
+    async def work() -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            talk,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        decoder = _Process(process)
+        assert process.stdout is not None
+        await process.stdout.readexactly(2)
+        await asyncio.sleep(0.2)  # as much more has come as is held without being read
+        async with asyncio.timeout(20):
+            await decoder.end()
+        assert not decoder.lives
+
+    asyncio.run(work())

@@ -85,79 +85,12 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
     colours = write_pictures(folder, 200)
     with served(folder) as (process, url):
         page = open_page(browser, url)
-        assert page.locator("#guide h3").inner_text() == "Name two classes or more"
-        page.click("#guide input")
-        page.keyboard.type("red\ngreen\nblue\n")  # without a look at where they are written
-        for name in ("red", "green", "blue"):
-            page.locator("#classes .row", has_text=name).wait_for()
-        # Only what is on the screen exists, however many items there are.
-        assert page.locator(".card").count() < 80
-        for place in range(6):
-            label(page, f"{place:04}.png", str(1 + place % 3))
-        wait_for_count(page, "red", 2, colours.count("red") - 2)
-        wait_for_count(page, "blue", 2, colours.count("blue") - 2)
-
-        # A wrong label, its correction, and undo.
-        label(page, "0006.png", "2")
-        page.wait_for_selector('[title^="green: 3 labelled"]')  # whatever it makes of the others
-        label(page, "0006.png", "1")
-        wait_for_count(page, "red", 3, colours.count("red") - 3)
-        page.keyboard.press("Control+z")
-        page.wait_for_selector(has_label("0006.png", "green"))
-        page.keyboard.press("Control+z")
-        wait_for_count(page, "red", 2, colours.count("red") - 2)
-
-        # Many at once: select the sure ones of a class, confirm, and drag one onto a class.
-        page.locator("#classes .row", has_text="blue").click()
-        page.locator("#select-sure").click()
-        number = int(page.locator("#bar .count").inner_text().split()[0])
-        assert number > 20
-        page.locator("#bar .primary").click()
-        wait_for_count(page, "blue", 2 + number, colours.count("blue") - 2 - number)
-        page.locator("[data-key=view-all]").click()
-        card(page, "0007.png").drag_to(page.locator("#classes .row", has_text="green"))
-        page.wait_for_selector(has_label("0007.png", "green"))
-
-        # Another tab sees it; one that has missed the news meets a conflict, which it is shown.
-        other = open_page(browser, url)
-        other.locator("[data-key=view-all]").click()
-        label(other, "0009.png", "1")
-        page.wait_for_selector(has_label("0009.png", "red"))
-        other.context.close()
-        deaf = open_page(browser, url, deaf=True)
-        deaf.locator("[data-key=view-all]").click()
-        label(page, "0010.png", "2")
-        card(deaf, "0010.png").click()
-        deaf.keyboard.press("3")
-        deaf.wait_for_selector("#dialog[open] >> text=theirs: green, yours: blue")
-        assert count(page, "green")[0] == 4
-        deaf.locator("#dialog button", has_text="Keep theirs").click()
-        deaf.wait_for_selector(has_label("0010.png", "green"))
-        deaf.context.close()
-
-        # Why, and the views.
-        card(page, "0012.png").dblclick()
-        page.wait_for_selector("#why figure")
-        assert page.locator("#detail h2").inner_text() == "0012.png"
-        page.keyboard.press("Escape")
-        for view in ("next", "doubtful", "novel", "labelled"):
-            page.locator(f"[data-key=view-{view}]").click()
-            page.wait_for_selector(f"[data-key=view-{view}][aria-current]")
-            page.wait_for_selector(".card")
-        page.fill("#search", "0199")
-        page.wait_for_selector('.card[aria-setsize="1"]')
-
-        # Export.
-        page.locator("#export").click()
-        with page.expect_download() as download:
-            page.locator("a.option", has_text="Table").click()
-        download.value.save_as(tmp_path / "answers.csv")
-        rows = list(csv.DictReader((tmp_path / "answers.csv").read_text().splitlines()))
-        assert [row["answer"] for row in rows] == colours
-        page.locator("button", has_text="Link").click()
-        page.wait_for_selector(".toast >> text=sorted into")
-        assert len(list((tmp_path / "pictures-sorted").rglob("*.png"))) == 200
-
+        _name_classes_and_label(page, colours)
+        _correct_and_undo(page, colours)
+        _label_many_at_once(page, colours)
+        _work_in_several_tabs(browser, url, page)
+        _look_around(page)
+        _export(page, tmp_path, colours)
         # Killed, and opened again: everything is there, undo too.
         before = {name: count(page, name) for name in ("red", "green", "blue")}
         process.send_signal(signal.SIGKILL)
@@ -171,6 +104,89 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         again.wait_for_selector(".card")
         again.locator("#undo").click()
         again.wait_for_selector(".toast >> text=Undone: 1 item: green")
+
+
+def _name_classes_and_label(page: Any, colours: list[str]) -> None:  # noqa: ANN401
+    assert page.locator("#guide h3").inner_text() == "Name two classes or more"
+    page.click("#guide input")
+    page.keyboard.type("red\ngreen\nblue\n")  # without a look at where they are written
+    for name in ("red", "green", "blue"):
+        page.locator("#classes .row", has_text=name).wait_for()
+    # Only what is on the screen exists, however many items there are.
+    assert page.locator(".card").count() < 80
+    for place in range(6):
+        label(page, f"{place:04}.png", str(1 + place % 3))
+    wait_for_count(page, "red", 2, colours.count("red") - 2)
+    wait_for_count(page, "blue", 2, colours.count("blue") - 2)
+
+
+def _correct_and_undo(page: Any, colours: list[str]) -> None:  # noqa: ANN401
+    label(page, "0006.png", "2")
+    page.wait_for_selector('[title^="green: 3 labelled"]')  # whatever it makes of the others
+    label(page, "0006.png", "1")
+    wait_for_count(page, "red", 3, colours.count("red") - 3)
+    page.keyboard.press("Control+z")
+    page.wait_for_selector(has_label("0006.png", "green"))
+    page.keyboard.press("Control+z")
+    wait_for_count(page, "red", 2, colours.count("red") - 2)
+
+
+def _label_many_at_once(page: Any, colours: list[str]) -> None:  # noqa: ANN401
+    """Select the sure ones of a class, confirm, and drag one onto a class."""
+    page.locator("#classes .row", has_text="blue").click()
+    page.locator("#select-sure").click()
+    number = int(page.locator("#bar .count").inner_text().split()[0])
+    assert number > 20
+    page.locator("#bar .primary").click()
+    wait_for_count(page, "blue", 2 + number, colours.count("blue") - 2 - number)
+    page.locator("[data-key=view-all]").click()
+    card(page, "0007.png").drag_to(page.locator("#classes .row", has_text="green"))
+    page.wait_for_selector(has_label("0007.png", "green"))
+
+
+def _work_in_several_tabs(browser: Any, url: str, page: Any) -> None:  # noqa: ANN401
+    """Another tab sees it; one that has missed the news meets a conflict, which it is shown."""
+    other = open_page(browser, url)
+    other.locator("[data-key=view-all]").click()
+    label(other, "0009.png", "1")
+    page.wait_for_selector(has_label("0009.png", "red"))
+    other.context.close()
+    deaf = open_page(browser, url, deaf=True)
+    deaf.locator("[data-key=view-all]").click()
+    label(page, "0010.png", "2")
+    card(deaf, "0010.png").click()
+    deaf.keyboard.press("3")
+    deaf.wait_for_selector("#dialog[open] >> text=theirs: green, yours: blue")
+    assert count(page, "green")[0] == 4
+    deaf.locator("#dialog button", has_text="Keep theirs").click()
+    deaf.wait_for_selector(has_label("0010.png", "green"))
+    deaf.context.close()
+
+
+def _look_around(page: Any) -> None:  # noqa: ANN401
+    """Ask why, and go through the views."""
+    card(page, "0012.png").dblclick()
+    page.wait_for_selector("#why figure")
+    assert page.locator("#detail h2").inner_text() == "0012.png"
+    page.keyboard.press("Escape")
+    for view in ("next", "doubtful", "novel", "labelled"):
+        page.locator(f"[data-key=view-{view}]").click()
+        page.wait_for_selector(f"[data-key=view-{view}][aria-current]")
+        page.wait_for_selector(".card")
+    page.fill("#search", "0199")
+    page.wait_for_selector('.card[aria-setsize="1"]')
+
+
+def _export(page: Any, tmp_path: Path, colours: list[str]) -> None:  # noqa: ANN401
+    page.locator("#export").click()
+    with page.expect_download() as download:
+        page.locator("a.option", has_text="Table").click()
+    download.value.save_as(tmp_path / "answers.csv")
+    rows = list(csv.DictReader((tmp_path / "answers.csv").read_text().splitlines()))
+    assert [row["answer"] for row in rows] == colours
+    page.locator("button", has_text="Link").click()
+    page.wait_for_selector(".toast >> text=sorted into")
+    assert len(list((tmp_path / "pictures-sorted").rglob("*.png"))) == 200
 
 
 def author(page: Any) -> str:  # noqa: ANN401

@@ -144,10 +144,9 @@ def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
 
 def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Cost") -> int:
     """Add up what there is at the worst moment; each draw keeps its own reading."""
-    others = (draws - 1) * read.kept_bytes
     weights = sum(weight.nbytes for weight in model.parameters())
     rows = (sizes.support + sizes.queries + sizes.pool) * sizes.width * torch.float64.itemsize
-    return weights + rows + others + max(read.peak_bytes, answer.peak_bytes)
+    return weights + rows + (draws - 1) * read.kept_bytes + max(read.peak_bytes, answer.peak_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_consistent_length,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from unitail.errors import TableSizeWarning
 from unitail.estimator.answering import FLOATS, checked

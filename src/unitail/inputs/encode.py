@@ -24,7 +24,7 @@ from unitail.errors import (
 )
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
-from unitail.inputs.items import Items
+from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
@@ -152,6 +152,24 @@ def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ..
         Unread(among, items.names[each.place], each.reason, each.place)
         for each in vectors.unreadable
     )
+
+
+def contradictions(support: LabelledItems, known: Vectors) -> tuple[str, ...]:
+    """Say which examples are equal, as far as they are read, and have different labels."""
+    places: dict[bytes, list[int]] = {}
+    for place, row in zip(known.kept.tolist(), known.features, strict=True):
+        places.setdefault(row.tobytes(), []).append(place)
+    labels = support.labels
+    odd = [equal for equal in places.values() if len({labels[place] for place in equal}) > 1]
+    told = some(
+        (
+            " = ".join(f"{support.names[place]} ({labels[place]})" for place in equal)
+            for equal in odd
+        ),
+        3,
+        separator="; ",
+    )
+    return (f"Equal examples with different labels: {told}",) if odd else ()
 
 
 def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:

@@ -16,7 +16,7 @@ from unitail.estimator.classifier_folder import is_classifier
 from unitail.estimator.learning import size_notes
 from unitail.extras import optional
 from unitail.inputs.columns import Layout
-from unitail.inputs.encode import Unread, encode, unread_items
+from unitail.inputs.encode import Unread, contradictions, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.checkpoint import is_model
@@ -26,7 +26,6 @@ from unitail.wording import shown
 from unitail.workflows.predict import (
     check_classes,
     choose_for,
-    contradictions,
     fit_with_pool,
     make_classifier,
     unread_pool,

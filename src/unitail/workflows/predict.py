@@ -21,6 +21,7 @@ from unitail.estimator.scaling_parts import plain, scale_after
 from unitail.inputs.encode import (
     Unread,
     beyond_examples,
+    contradictions,
     encode,
     fit_encoder,
     fit_layout,
@@ -32,7 +33,6 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
-from unitail.wording import some
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.why import explain, explain_if_possible, with_nearest
 
@@ -71,14 +71,9 @@ def predict_files(
     _check_same_kind(support, queries)
     by = saved.kept_examples().encoder if saved else choose_for(support, encoder, device)
     assert by is not None
+    given = (support.items, queries.items, *([] if pool is None else [pool.items]))
     known, asked, *others = encode(
-        by,
-        support.items,
-        queries.items,
-        *([] if pool is None else [pool.items]),
-        on_unreadable="skip",
-        cache=cache,
-        on_progress=on_progress,
+        by, *given, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
     if saved is not None:
         classifier = _with_pool(saved.with_encoder(None), others)
@@ -93,11 +88,7 @@ def predict_files(
     kept = classifier.kept_examples()
     result = Answers(
         answers=_answers(classifier, queries, asked, coverage, top),
-        unreadable=(
-            *unread_items("examples", support, known),
-            *unread_items("files", queries, asked),
-            *unread_pool(pool, others),
-        ),
+        unreadable=_unread(support, known, queries, asked, pool, others),
         modality=support.modality,
         encoder=by.name,
         examples=dict(sorted(Counter(map(str, kept.labels)).items())),
@@ -124,22 +115,20 @@ def predict_files(
     return with_nearest(result, explained, kept.vectors, known.kept, asked)
 
 
-def contradictions(support: LabelledItems, known: Vectors) -> tuple[str, ...]:
-    """Say which examples are equal, as far as they are read, and have different labels."""
-    places: dict[bytes, list[int]] = {}
-    for place, row in zip(known.kept.tolist(), known.features, strict=True):
-        places.setdefault(row.tobytes(), []).append(place)
-    labels = support.labels
-    odd = [equal for equal in places.values() if len({labels[place] for place in equal}) > 1]
-    told = some(
-        (
-            " = ".join(f"{support.names[place]} ({labels[place]})" for place in equal)
-            for equal in odd
-        ),
-        3,
-        separator="; ",
+def _unread(
+    support: LabelledItems,
+    known: Vectors,
+    queries: Items,
+    asked: Vectors,
+    pool: Items | None,
+    others: Sequence[Vectors],
+) -> tuple[Unread, ...]:
+    """Name all that cannot be read, and what it was meant for."""
+    return (
+        *unread_items("examples", support, known),
+        *unread_items("files", queries, asked),
+        *unread_pool(pool, others),
     )
-    return (f"Equal examples with different labels: {told}",) if odd else ()
 
 
 def choose_for(support: LabelledItems, encoder: str | None, device: str) -> InputEncoder:

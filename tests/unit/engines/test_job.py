@@ -1,8 +1,7 @@
 import errno
-import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +11,10 @@ import fsspec
 import numpy as np
 import pytest
 
-import unitail
 from helpers.sounds import write_sounds
-from unitail import TailClassifier
 from unitail.banks.manifest import FeatureType
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.registry import make_encoder
-from unitail.encoders.tables import TableEncoder
 from unitail.engines import storage
 from unitail.engines.bank import BankFacts
 from unitail.engines.encoding import EncodeChunk
@@ -27,15 +23,11 @@ from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder, Summary
 from unitail.engines.sources import open_rows
 from unitail.engines.storage import Storage
-from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
-from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.errors import CannotWrite, InvalidInput
+from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup
-from unitail.relational.config import PRESETS
-from unitail.relational.model import Relational
-from unitail.workflows.answer_files import AnswerTable
 from unitail.workflows.encode_bank import encode_bank
 from unitail.workflows.fit import fit_files
-from unitail.workflows.predict import predict_files
 
 ENCODER = make_encoder("log-mel", device="cpu")
 
@@ -205,73 +197,6 @@ def test_a_bank_of_one_class_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> Sequence[Path]:
-    """Write examples of two classes, and rows to answer, some of whose cells are missing."""
-    generator, paths = np.random.default_rng(0), []
-    for name, number in (("support", 12), ("queries", 23)):
-        lines = ["size,colour,label"]
-        for place in range(number):
-            size = "" if place % 7 == 6 else f"{generator.normal(4 * (place % 2)):.4f}"
-            lines.append(
-                f"{size},{'red' if generator.random() < 0.5 else 'blue'},{'ab'[place % 2]}"
-            )
-        paths.append(tmp_path / f"{name}.csv")
-        paths[-1].write_text("\n".join(lines))
-    return paths
-
-
-def test_answers_are_those_of_a_single_call(tables: Sequence[Path], tmp_path: Path) -> None:
-    examples = read_labelled(tables[0])
-    queries = read_unlabelled([tables[1]], like=examples)
-    together = predict_files(examples, queries, device="cpu", top=2)
-    expected = AnswerTable.of(together, queries)
-    rows = open_rows([str(tables[1])], like=examples)
-    classifier = fit_files(examples, device="cpu").classifier
-    out = Storage(tmp_path / "out")
-    summary = answer_rows_to_folder(LocalEngine(), rows, classifier, out, top=2, chunk_rows=4)
-    assert (summary.rows, summary.chunks, summary.unreadable) == (23, 6, 0)
-    written = _rows(out, summary)
-    assert list(written[0]) == list(expected.columns)
-    for row, other in zip(written, expected.rows, strict=True):
-        for name in ("probability", "probability_2", "novelty"):
-            assert row[name] == pytest.approx(other[name], abs=1e-6)
-        for name in ("size", "colour", "label", "answer", "state", "row", "answer_2"):
-            assert row[name] == other[name]
-
-
-def test_answers_of_another_classifier_are_not_mixed_in(
-    tables: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same examples and parameters may still be another classifier."""
-    examples = read_labelled(tables[0])
-    rows, out = open_rows([str(tables[1])], like=examples), Storage(tmp_path / "out")
-    kept = fit_files(examples, device="cpu").classifier.kept_examples()
-    assert isinstance(kept.encoder, TableEncoder)
-    columns = json.dumps(kept.encoder.to_dict())
-
-    def answer(seed: int = 1, heavy: int = 1, category: str = "red") -> Summary:
-        model = Relational(PRESETS["tiny"], seed=seed)
-        weights = np.where(np.arange(12) == 3, heavy, 1)
-        classifier = TailClassifier(model, device="cpu", random_state=0)
-        classifier.fit(kept.vectors, kept.labels, sample_weight=weights)
-        encoder = TableEncoder.from_dict(json.loads(columns.replace("red", category)))
-        return answer_rows_to_folder(LocalEngine(), rows, classifier.with_encoder(encoder), out)
-
-    assert answer().rows == answer().rows == 23
-    other: list[tuple[dict[str, Any], str]] = [
-        ({"seed": 2}, "weights, model or parameters"),
-        ({"heavy": 3}, "weights, model or parameters"),
-        ({"category": "green"}, "encoder"),
-    ]
-    for changes, named in other:
-        with pytest.raises(CannotWrite, match=f"of another job: got another {named};"):
-            answer(**changes)
-    monkeypatch.setattr(unitail, "__version__", "99")
-    with pytest.raises(CannotWrite, match="of another job: got another version of unitail;"):
-        answer()
-
-
-@pytest.fixture
 def bucket(sounds: Path) -> Iterator[str]:
     store = fsspec.filesystem("memory")
     store.store.clear()
@@ -314,14 +239,3 @@ def test_answers_about_sounds_name_what_cannot_be_read(
     assert "FileNotFoundError" in written["hum/3.wav"]["reason"]
     said = [name.split("/")[0] == row["answer"] for name, row in written.items() if row["answer"]]
     assert sum(said) >= 10
-
-
-def test_answers_that_depend_on_each_other_are_refused(
-    tables: Sequence[Path], tmp_path: Path
-) -> None:
-    examples = read_labelled(tables[0])
-    kept = fit_files(examples, device="cpu").classifier.kept_examples()
-    classifier = TailClassifier(visibility="joint", device="cpu").fit(kept.vectors, kept.labels)
-    rows = open_rows([str(tables[1])], like=examples)
-    with pytest.raises(InvalidConfig, match=r"by itself: got .* joint.*name unlabelled files"):
-        answer_rows_to_folder(LocalEngine(), rows, classifier, Storage(tmp_path / "o"))

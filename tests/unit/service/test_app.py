@@ -1,18 +1,15 @@
 """An audit: every promise of the service about strangers' requests, each with its test."""
 
-import http.client
 import json
 import socket
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from helpers.raw_requests import JSON, LIMITS, PREDICT, TOKEN, send
 from helpers.services import (
-    ASKED,
     Live,
     colour_classifier,
     picture,
@@ -20,25 +17,7 @@ from helpers.services import (
     text_classifier,
     vector_classifier,
 )
-from unitail.client import Client, Refused
-from unitail.service import messages
-from unitail.service.limits import ServiceLimits
-from unitail.service.questions import answer
-
-TOKEN = "a-token-of-24-characters"
-LIMITS = ServiceLimits(
-    body_bytes=40_000,
-    json_bytes=20_000,
-    bytes_at_work=50_000,
-    body_seconds=1.5,
-    items=20,
-    pixels=10_000,
-    answer_seconds=1.0,
-    concurrency=4,
-)
-QUESTION = json.dumps({"vectors": [ASKED[0].tolist()]}).encode()
-PREDICT = "/v1/classifiers/blobs/predict"
-JSON = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+from unitail.client import Refused
 
 
 @pytest.fixture(scope="module")
@@ -50,26 +29,6 @@ def live() -> Iterator[Live]:
     }
     with running(classifiers, limits=LIMITS, token=TOKEN) as service:
         yield service
-
-
-def send(
-    live: Live,
-    method: str = "POST",
-    path: str = PREDICT,
-    body: Any = QUESTION,  # noqa: ANN401 - bytes, or an iterable of them
-    headers: dict[str, str] = JSON,
-) -> tuple[int, dict[str, str], str]:
-    """Send a request as it is; return status, headers and the sentence of a refusal."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(live.url.rpartition(":")[2]))
-    try:
-        connection.request(method, path, body, headers)
-        reply = connection.getresponse()
-        text = reply.read().decode()
-        named = {name.lower(): value for name, value in reply.getheaders()}
-        content = json.loads(text) if named["content-type"] == "application/json" else {}
-        return reply.status, named, str(content.get("error", "")) if content else text
-    finally:
-        connection.close()
 
 
 def test_a_question_with_the_token_is_answered(live: Live) -> None:
@@ -207,102 +166,6 @@ def test_no_path_of_a_request_reaches_the_file_system(live: Live) -> None:
     assert [status for status, _, _ in replies] == [200, 200, 422, 404, 404]
     assert "/dev/null" in opened.paths  # else nothing was heard
     assert not [path for path in opened.paths if any(mark in path for mark in marks)]
-
-
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Hold all answers back until it is opened."""
-    event = threading.Event()
-
-    def held(questions: Any) -> Any:  # noqa: ANN401
-        event.wait(20)
-        return answer(questions)
-
-    monkeypatch.setattr("unitail.service.batching.answer", held)
-    return event
-
-
-def ask_in_threads(live: Live, count: int) -> tuple[list[threading.Thread], list[Any]]:
-    replies: list[Any] = []
-    threads = [threading.Thread(target=lambda: replies.append(send(live))) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    return threads, replies
-
-
-def test_an_answer_that_takes_too_long_is_given_up(live: Live, gate: threading.Event) -> None:
-    status, headers, sentence = send(live)
-    gate.set()
-    assert (status, headers["retry-after"]) == (503, "1")
-    assert "got no answer within 1 s; allowed: answers within 1 s. Try again in 1 s." in sentence
-
-
-def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
-    live: Live, gate: threading.Event
-) -> None:
-    threads, replies = ask_in_threads(live, 4)
-    while live.service.metrics.at_work._value.get() < 4:
-        time.sleep(0.005)
-    status, headers, sentence = send(live)
-    assert (status, headers["retry-after"]) == (503, "1")
-    assert "too much to do at the moment: got 4 at work; allowed: at most 4 at a time" in sentence
-    assert send(live, "GET", "/health", None, {})[0] == 200
-    patient = Client(live.url, token=TOKEN, retries=3)  # it tries again
-    late = threading.Thread(
-        target=lambda: replies.append(patient.predict("blobs", vectors=ASKED[:1]))
-    )
-    late.start()
-    time.sleep(0.1)
-    gate.set()
-    for thread in (*threads, late):
-        thread.join()
-    patient.close()
-    assert [reply[0] for reply in replies[:4]] == [200] * 4
-    assert replies[4]["answers"]
-    assert send(live)[0] == 200
-
-
-def test_too_many_bytes_at_a_time_are_sent_away(live: Live, gate: threading.Event) -> None:
-    large = json.dumps({"vectors": [ASKED[0].tolist()], "texts": None}).encode()
-    large += b" " * (19_000 - len(large))
-    replies: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: replies.append(send(live, body=large))) for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    while live.service.metrics.at_work._value.get() < 2:
-        time.sleep(0.005)
-    refused_length, refused_chunks = send(live, body=large), send(live, body=iter([QUESTION]))
-    gate.set()
-    for thread in threads:
-        thread.join()
-    assert [reply[0] for reply in replies] == [200, 200]
-    assert refused_length[0] == refused_chunks[0] == 503
-    assert (
-        "got 57,000 bytes in all requests; allowed: at most 50,000 at a time" in refused_length[2]
-    )
-    assert send(live, body=large)[0] == 200
-
-
-def test_others_are_answered_while_a_large_body_is_parsed(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, over = threading.Event(), threading.Event()
-    parse = messages.Question.model_validate_json
-
-    def slow(body: bytes) -> messages.Question:
-        begun.set()
-        over.wait(5)
-        return parse(body)
-
-    monkeypatch.setattr(messages.Question, "model_validate_json", slow)
-    [thread], replies = ask_in_threads(live, 1)
-    assert begun.wait(5)
-    assert send(live, "GET", "/v1/classifiers/blobs", None)[0] == 200
-    over.set()
-    thread.join()
-    assert replies[0][0] == 200
 
 
 def test_the_first_of_a_million_faults_is_told(live: Live) -> None:

@@ -1,0 +1,47 @@
+"""No file and no function outgrows what can be read at a glance, in src and in tests."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_FILE, MAX_FUNCTION = 300, 50
+"""Lines of a file, and of a function without its head and its docstring."""
+
+
+def too_long(text: str) -> Iterator[str]:
+    """Name the file, and those of its functions, that have too many lines."""
+    lines = text.count("\n")
+    if lines > MAX_FILE:
+        yield f"the file: {lines} lines, at most {MAX_FILE}"
+    if lines <= MAX_FUNCTION:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, *rest = node.body
+            if ast.get_docstring(node, clean=False) is not None and rest:
+                first = rest[0]
+            length = (node.end_lineno or 0) - first.lineno + 1
+            if length > MAX_FUNCTION:
+                yield f"{node.name}: {length} lines, at most {MAX_FUNCTION}"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests"])
+def test_files_and_functions_are_short(folder: str) -> None:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    assert len(paths) > 100
+    found = {str(path.relative_to(ROOT)): [*too_long(path.read_text())] for path in paths}
+    assert {path: faults for path, faults in found.items() if faults} == {}
+
+
+def function(lines: int) -> str:
+    return 'def long(\n    a: int,\n) -> None:\n    """Say so."""\n' + "    a += 1\n" * lines
+
+
+def test_what_is_too_long_is_named() -> None:
+    assert [*too_long(function(MAX_FUNCTION))] == []
+    assert [*too_long(function(MAX_FUNCTION + 1))] == ["long: 51 lines, at most 50"]
+    assert [*too_long("a = 1\n" * MAX_FILE)] == []
+    assert [*too_long("a = 1\n" * (MAX_FILE + 1))] == ["the file: 301 lines, at most 300"]

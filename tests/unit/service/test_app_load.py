@@ -1,0 +1,118 @@
+"""More than the service can do at a time: who is sent away, and that all others are answered."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from helpers.raw_requests import LIMITS, QUESTION, TOKEN, send
+from helpers.services import ASKED, Live, running, text_classifier, vector_classifier
+from unitail.client import Client
+from unitail.service import messages
+from unitail.service.questions import answer
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Live]:
+    classifiers = {"blobs": vector_classifier(), "letters": text_classifier()}
+    with running(classifiers, limits=LIMITS, token=TOKEN) as service:
+        yield service
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Hold all answers back until it is opened."""
+    event = threading.Event()
+
+    def held(questions: Any) -> Any:  # noqa: ANN401
+        event.wait(20)
+        return answer(questions)
+
+    monkeypatch.setattr("unitail.service.batching.answer", held)
+    return event
+
+
+def ask_in_threads(live: Live, count: int) -> tuple[list[threading.Thread], list[Any]]:
+    replies: list[Any] = []
+    threads = [threading.Thread(target=lambda: replies.append(send(live))) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, replies
+
+
+def test_an_answer_that_takes_too_long_is_given_up(live: Live, gate: threading.Event) -> None:
+    status, headers, sentence = send(live)
+    gate.set()
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert "got no answer within 1 s; allowed: answers within 1 s. Try again in 1 s." in sentence
+
+
+def test_too_many_at_a_time_are_sent_away_and_then_answered_again(
+    live: Live, gate: threading.Event
+) -> None:
+    threads, replies = ask_in_threads(live, 4)
+    while live.service.metrics.at_work._value.get() < 4:
+        time.sleep(0.005)
+    status, headers, sentence = send(live)
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert "too much to do at the moment: got 4 at work; allowed: at most 4 at a time" in sentence
+    assert send(live, "GET", "/health", None, {})[0] == 200
+    patient = Client(live.url, token=TOKEN, retries=3)  # it tries again
+    late = threading.Thread(
+        target=lambda: replies.append(patient.predict("blobs", vectors=ASKED[:1]))
+    )
+    late.start()
+    time.sleep(0.1)
+    gate.set()
+    for thread in (*threads, late):
+        thread.join()
+    patient.close()
+    assert [reply[0] for reply in replies[:4]] == [200] * 4
+    assert replies[4]["answers"]
+    assert send(live)[0] == 200
+
+
+def test_too_many_bytes_at_a_time_are_sent_away(live: Live, gate: threading.Event) -> None:
+    large = json.dumps({"vectors": [ASKED[0].tolist()], "texts": None}).encode()
+    large += b" " * (19_000 - len(large))
+    replies: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: replies.append(send(live, body=large))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    while live.service.metrics.at_work._value.get() < 2:
+        time.sleep(0.005)
+    refused_length, refused_chunks = send(live, body=large), send(live, body=iter([QUESTION]))
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert [reply[0] for reply in replies] == [200, 200]
+    assert refused_length[0] == refused_chunks[0] == 503
+    assert (
+        "got 57,000 bytes in all requests; allowed: at most 50,000 at a time" in refused_length[2]
+    )
+    assert send(live, body=large)[0] == 200
+
+
+def test_others_are_answered_while_a_large_body_is_parsed(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+    parse = messages.Question.model_validate_json
+
+    def slow(body: bytes) -> messages.Question:
+        begun.set()
+        over.wait(5)
+        return parse(body)
+
+    monkeypatch.setattr(messages.Question, "model_validate_json", slow)
+    [thread], replies = ask_in_threads(live, 1)
+    assert begun.wait(5)
+    assert send(live, "GET", "/v1/classifiers/blobs", None)[0] == 200
+    over.set()
+    thread.join()
+    assert replies[0][0] == 200

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from helpers.forks import COMMAND, finish, fork, fork_group
+from helpers.forks import COMMAND, KILLED_AFTER_A_RESULT, finish, fork, fork_group
 from helpers.known_learners import write_blobs
 from helpers.short_runs import short_recipe
 from unitail.benchmark.suite_file import suite_names
@@ -60,7 +59,7 @@ def _run(*arguments: str) -> Result:
 
 @pytest.mark.slow
 def test_the_benchmark_measures_and_reports(folders: Path) -> None:
-    found = _run(*_options(folders, "--draws=2", "--episodes=2"))
+    found = _run(*_options(folders, "--draws=2", "--episodes=2", "--queries=1"))
     assert found.exit_code == 0, found.output
     words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "Without a recipe")
     for word in (*words, "5-way 1-shot", "5-way 5-shot", "not there: efflite0/rsscn7"):
@@ -103,14 +102,11 @@ def test_options_reach_the_protocol(folders: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     options = _options(folders, "--learner=proto_head_paper")
-    process = fork(COMMAND, *options, output=folders / "output")
+    killed = fork(KILLED_AFTER_A_RESULT, *options, output=folders / "output")
+    assert finish(killed) == -signal.SIGKILL, (folders / "output").read_text()
     parts = folders / "out" / "parts"
-    while process.is_alive() and not list(parts.glob("*.parquet")):
-        time.sleep(0.01)
-    process.kill()
-    assert finish(process) == -signal.SIGKILL
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
-    assert done
+    assert len(done) == 1
     found = _run(*options)
     assert found.exit_code == 0, found.output
     assert {path: path.stat().st_mtime_ns for path in done} == done

@@ -203,7 +203,7 @@ def test_a_few_steps_of_training_teach_it_to_classify(name: str) -> None:
     tasks, generator = GaussianTasks(feature_dims=(WIDTH,), separation=(3, 4)), stream(0)
 
     def tried() -> tuple[Tensor, Tensor]:
-        drawn = tasks.instances(episodes=16, ways=3, shots=2, queries=2, generator=generator)
+        drawn = tasks.instances(episodes=8, ways=3, shots=2, queries=2, generator=generator)
         scores = network(drawn, network.draw(drawn.support, generator))
         hits = (scores.argmax(-1) == drawn.query.class_indices).float().mean()
         return query_loss(scores, drawn.query), hits
@@ -211,8 +211,8 @@ def test_a_few_steps_of_training_teach_it_to_classify(name: str) -> None:
     network = model(name, classes=3)
     with torch.no_grad():
         untrained = sum(float(tried()[1]) for _ in range(10)) / 10
-    optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
-    for _ in range(150):
+    optimiser = torch.optim.Adam(network.parameters(), lr=6e-3)
+    for _ in range(80):
         optimiser.zero_grad()
         tried()[0].backward()
         optimiser.step()

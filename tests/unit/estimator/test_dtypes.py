@@ -59,6 +59,8 @@ def test_every_pair_of_dtypes_gets_the_same_answers(
         classifier = TailClassifier(visibility=visibility, precision=precision)
         classifier.fit(TYPES[known](support), labels)
         for asked in types:
+            if data is far_integers and "float64" not in (known, asked):
+                continue  # an offset is lost by what takes it or by what asks; bits try all pairs
             answers = classifier.predict_proba(TYPES[asked](queries))
             expected = answers if expected is None else expected
             np.testing.assert_allclose(
@@ -94,10 +96,10 @@ def test_sets_novelty_and_added_rows_follow(known: str) -> None:
 
 
 def test_a_support_is_reduced_alike() -> None:
-    support, labels = far_integers(300, seed=0)
+    support, labels = far_integers(90, seed=0)
     queries, _ = far_integers(20, seed=1)
     answers = [
-        TailClassifier(max_support=60, random_state=0)
+        TailClassifier(max_support=30, random_state=0)
         .fit(TYPES[known](support), labels)
         .predict_proba(queries.astype(np.float32))
         for known in TYPES

@@ -10,11 +10,6 @@ from unitail.estimator.classifier import TailClassifier
 Check = Callable[[TailClassifier], None]
 
 
-@parametrize_with_checks([TailClassifier()])
-def test_all_checks_pass(estimator: TailClassifier, check: Check) -> None:
-    check(estimator)
-
-
 @pytest.mark.usefixtures("real_weights")
 @parametrize_with_checks([TailClassifier()])
 def test_all_checks_pass_with_the_shipped_weights(estimator: TailClassifier, check: Check) -> None:

@@ -31,7 +31,7 @@ def test_episodes_are_as_many_as_their_work_allows() -> None:
 def test_what_fits_into_the_budget_takes_about_that_memory(num_support: int, ways: int) -> None:
     """The work that the shipped architecture states, beside the memory that it takes."""
     queries = queries_at_once(MODEL, num_support, ways)
-    shallow = Relational(replace(PRESETS["default"], layers=2, joint_layers=0))
+    shallow = Relational(replace(PRESETS["default"], layers=1, joint_layers=0))
     read, answer = rehearse(
         shallow.requires_grad_(False),
         num_support=num_support,

@@ -1,7 +1,6 @@
 """A run that is killed at any moment goes on as if nothing had happened."""
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,16 @@ from helpers.forks import COMMAND, finish, fork
 from helpers.short_runs import entries, same_weights, train_here, weights, write_recipe
 
 pytestmark = pytest.mark.slow
+KILL_DURING_STEP = """
+import os, signal
+from unitail.training.step import TrainingStep
+whole = TrainingStep.__call__
+def half(self, step):
+    if step == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(self, step)
+TrainingStep.__call__ = half
+"""
 KILL_DURING_SAVE = """
 import os, signal
 from unitail.training import run_folder
@@ -37,13 +46,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_killed_in_the_middle_of_a_run(tmp_path: Path, whole: Path) -> None:
     recipe = write_recipe(tmp_path / "recipe.toml")
-    arguments = ["train", recipe, "--out", tmp_path / "run", "--cpu"]
-    process = fork(COMMAND, *arguments, output=tmp_path / "output")
-    while not (tmp_path / "run" / "checkpoints" / "step-00000004").exists():
-        assert process.is_alive(), (tmp_path / "output").read_text()
-        time.sleep(0.001)
-    process.kill()
-    assert finish(process) == -signal.SIGKILL
+    code, told = _train_after(KILL_DURING_STEP, recipe, tmp_path / "run")
+    assert code == -signal.SIGKILL, told
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-00000004"]
     assert not (tmp_path / "run" / "model").exists()
 
     train_here(recipe, tmp_path / "run")

@@ -34,10 +34,10 @@ from unitail.training.trainer import Trainer
 TASKS: dict[str, Any] = {"feature_dims": [8, 12, 16], "separation": [2.0, 4.0]}
 LEARNING = short_recipe(
     model={"label_dim": 16, "hidden_dim": 32, "mlp_dim": 64},
-    episodes={"ways": [3, 4], "shots": [1, 4], "queries": 3, "tokens": 2000},
+    episodes={"ways": [3, 4], "shots": [1, 4], "queries": 3, "tokens": 1200},
     sources={"gaussian": TASKS},
-    training={"steps": 350, "learning_rate": 4e-3, "warmup_steps": 20, "checkpoint_every": 350},
-    validation={"every": 350, "episodes": 40},
+    training={"steps": 140, "learning_rate": 6e-3, "warmup_steps": 20, "checkpoint_every": 140},
+    validation={"every": 140, "episodes": 40},
 )
 UNSEEN_WIDTH, UNSEEN_WAYS = 10, 5
 

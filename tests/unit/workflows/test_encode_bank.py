@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.forks import COMMAND, fork_group
 from helpers.sounds import KINDS, write_sounds
 from unitail.banks.writer import BankWriter
 from unitail.encoders.cache import FeatureCache
@@ -169,20 +167,13 @@ def test_tables_are_refused(tmp_path: Path, cache: FeatureCache) -> None:
 def test_two_processes_make_the_bank_of_one(
     folder: Path, tmp_path: Path, cache: FeatureCache
 ) -> None:
-    """As it is documented, on a machine without a GPU."""
+    """As torchrun would start them on a machine without a GPU."""
     alone = make(folder, tmp_path / "alone" / "toy", cache).bank
     pair, shared = tmp_path / "pair" / "toy", tmp_path / "shared"
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-    done = subprocess.run(
-        [sys.executable, "-m", *torchrun, "unitail", "encode", folder, "-o", pair],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-        env={**os.environ, "UNITAIL_CACHE": str(shared), "CUDA_VISIBLE_DEVICES": ""},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("12 rows of 3 classes") == 1
+    variables = {"UNITAIL_CACHE": shared, "CUDA_VISIBLE_DEVICES": ""}
+    options = ["encode", folder, "-o", pair]
+    told = fork_group(COMMAND, *options, output=tmp_path / "told", variables=variables)
+    assert told.count("12 rows of 3 classes") == 1, told
     for file in ("features.npy", "labels.npy", "classes.json", "manifest.json"):
         assert (pair / file).read_bytes() == (alone.folder / file).read_bytes()
     assert FeatureCache(shared).info().entries == 12

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,12 +58,17 @@ class Grid:
     """Whether the paper's numbers stand below ours."""
 
 
-def paper_grid(table: PaperTable, rows: Sequence[DataSetMeans]) -> Grid:
-    """Lay out a table as the paper prints it, with what was measured of it."""
+def paper_grid(
+    table: PaperTable, rows: Sequence[DataSetMeans], sizes: Mapping[str, int] | None = None
+) -> Grid:
+    """Lay out a table as the paper prints it, with what was measured of it.
+
+    `sizes` are the data sets of each group: an average over fewer is not compared with the paper's.
+    """
     own = [row for row in rows if row.protocol in _protocols()]
     extra = list(dict.fromkeys(row.learner for row in own)) if table.also is None else table.also
     learners = [*table.learners, *(name for name in extra if name not in table.learners)]
-    cells = _compared_cells(table, own, learners)
+    cells = _compared_cells(table, own, learners, sizes or {})
     places = range(len(table.names))
     names = [f"{name}{_true_ways(table, own, place)}" for place, name in enumerate(table.names)]
     labels = {name: table.labels.get(name, name) for name in learners}
@@ -90,12 +95,15 @@ def paper_grid(table: PaperTable, rows: Sequence[DataSetMeans]) -> Grid:
 
 
 def _compared_cells(
-    table: PaperTable, rows: Sequence[DataSetMeans], learners: Sequence[str]
+    table: PaperTable,
+    rows: Sequence[DataSetMeans],
+    learners: Sequence[str],
+    sizes: Mapping[str, int],
 ) -> dict[tuple[int, str, int], Cell]:
     """Put what was measured beside the paper's number; the best of each column is marked."""
     cells = {}
     for shots, place in itertools.product(SHOTS, range(len(table.names))):
-        column = {name: _measured(table, rows, shots, name, place) for name in learners}
+        column = {name: _measured(table, rows, shots, name, place, sizes) for name in learners}
         means = [number.mean for number in column.values() if isinstance(number, Number)]
         for name, number in column.items():
             best = isinstance(number, Number) and number.mean == max(means)
@@ -155,19 +163,26 @@ def _plain(title: str, rows: Sequence[DataSetMeans]) -> Grid:
 
 
 def _measured(
-    table: PaperTable, rows: Sequence[DataSetMeans], shots: int, learner: str, place: int
+    table: PaperTable,
+    rows: Sequence[DataSetMeans],
+    shots: int,
+    learner: str,
+    place: int,
+    sizes: Mapping[str, int],
 ) -> Number | str:
     """Find our number of a cell, or say why there is none."""
     own = [row for row in rows if (row.shots, row.learner) == (shots, learner)]
     if table.sets:
         own = [row for row in own if row.data_set == table.sets[place]]
         return _number(own[0]) if own else ""
-    own = [row for row in own if table.groups and row.group == table.groups[place]]
-    answered = [row for row in own if _answered(row)]
+    group = table.groups[place] if table.groups else ""
+    answered = [row for row in own if group and row.group == group and _answered(row)]
     if not answered:
         return ""
     spread = math.hypot(*(row.half_width for row in answered)) / len(answered)
-    return Number(100 * float(np.mean([row.accuracy for row in answered])), 100 * spread)
+    number = Number(100 * float(np.mean([row.accuracy for row in answered])), 100 * spread)
+    whole = sizes.get(group, len(answered))
+    return number if len(answered) == whole else f"{_text(number)}, {len(answered)} of {whole} sets"
 
 
 def _true_ways(table: PaperTable, rows: Sequence[DataSetMeans], place: int) -> str:

@@ -96,7 +96,8 @@ def section(measured: Measured) -> Section:
     suite = measured.suite
     rows = data_set_means(measured.results)
     tables = [each for each in paper_tables().values() if each.suite == suite.name]
-    grids = [paper_grid(table, rows) for table in tables]
+    sizes = {group.name: len(group.sets) for group in suite.groups}
+    grids = [paper_grid(table, rows, sizes) for table in tables]
     if not tables and rows:
         grids = plain_grids(suite.title, rows)
     refused = [f"{name} is left out: {why}" for name, why in (measured.refused or {}).items()]

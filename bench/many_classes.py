@@ -1,10 +1,10 @@
-"""Many classes: what they cost beside logistic regression, and what the shortcut beyond 500 loses.
+"""Many classes: what they cost beside logistic regression, and what shortlists beyond 100 lose.
 
     python bench/many_classes.py --banks BANKS --out results/many_classes
 
 Cost: Gaussian classes, two labels of each, in seconds of CPU, which do not depend on what else the
 machine does; and against rows, ten classes. Accuracy: classes and labels drawn from banks, answered
-in pairs of rows by the whole model, and as more than 500 classes are (`unitail.relational.large`).
+in pairs of rows by the whole model, and as more than 100 classes are (`unitail.relational.large`).
 """
 
 import argparse
@@ -68,7 +68,7 @@ def cost(page: Page, name: str, sizes: list[tuple[int, int]]) -> dict[str, list[
 
 
 def accuracy(bank: FeatureBank, ways: int, shots: int, seed: int) -> tuple[float, float]:
-    """Return the accuracy of the whole model, and of what answers more than 500 classes, in %."""
+    """Return the accuracy of the whole model, and of what answers more than 100 classes, in %."""
     rng = np.random.default_rng([seed, shots])
     large = np.flatnonzero(bank.class_sizes >= shots + QUERIES)
     known, asked = [], []
@@ -81,7 +81,8 @@ def accuracy(bank: FeatureBank, ways: int, shots: int, seed: int) -> tuple[float
     queries, truth = np.asarray(bank.features[ask], np.float32), bank.class_indices[ask]
 
     def right(many: int) -> float:
-        with mock.patch("unitail.relational.large.MANY_WAYS", many):
+        limits = [f"unitail.relational.{module}.MANY_WAYS" for module in ("shortlist", "large")]
+        with mock.patch(limits[0], many), mock.patch(limits[1], many):
             classifier = TailClassifier(device="cpu", random_state=0, scale="none")
             answers = classifier.fit(features, labels).predict(queries)
         return float(100 * np.mean(answers == truth))
@@ -106,7 +107,7 @@ def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]
 
 def accuracy_table(page: Page, args: argparse.Namespace) -> None:
     """Compare both ways on the same draws."""
-    page.table(["bank", "classes", "labels a class", "whole", "shortcut", "difference"])
+    page.table(["bank", "classes", "labels a class", "whole", "shortlists", "difference"])
     for name, path in named_banks(args.banks).items():
         if not any(bank_matches(name, pattern) for pattern in args.only):
             continue
@@ -146,7 +147,7 @@ def main() -> None:
     plot(args.out / "cost.png", panels)
     page.text("![cost](cost.png)")
     if args.banks:
-        page.text("What the shortcut for more than 500 classes loses, at fewer:")
+        page.text("What shortlists, for more than 100 classes, lose at so many:")
         accuracy_table(page, args)
 
 

@@ -142,7 +142,8 @@ class Fitted:
             return self.saved_scores
         every = folds(self.rows)
         # Each fold of a large support costs another reading: some of one is enough.
-        whole = self.isolated.reads_all
+        most = self.settings.max_support
+        whole = self.isolated.reads_all or (most is not None and self.rows.total <= most)
         held_out = self.held_out(every if whole else [some_of(each) for each in every[:1]])
         return 1 - held_out.own_probabilities(self.rows)
 

@@ -22,8 +22,6 @@ from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.limits import pair_limit
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
-from unitail.learners.large_support import LargeHypothesis
-from unitail.relational.large import MANY_WAYS
 from unitail.wording import numbered, some
 
 MAX_WALKED = 65_536
@@ -66,7 +64,7 @@ class Influence:
 def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int64]) -> Floats:
     """Say what each labelled row adds to the scores of classes (m,): (m, n)."""
     hypothesis = fitted.hypothesis
-    if not fitted.reads_all or isinstance(hypothesis, LargeHypothesis):
+    if len(fitted.kept) < fitted.rows.total:
         raise _too_many(fitted)
     asked = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
     values = hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
@@ -78,17 +76,10 @@ def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int6
 
 
 def _too_many(fitted: Fitted) -> CannotSolve:
-    """Say whether it is rows or classes that were too many."""
+    """Say that rows were put together before they were read."""
     rows, settings = fitted.rows, fitted.settings
     width = fitted.scaled.features.shape[1]
     limit = pair_limit(settings, rows.ways, width, pooled=fitted.pool is not None)
-    if not limit:
-        return CannotSolve(
-            "of so many classes it is not known what each row adds to an answer",
-            got=numbered(rows.ways, "class"),
-            allowed=f"at most {MANY_WAYS}, or any number with max_support=None",
-            remedy="Set max_support=None if there is memory enough, or fit fewer classes.",
-        )
     return CannotSolve(
         "of so many rows it is not known what each adds to an answer",
         got=f"{rows.total:,} rows of {numbered(rows.ways, 'class')}",

@@ -6,20 +6,25 @@ without values would be to walk as often.
 
 from dataclasses import dataclass
 
-from unitail.relational.large import (
-    COSINES,
-    FEW_STEPS,
-    MANY_WAYS,
-    MAX_SOFTMAX,
-    num_asked,
-    num_neighbours,
-)
+from unitail.learners.in_context import MAX_ROWS
+from unitail.relational.committee import num_members
+from unitail.relational.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
+from unitail.relational.large import COSINES, FEW_SHOTS, FEW_STEPS, MAX_SOFTMAX, num_asked
 from unitail.relational.moments import CHUNK
 from unitail.relational.neighbours import CELLS as INDEX_CELLS
-from unitail.relational.neighbours import GAUSSIANS, MAX_EXACT, PROBES, QUERIES
-from unitail.relational.regressions import LOGISTIC_STEPS, NUM_CANDIDATES, NUM_LOGISTIC
+from unitail.relational.neighbours import MAX_EXACT, PROBES
+from unitail.relational.regressions import (
+    LOGISTIC_STEPS,
+    NUM_CANDIDATES,
+    NUM_LOGISTIC,
+    NUM_OPERATORS,
+)
+from unitail.relational.shortlist import ASKED, KNOWN, MANY_WAYS
 
-CENTRES = 4
+CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
+"""Of the shipped model: heads and operators carry values for each class."""
+STATE, PAIR = 25_000, 32
+"""Operations of a block on a state; numbers for a pair of members."""
 SEEN = 12
 """Arrays of a chunk's size while its rows are seen from all centres."""
 SCORES = 6
@@ -38,31 +43,75 @@ class LargeCost:
 
 def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) -> LargeCost:
     """Count for rows of a width, classes and queries, in numbers of so many bytes."""
-    many = ways > MANY_WAYS
+    given, width = width, min(width, rows + 1)
+    many = ways > MANY_WAYS and rows < FEW_SHOTS * ways
     logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_LOGISTIC
-    taken, size = FEW_STEPS if many else LOGISTIC_STEPS, num_neighbours(rows, ways)
-    asked = num_asked(rows, ways)
+    taken, asked = FEW_STEPS if many else LOGISTIC_STEPS, num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
     steps = taken * logistic * 4.0 * rows * width * ways
     solved = 2.0 * len(COSINES) * (width**3 + width**2 * ways)
-    searched = rows if rows <= MAX_EXACT else rows * PROBES / INDEX_CELLS
-    near = len(GAUSSIANS) * size**3 / 3 + 2 * size**2 * width
-    neighbours = (asked + queries) * (2.0 * searched * width + near)
     walks = 4 if logistic else 3
     steps_moved = taken * (2 * width + logistic * SCORES * ways) if logistic else 0
     moved = itemsize * rows * (walks * SEEN * width + steps_moved)
+    each = [_gaussians(rows, width, ways, queries), _committee(rows, width, ways, queries)]
 
     chunk = min(rows, CHUNK // max(width, ways))
     seen = SEEN * chunk * width * itemsize + SCORES * chunk * logistic * ways * itemsize
     kept = 8 * width**2 * (CENTRES + 4 * max(1, logistic)) + 8 * CENTRES * ways * width
     solutions = NUM_CANDIDATES * width * ways * itemsize
     evidence = SCORES * NUM_CANDIDATES * asked * ways * itemsize
-    local = QUERIES * (size**2 * 4 + size * width * 2) * itemsize
     index = rows * (width * 4 + 8) if rows > MAX_EXACT else 0
-    entered = (rows + queries) * width * (8 + itemsize * (2 if logistic else 1))
-    memory = entered + index + kept + 3 * solutions + max(seen, evidence, local)
+    entered = (rows + queries) * (8 * given + width * itemsize * (2 if logistic else 1))
+    memory = entered + index + kept + 3 * solutions + sum(part.kept for part in each) * itemsize
+    memory += max(seen, evidence, *(part.at_once * itemsize for part in each))
     return LargeCost(
         memory_bytes=int(memory),
-        operations=products + steps + solved + neighbours,
-        moved_bytes=float(moved),
+        operations=products + steps + solved + sum(part.operations for part in each),
+        moved_bytes=float(moved + sum(part.moved for part in each) * itemsize),
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Operations; numbers that are moved, stay, and are there at once."""
+
+    operations: float
+    moved: float
+    kept: int
+    at_once: int
+
+
+def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
+    """Count the regressions on Gaussian kernels."""
+    count, guides = len(GAUSSIANS), num_guides(rows)
+    if not guides:
+        operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
+        kept = count * rows * (rows + ways)
+        return _Part(operations, count * 6.0 * rows**2, kept, 5 * rows**2 + queries * rows)
+    asked = queries + max(0, num_asked(rows, ways) - guides)
+    searched = rows if rows <= MAX_EXACT else rows * PROBES / INDEX_CELLS
+    near = 2.0 * NEAR**2 * (guides + width) + NEAR**3
+    read = count * (3.0 * rows * guides**2 + 2.0 * rows * guides * width + guides**3)
+    local = QUERIES * NEAR * (NEAR * 4 + guides + width * 3)
+    return _Part(
+        read + asked * (2.0 * searched * width + near + guides**2),
+        count * 6.0 * rows * guides,
+        count * (rows * guides + 2 * guides**2),
+        local + 3 * guides**2 * 2,
+    )
+
+
+def _committee(rows: int, width: int, ways: int, queries: int) -> _Part:
+    """Count the blocks, three of a usual size."""
+    members = num_members(rows)
+    pairs, states = members**2, members * min(ways, KNOWN + 1)
+    asked = min(queries, MAX_ROWS)
+    inverses = NUM_OPERATORS * (members**3 if members < 2 * width else 4 * pairs * width)
+    blocks = BLOCKS * (states + queries * min(ways, ASKED + 1)) * STATE
+    heard = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * min(ways, KNOWN)
+    return _Part(
+        inverses + 2.0 * CENTRES * pairs * width + blocks + heard,
+        pairs * PAIR * 2.0 + (states + queries * min(ways, ASKED + 1)) * STATE / 40,
+        pairs * NUM_OPERATORS + BLOCKS * states * CARRIERS * VALUES,
+        pairs * PAIR + states * 300 + asked * members,
     )

@@ -197,8 +197,8 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         places : array-like of int
-            Places among the rows of `fit` and `add`, in the order of `kept_examples()`, which has
-            no rows of weight zero; the first is 0.
+            Places among the rows of `fit` and `add` as they were given, as `influence` counts
+            them; the first is 0. Rows of weight zero have a place, too, but not after `save`.
 
         Returns
         -------
@@ -208,13 +208,15 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         rows, settings = self._fitted.rows, self._fitted.settings
-        rest = rows.take(np.delete(np.arange(len(rows)), checked_places(places, len(rows))))
+        given = np.arange(len(rows) + len(self._weightless))
+        gone = checked_places(places, len(given))
+        rest = rows.take(~np.isin(np.delete(given, self._weightless), gone))
         classes, indices = encode_labels(self.classes_[rest.class_indices])
         rest = replace(rest, class_indices=indices, ways=len(classes))
         rest = rest.weighing(rest.given_weights)
         pool = self._fitted.pool
         self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
-        self._weightless = self._weightless[:0]
+        self._weightless = np.flatnonzero(np.isin(np.delete(given, gone), self._weightless))
         return self
 
     def add_pool(self, X: Examples) -> Self:

@@ -22,7 +22,7 @@ from unitail.estimator.settings import Settings
 from unitail.learners.in_context import MAX_STATES
 from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
 from unitail.randomness import content_order
-from unitail.relational import large
+from unitail.relational import shortlist
 from unitail.relational.model import Relational
 
 MAX_TOGETHER = 4000
@@ -43,7 +43,7 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
 
 def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
     """Return the most rows that are read in pairs, or None where all are."""
-    if ways > large.MANY_WAYS and reads_many(settings, width, pooled=pooled):
+    if ways > shortlist.MANY_WAYS and reads_many(settings, width, pooled=pooled):
         return 0
     return support_limit(settings.max_support, ways)
 

@@ -16,6 +16,7 @@ from unitail.encoders.tables import MAX_DEVIATIONS
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
+from unitail.estimator.limits import support_limit
 from unitail.estimator.scaling import Scaling
 from unitail.estimator.settings import Precision
 from unitail.export.operators import Exportable
@@ -145,4 +146,7 @@ def _in_single(classifier: TailClassifier) -> Fitted:
             remedy="Export a classifier of one of the parts, or serve this one: unitail serve.",
         )
     settings = replace(fitted.settings, precision=Precision.SINGLE, device=torch.device("cpu"))
+    most = support_limit(settings.max_support, fitted.rows.ways)
+    if most is None or fitted.rows.total <= most:  # however many classes, in pairs of rows
+        settings = replace(settings, max_support=None)
     return Fitted.of(fitted.rows, settings, fitted.pool)

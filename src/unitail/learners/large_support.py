@@ -12,11 +12,15 @@ from torch import Tensor
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
 from unitail.nn.episode_model import AnyModel
+from unitail.relational.committee import Committee
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large import LargeReading
+from unitail.relational.large_influence import first_answer_parts
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
-from unitail.relational.moments import LabelledRows, measured_scale
+from unitail.relational.moments import LabelledRows, Span, measured_scale
 
+EXPLAINED = 32
+"""Queries whose answers are taken apart at once."""
 MAX_WIDTH = 4096
 """The widest rows whose products are kept."""
 
@@ -27,9 +31,13 @@ class LargeHypothesis:
 
     model: Relational
     reading: LargeReading
+    committee: Committee | None
     enter: Entrance
     limit: Tensor | None
     """How far a coordinate counts, if there is an end: (1, 1, 1)."""
+    span: Span
+    order: Tensor
+    """Of the rows as they were read, (n,)."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
@@ -38,8 +46,29 @@ class LargeHypothesis:
         scores = [self._scores(self.enter(chunk[None], "query")) for chunk in chunks]
         return torch.cat(scores).log_softmax(dim=-1)[None]
 
+    @torch.no_grad()
+    def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
+        """Say what each labelled row adds to the scores of classes (1, m): (1, m, n)."""
+        values = torch.zeros(1, query_features.shape[1], len(self.order))
+        for start in range(0, query_features.shape[1], EXPLAINED):
+            chunk = slice(start, start + EXPLAINED)
+            queries = self._see(self.enter(query_features[:, chunk], "query"))
+            asked = classes[0, chunk].to(queries.device)
+            parts = first_answer_parts(self.reading, queries, asked)
+            if self.committee is not None:
+                first = self.reading.scores(queries)
+                added = self.committee.contributions(queries, first, asked)
+                parts[:, : added.shape[1]] += added
+            values[0, chunk, self.order] = parts.to(values)
+        return values
+
+    def _see(self, queries: Tensor) -> Tensor:
+        return self.span.see(limited(queries, self.limit)[0])
+
     def _scores(self, queries: Tensor) -> Tensor:
-        return self.reading.scores(limited(queries, self.limit)[0])
+        seen = self._see(queries)
+        first = self.reading.scores(seen)
+        return first if self.committee is None else self.committee.correct(seen, first)
 
 
 def can_read_many(model: AnyModel, width: int) -> bool:
@@ -70,6 +99,9 @@ def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypoth
     limit = coordinate_limit(pieces, model.config.coordinate_limit)
     for piece in pieces:
         piece.copy_(limited(piece, limit))
+    span = Span.of(entered)
+    entered = span.see(entered)
     rows = LabelledRows(entered, support.class_indices[0][order].to(weights.device), support.ways)
     reading = LargeReading.of(rows, model.weighing, origin=origin)
-    return LargeHypothesis(model, reading, enter, limit)
+    committee = Committee.of(model, reading, reading.weights.strength)
+    return LargeHypothesis(model, reading, committee, enter, limit, span, order)

@@ -218,13 +218,13 @@ class FusedBlock(RelationalBlock):
         mass = y.sum(dim=1).unsqueeze(-1)
         context = self.summarise(own, (p[:, :n] * labels).sum(dim=2), size)
         return Kept(
-            values=self._say(u, torch.stack([y, y - p], dim=-1)),
+            values=self.say(u, torch.stack([y, y - p], dim=-1)),
             weights=self.bend(context),
             context=context,
             classes=self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1)),
         )
 
-    def _say(self, u: Tensor, told: Tensor) -> Tensor:
+    def say(self, u: Tensor, told: Tensor) -> Tensor:
         """Return v of tokens (B, t, K, width), with what is told of labels (B, t, K, 2).
 
         One product puts the values of all tokens side by side, as `update` adds them up.

@@ -53,10 +53,16 @@ def contributions(
     values, score = _first_answer(frame, weights, features, classes)
     heard = torch.ones(*classes.shape, frame.geometry.vectors.shape[1]).to(values)
     score = score + _above_mean(correct(heard), classes).to(score)
+    slopes = integrated_slopes(correct, heard, classes)
+    return Contributions(values + slopes[..., : values.shape[2]], score)
+
+
+def integrated_slopes(correct: Correction, heard: Tensor, classes: Tensor) -> Tensor:
+    """Return what each seen row adds to the correction of classes (B, m): (B, m, seen)."""
     slopes = torch.zeros_like(heard)
     for node, weight in zip(*_rule(), strict=True):
         slopes += weight * _slope(correct, node * heard, classes)
-    return Contributions(values + slopes[..., : values.shape[2]], score)
+    return slopes
 
 
 def _first_answer(

@@ -101,7 +101,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         width = config.channels
         self.label = nn.Linear(1, width)
         self.unknown = nn.Parameter(torch.empty(width))
-        self.size = nn.Linear(len(_sizes(1, 1, 0)), config.context_dim)
+        self.size = nn.Linear(4, config.context_dim)  # the numbers of `tell_size`
         self.blocks = nn.ModuleList(FusedBlock(config) for _ in range(config.layers))
         self.joint_blocks = nn.ModuleList(FusedBlock(config) for _ in range(config.joint_layers))
         self.norm = nn.LayerNorm(width)
@@ -128,15 +128,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def shard_units(self) -> Sequence[ShardUnit]:
         """Return the blocks."""
-        return self._stack(jointly=True)
+        return self.stack(jointly=True)
 
     def draw_for(
-        self,
-        *,
-        episodes: int,
-        ways: int,
-        feature_dim: int,
-        generator: torch.Generator,
+        self, *, episodes: int, ways: int, feature_dim: int, generator: torch.Generator
     ) -> RelationalDraw:
         """Draw pi, or nothing."""
         if self.entry is None:
@@ -153,10 +148,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def preconditioner(self, support: Support) -> FeatureScale:
         """Return the support's scale; where angles from the origin count, it stays in sight."""
-        scale = FeatureScale.of(support.features, Normalisation.SUPPORT)
-        return (
-            scale.keeping_origin(MAX_ORIGIN_DISTANCE) if self.config.angles_from_origin else scale
-        )
+        scale, origin = FeatureScale.of(support.features, Normalisation.SUPPORT), self.config
+        return scale.keeping_origin(MAX_ORIGIN_DISTANCE) if origin.angles_from_origin else scale
 
     def work(self, num_support: int, num_query: int, ways: int) -> int:
         """Count relations of each pair of rows, and what a block makes of each row and class."""
@@ -172,10 +165,10 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             return ReadRelations(support, visibility, draw)
         seen, relations = self._look(support, support.features)
         states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
-        *stack, last = self._stack()
+        *stack, last = self.stack()
         if stack and self.entry is None:  # at first, all tokens of a class are alike
             classes = torch.eye(support.ways, dtype=states.dtype, device=states.device)
-            first = stack[0].keep_alike(self._known(classes[None]), seen.labels, seen.size)
+            first = stack[0].keep_alike(self.known(classes[None]), seen.labels, seen.size)
             seen = replace(seen, layers=(first,))
         states, layers = self._run(states, stack, relations, seen)
         kept = last.keep(states, seen.labels, seen.size)  # the support itself goes no further
@@ -186,20 +179,19 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         features = torch.cat([at_least_float32(x) for x in (support.features, pool)], dim=1)
         seen, relations = self._look(support, features)
         states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
-        *stack, last = self._stack(jointly=True)
+        *stack, last = self.stack(jointly=True)
         states, layers = self._run(states, stack, relations, seen)
-        kept = last.keep(states, seen.labels, seen.size)
-        seen = replace(seen, layers=(*layers, kept))
+        seen = replace(seen, layers=(*layers, last.keep(states, seen.labels, seen.size)))
         return ReadRelations(support, Visibility.ISOLATED, draw, seen, pooled=True)
 
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         if read.seen is not None:
-            seen, stack, num_seen = read.seen, self._stack(jointly=read.pooled), 0
+            seen, stack, num_seen = read.seen, self.stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.unknown.dtype)
             # Where features are no tokens, only the number of vectors counts.
             vectors = seen.frame.geometry.place(query_features) if self.entry else query_features
         else:
-            stack, num_seen = self._stack(jointly=True), read.support.num_support
+            stack, num_seen = self.stack(jointly=True), read.support.num_support
             features = [at_least_float32(x) for x in (read.support.features, query_features)]
             seen, relations = self._look(read.support, torch.cat(features, dim=1))
             vectors = seen.frame.geometry.vectors
@@ -216,7 +208,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         relations = seen.frame.relate(queries).to(self.unknown.dtype)
         vectors = seen.frame.geometry.place(queries) if self.entry else queries
         z = self._first_states(seen.labels[:, :0], vectors, read.draw)
-        stack, nothing = self._stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
+        stack, nothing = self.stack(jointly=read.pooled), torch.zeros_like(relations.candidates)
 
         def correct(heard: Tensor) -> Tensor:
             states, _ = self._run(z, stack, replace(relations, heard=heard.to(z)), seen)
@@ -235,10 +227,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             origin, limit = self.config.angles_from_origin, self.config.coordinate_limit
             frame, relations = relate(features, labels, origin=origin, limit=limit)
         weights = self.weighing(frame.evidence, n / ways, ways)
-        sizes = constants(_sizes(n, ways, features.shape[1] - n), self.unknown)
-        size = self.size(sizes).expand(support.num_episodes, -1)
-        dtype = self.unknown.dtype
-        return Seen(frame, labels.to(dtype), size, weights), relations.to(dtype)
+        size = self.tell_size(n, ways, features.shape[1] - n).expand(support.num_episodes, -1)
+        seen = Seen(frame, labels.to(self.unknown.dtype), size, weights)
+        return seen, relations.to(self.unknown.dtype)
 
     def _first_states(self, labels: Tensor, vectors: Tensor, draw: RelationalDraw) -> Tensor:
         """Return what is known before any block: (B, rows, K, width).
@@ -248,15 +239,22 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         """
         queries = vectors.shape[1] - labels.shape[1]
         unknown = self.unknown.expand(len(labels), queries, labels.shape[2], -1)
-        states = torch.cat([self._known(labels), unknown], dim=1)
+        states = torch.cat([self.known(labels), unknown], dim=1)
         if self.entry is None or draw.projection is None:
             return states
         tokens: Tensor = self.entry(draw.projection(vectors).to(self.unknown.dtype))
         return states + tokens.unsqueeze(2)
 
-    def _known(self, labels: Tensor) -> Tensor:
+    def known(self, labels: Tensor) -> Tensor:
+        """Return the first states of rows whose labels are known."""
         known: Tensor = self.label(labels.unsqueeze(-1))
         return known
+
+    def tell_size(self, num_support: int, ways: int, seen_queries: int) -> Tensor:
+        """Tell blocks how large an episode is: (context_dim,)."""
+        numbers = (num_support, ways, num_support / ways, 1 + seen_queries)
+        told: Tensor = self.size(constants([math.log(each) for each in numbers], self.unknown))
+        return told
 
     def _run(
         self, states: Tensor, stack: Sequence[FusedBlock], relations: Relations, seen: Seen
@@ -273,28 +271,26 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
 
     def _scores(self, states: Tensor, candidates: Tensor, weights: Weights) -> Tensor:
         """Correct the first answer by what the final states (B, m, K, width) say: (B, m, K)."""
-        correction: Tensor = self.head(self.norm(states)).squeeze(-1)
-        return weights.first_answer(candidates) + weights.strength * correction
+        return weights.first_answer(candidates) + weights.strength * self.read_off(states)
 
-    def _stack(self, *, jointly: bool = False) -> list[FusedBlock]:
+    def read_off(self, states: Tensor) -> Tensor:
+        """Return the correction that final states (..., width) say."""
+        correction: Tensor = self.head(self.norm(states)).squeeze(-1)
+        return correction
+
+    def stack(self, *, jointly: bool = False) -> list[FusedBlock]:
         """Return the blocks in order, with those for joint answers before the last."""
-        further = list(self.joint_blocks) if jointly else []
+        further = self.joint_blocks if jointly else ()
         return cast("list[FusedBlock]", [*self.blocks[:-1], *further, self.blocks[-1]])
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.label, generator)
         nn.init.normal_(self.unknown, std=UNKNOWN_DEVIATION, generator=generator)
         initialise_linear(self.size, generator)
-        blocks = self._stack(jointly=True)
+        blocks = self.stack(jointly=True)
         for block in blocks:
             block.initialise(generator, len(blocks))
         initialise_linear(self.head, generator)
         self.weighing.initialise(generator)
         if self.entry is not None:
             initialise_linear(self.entry, generator)
-
-
-def _sizes(num_support: int, ways: int, seen_queries: int) -> list[float]:
-    """Count examples, classes, examples a class and seen queries, as logarithms."""
-    numbers = (num_support, ways, num_support / ways, 1 + seen_queries)
-    return [math.log(number) for number in numbers]

@@ -44,10 +44,51 @@ class LabelledRows:
         """Cut what there is of each row, (n, ...), as the rows are."""
         return torch.split(values, max(1, CHUNK // max(self.features.shape[1], self.ways)))
 
+    def first(self, count: int) -> "LabelledRows":
+        """Keep the first rows."""
+        return LabelledRows(self.features[:count], self.class_indices[:count], self.ways)
+
+    def centred_labels(self, count: int) -> Tensor:
+        """Return one-hot labels of the first rows, less 1 / K: (count, K)."""
+        labels = torch.nn.functional.one_hot(self.class_indices[:count], self.ways)
+        return labels.to(self.features) - 1 / self.ways
+
+    def sums_of(self, values: Tensor) -> Tensor:
+        """Sum values (n, w) times centred labels over rows: (K, w)."""
+        sums = torch.zeros(self.ways, values.shape[1]).to(values)
+        sums.index_add_(0, self.class_indices, values)
+        return sums - sums.sum(dim=0) / self.ways
+
     @property
     def shots(self) -> Tensor:
         """The rows of each class, (K,)."""
         return torch.bincount(self.class_indices, minlength=self.ways)
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """The space that rows span, where they are fewer than their coordinates.
+
+    What is beside it in another row is its distance, one coordinate more: all lengths and angles
+    with the rows stay.
+    """
+
+    basis: Tensor | None
+    """Orthonormal, (d_T, n); None where there is nothing to save."""
+
+    @classmethod
+    def of(cls, rows: Tensor) -> "Span":
+        """Span rows (n, d_T)."""
+        few = len(rows) + 1 < rows.shape[1]
+        return cls(torch.linalg.qr(rows.mT).Q if few else None)
+
+    def see(self, rows: Tensor) -> Tensor:
+        """Return rows (m, d_T) in coordinates of the space, and beside it: (m, n + 1)."""
+        if self.basis is None:
+            return rows
+        inside = rows @ self.basis
+        beside = (rows - inside @ self.basis.mT).norm(dim=1, keepdim=True)
+        return torch.cat([inside, beside], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,14 +140,14 @@ def invert(matrices: Tensor) -> Tensor:
     which takes one matrix after the other.
     """
     if not matrices.is_cuda:
-        return torch.cholesky_inverse(_factorise(matrices))
+        return torch.cholesky_inverse(factorise(matrices))
     factors = torch.linalg.cholesky_ex(matrices).L  # to check it would be to wait for the device
     unit = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     inverse: Tensor = torch.linalg.solve_triangular(factors, unit.expand_as(factors), upper=False)
     return inverse.mT @ inverse
 
 
-def _factorise(matrices: Tensor) -> Tensor:
+def factorise(matrices: Tensor) -> Tensor:
     """Return the Cholesky factor of each matrix.
 
     Sums over many rows in single precision may turn what is nearly singular slightly indefinite;

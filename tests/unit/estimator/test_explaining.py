@@ -7,6 +7,7 @@ from helpers.letters import Letters
 from unitail.errors import BlankWarning, CannotSolve, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import mixed
+from unitail.learners.large_support import LargeHypothesis
 from unitail.tail.model import Tail
 
 Y = np.arange(24) % 3
@@ -83,7 +84,13 @@ def test_rows_of_weight_zero_keep_their_place() -> None:
     bit_by_bit = TailClassifier(random_state=0).partial_fit(X[:9], NAMES[Y[:9]], None, weight[:9])
     bit_by_bit.partial_fit(X[9:], NAMES[Y[9:]], sample_weight=weight[9:])
     assert (bit_by_bit.influence(ASKED).top() == influence.top()).all()
-    assert classifier.remove([0]).influence(ASKED).values.shape == (4, 19)
+    first = influence.top(1)[0]
+    fewer = classifier.remove(first)  # counted as the influence counts
+    rest = np.delete(np.arange(24), first)
+    expected = TailClassifier(random_state=0).fit(X[rest], NAMES[Y[rest]], weight[rest])
+    again = fewer.influence(ASKED)
+    np.testing.assert_allclose(again.values, expected.influence(ASKED).values, atol=1e-12)
+    assert (again.values[:, weight[rest] == 0] == 0).all()
     assert classifier.fit(X, NAMES[Y]).influence(ASKED).values.shape == (4, 24)
 
 
@@ -105,16 +112,19 @@ def test_models_that_cannot_say_and_rows_that_were_averaged_are_named() -> None:
     with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
         classifier.influence(ASKED)
     with pytest.raises(CannotSolve, match=r"of so many rows.*got 24 rows.*at most 9 rows"):
-        fitted(max_support=9).influence(ASKED)
+        TailClassifier(max_support=9).fit(X, Y, pool=X[:3]).influence(ASKED)
 
 
-def test_where_classes_are_too_many_classes_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("relational.large", "estimator.influence"):
-        monkeypatch.setattr(f"unitail.{module}.MANY_WAYS", 2)
-    message = r"so many classes.*got 3 classes; allowed: at most 2, or .*Set max_support=None"
-    with pytest.raises(CannotSolve, match=message):
-        fitted().influence(ASKED)
-    assert fitted(max_support=None).influence(ASKED).values.shape == (4, 24)
+def test_large_supports_say_what_pairs_of_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows, and of many classes."""
+    pairs, large = fitted().influence(ASKED), [fitted(max_support=9)]
+    monkeypatch.setattr("unitail.relational.shortlist.MANY_WAYS", 2)
+    for classifier in (*large, fitted()):
+        assert isinstance(classifier._fitted.hypothesis, LargeHypothesis)
+        said = classifier.influence(ASKED)
+        np.testing.assert_allclose(said.score, pairs.score, rtol=0, atol=1e-3)
+        np.testing.assert_allclose(said.values, pairs.values, rtol=0, atol=0.06)
+        assert np.corrcoef(said.values.ravel(), pairs.values.ravel())[0, 1] > 0.99
 
 
 def test_the_column_that_tells_classes_apart_is_named() -> None:

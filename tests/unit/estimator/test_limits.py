@@ -77,8 +77,8 @@ def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
 
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.relational.large.MANY_WAYS", 10)
-    monkeypatch.setattr("unitail.estimator.rows.MAX_STATES", 100)
+    monkeypatch.setattr("unitail.relational.shortlist.MANY_WAYS", 10)
+    monkeypatch.setattr("unitail.estimator.limits.MAX_STATES", 100)
     labels = np.arange(90) % 15
     many = TailClassifier(random_state=0).fit(X, labels)
     assert isinstance(many._fitted.hypothesis, LargeHypothesis)

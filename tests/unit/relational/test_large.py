@@ -7,10 +7,10 @@ from torch import Tensor
 from unitail.randomness import stream
 from unitail.relational import large
 from unitail.relational.config import PRESETS
+from unitail.relational.gaussians import GAUSSIANS
 from unitail.relational.large import COSINES, LargeReading
 from unitail.relational.model import Relational
 from unitail.relational.moments import LabelledRows
-from unitail.relational.neighbours import GAUSSIANS
 from unitail.relational.regressions import NUM_RIDGES
 from unitail.relational.relations import relate
 
@@ -41,7 +41,6 @@ def read(support: LabelledRows, *, origin: bool = True) -> LargeReading:
 def test_candidates_and_weights_are_those_of_pairs(
     origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neighbourhoods hold all rows here, so Gaussian kernels agree, too."""
     monkeypatch.setattr(large, "MIN_WEIGHT", 0.0)
     monkeypatch.setattr("unitail.relational.moments.CHUNK", 60)
     support = rows()
@@ -74,6 +73,7 @@ def test_evidence_from_some_rows_is_much_like_that_from_all(
     support = rows(400)
     whole = read(support).scores(queries()).softmax(dim=-1)
     monkeypatch.setattr(large, "MAX_ASKED", 100)
+    monkeypatch.setattr(large, "SOME_ASKED", 100)
     some = read(support).scores(queries()).softmax(dim=-1)
     assert (whole - some).abs().max() < 0.1
     assert torch.equal(some, read(support).scores(queries()).softmax(dim=-1))
@@ -93,16 +93,12 @@ def test_many_classes_have_one_logistic_regression_of_few_steps(
 ) -> None:
     usual = read(rows())
     monkeypatch.setattr(large, "MANY_WAYS", WAYS - 1)
+    monkeypatch.setattr(large, "FEW_SHOTS", 100)
     many = read(rows())
     assert torch.equal(many.regressions[0], many.regressions[2])
     assert not torch.equal(usual.regressions[0], usual.regressions[2])
     torch.testing.assert_close(many.regressions[2], usual.regressions[2], rtol=0, atol=0.3)
     assert (many.scores(queries()).argmax(1) == usual.scores(queries()).argmax(1)).all()
-
-
-def test_neighbourhoods_of_many_classes_hold_a_shortlist() -> None:
-    assert large.num_neighbours(4000, 500) == 256
-    assert [large.num_neighbours(shots * 1000, 1000) for shots in (1, 3, 9)] == [128, 192, 256]
 
 
 def test_too_many_rows_and_classes_have_no_logistic_regression(

@@ -76,8 +76,8 @@ def test_joint_layers_are_for_joint_answers_alone() -> None:
 def test_joint_layers_come_before_the_last() -> None:
     network = model(replace(PRESETS["tiny"], joint_layers=2))
     (first, last), joint = network.blocks, network.joint_blocks
-    assert network._stack(jointly=True) == [first, *joint, last]
-    assert network._stack() == [first, last]
+    assert network.stack(jointly=True) == [first, *joint, last]
+    assert network.stack() == [first, last]
 
 
 def test_a_causal_order_is_refused() -> None:
@@ -159,12 +159,12 @@ def plain_answers(
     scale, labels, size = seen.frame.geometry.scale, seen.labels, seen.size
     states = network._first_states(labels, scale(everything), draw)
     if joint:
-        for block in network._stack(jointly=True):
+        for block in network.stack(jointly=True):
             states = block(states, states, labels, size, relations)
         return network._scores(states[:, n:], relations.candidates[:, :, n:], seen.weights)
     asked = seen.frame.relate(queries)
     states, answers = states[:, :n], states[:, n:]
-    for block in network._stack():
+    for block in network.stack():
         answers = block(answers, states, labels, size, asked)
         states = block(states, states, labels, size, relations)
     return network._scores(answers, asked.candidates, seen.weights)

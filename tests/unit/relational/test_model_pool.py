@@ -43,7 +43,7 @@ def plain_answers(
     states = model._first_states(seen.labels, seen.frame.geometry.scale(everything), draw)
     count = support.num_support + POOL
     states, answers = states[:, :count], states[:, count:]
-    for block in model._stack(jointly=True):
+    for block in model.stack(jointly=True):
         answers = block(answers, states, seen.labels, seen.size, asked)
         states = block(states, states, seen.labels, seen.size, relations)
     return model._scores(answers, asked.candidates, seen.weights)

@@ -5,7 +5,7 @@ from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.randomness import stream
 from unitail.relational import moments
 from unitail.relational.geometry import Geometry
-from unitail.relational.moments import LabelledRows, Moments, measured_scale
+from unitail.relational.moments import LabelledRows, Moments, Span, measured_scale
 
 
 def rows(classes: list[int]) -> LabelledRows:
@@ -44,3 +44,15 @@ def test_the_scale_is_the_usual_one(size: float, monkeypatch: pytest.MonkeyPatch
 
 def test_equal_rows_have_no_scale() -> None:
     assert measured_scale(torch.full((5, 3), 0.1)).scale.isinf().all()
+
+
+def test_a_span_keeps_all_lengths_and_angles_with_the_rows() -> None:
+    rows = torch.randn(4, 9, generator=stream(0), dtype=torch.float64)
+    queries = torch.randn(3, 9, generator=stream(1), dtype=torch.float64)
+    span = Span.of(rows)
+    seen, asked = span.see(rows), span.see(queries)
+    assert asked.shape == (3, 5)
+    torch.testing.assert_close(asked @ seen.mT, queries @ rows.mT)
+    torch.testing.assert_close(asked.norm(dim=1), queries.norm(dim=1))
+    assert Span.of(rows[:, :5]).see(rows[:, :5]) is not None
+    assert Span.of(queries.mT).basis is None  # there is nothing to save

@@ -1,0 +1,128 @@
+"""What changes where large supports begin, and with the order of examples, beside one row more.
+
+    python bench/borders.py --out results/borders.md
+
+Made data: normal classes, means some standard deviations apart. The limits are set to `--rows`, so
+that the same rows are answered on both sides: in pairs by the whole model (A), and as supports
+beyond `max_support` are (B); with guides and neighbours for Gaussian kernels, as beyond 4,096 rows
+(C). Many classes: the whole model, and as more than 100 are answered (D). All beside what one
+labelled row more changes within the whole model.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from measuring import Page
+from numpy.typing import NDArray
+
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.statistics import MeanInterval
+
+WIDTH, CLASSES, ASKED = 20, 5, 200
+Array = NDArray[Any]
+WITHIN: Mapping[str, int] = {}
+GUIDES = {"gaussians.MAX_EXACT": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
+"""Half of the rows are guides: as many as 4,097 rows have."""
+SHORT = {"shortlist.MANY_WAYS": 2, "large.MANY_WAYS": 2}
+
+
+@contextmanager
+def limits(values: Mapping[str, int]) -> Iterator[None]:
+    """Set limits of the large supports for a while."""
+    with ExitStack() as stack:
+        for name, value in values.items():
+            stack.enter_context(mock.patch(f"unitail.relational.{name}", value))
+        yield
+
+
+def draw(rows: int, ways: int, gap: float, seed: int) -> tuple[Array, Array, Array]:
+    """Draw rows, labels and queries; any two means are about `gap` apart."""
+    rng = np.random.default_rng([seed, rows, ways])
+    means = rng.normal(size=(ways, WIDTH)) * gap / np.sqrt(2 * WIDTH)
+    labels = np.arange(rows) % ways
+    asked = means[np.arange(ASKED) % ways] + rng.normal(size=(ASKED, WIDTH))
+    return means[labels] + rng.normal(size=(rows, WIDTH)), labels, asked
+
+
+def answer(
+    rows: Array, labels: Array, asked: Array, most: int | None, values: Mapping[str, int]
+) -> Array:
+    """Fit and answer under some limits."""
+    with limits(values):
+        classifier = TailClassifier(
+            max_support=most, random_state=0, scale="none", device="cpu", visibility="isolated"
+        )
+        return np.asarray(classifier.fit(rows, labels).predict_proba(asked))
+
+
+def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
+    """Return pairs of answers for each comparison."""
+    features, labels, asked = draw(rows + 1, ways, gap, seed)
+    whole = answer(features, labels, asked, None, WITHIN)
+    less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
+    beyond = answer(features, labels, asked, ways, WITHIN)
+    guides = {**GUIDES, "gaussians.MAX_GUIDES": rows // 2}
+    sparse = answer(features, labels, asked, ways, guides)
+    order = np.random.default_rng(seed).permutation(rows + 1)
+    shuffled = answer(features[order], labels[order], asked, ways, guides)
+    return {
+        "one row more, in pairs": (less, whole),
+        "in pairs, and beyond max_support": (whole, beyond),
+        "the same, with guides": (whole, sparse),
+        "another order, with guides": (sparse, shuffled),
+    }
+
+
+def many(ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
+    """Return pairs of answers to many classes, two labels of each."""
+    features, labels, asked = draw(2 * ways + 1, ways, gap, seed)
+    whole = answer(features, labels, asked, None, WITHIN)
+    less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
+    short = answer(features, labels, asked, 4000, SHORT)
+    return {"one row more, in pairs": (less, whole), "in pairs, and shortlists": (whole, short)}
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--ways", type=int, default=100, help="of the task of many classes")
+    parser.add_argument("--gaps", type=float, nargs="+", default=[1.4, 2.8, 5.7])
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    page = Page(
+        args.out,
+        "Borders of large supports",
+        f"{CLASSES} normal classes in {WIDTH} columns, {args.rows} labelled rows, limits set to"
+        f" that; {args.ways} classes of two labels; {ASKED} queries. How far probabilities differ:"
+        f" on average and at most over queries and classes, and the share of most probable classes"
+        f" that change; mean over {args.draws} draws with the half width of its 95 % interval.",
+    )
+    page.table(["means apart", "classes", "between", "mean", "at most", "other class, %"])
+    for gap in args.gaps:
+        rows = [measure(args.rows, CLASSES, gap, seed) for seed in range(args.draws)]
+        classes = [many(args.ways, gap, seed) for seed in range(args.draws)]
+        for ways, each in ((CLASSES, rows), (args.ways, classes)):
+            for name in each[0]:
+                apart = [np.abs(one[name][0] - one[name][1]) for one in each]
+                turned = [
+                    100 * np.mean(one[name][0].argmax(1) != one[name][1].argmax(1)) for one in each
+                ]
+                page.row(
+                    gap,
+                    ways,
+                    name,
+                    f"{MeanInterval.of([float(one.mean()) for one in apart]):.5f}",
+                    f"{MeanInterval.of([float(one.max()) for one in apart]):.4f}",
+                    f"{MeanInterval.of(turned):.1f}",
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Gaussian kernels for any number of rows."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from unitail.randomness import stream
+from unitail.relational import gaussians
+from unitail.relational.gaussians import Gaussians, SparseRidge, num_guides
+from unitail.relational.moments import LabelledRows
+
+WAYS = 3
+DISTANCE = 8.0
+
+
+def rows(count: int = 120, dtype: torch.dtype = torch.float64) -> LabelledRows:
+    features = torch.randn(count, 4, generator=stream(0), dtype=torch.float64)
+    classes = (features[:, :2] > 0).sum(dim=1)
+    return LabelledRows(features.to(dtype), classes, WAYS)
+
+
+def queries(count: int = 40) -> Tensor:
+    return torch.randn(count, 4, generator=stream(1), dtype=torch.float64)
+
+
+def sparse(monkeypatch: pytest.MonkeyPatch, guides: int, near: int) -> None:
+    monkeypatch.setattr(gaussians, "MAX_EXACT", 0)
+    monkeypatch.setattr(gaussians, "MAX_GUIDES", guides)
+    monkeypatch.setattr(gaussians, "NEAR", near)
+
+
+def read(support: LabelledRows, asked: int = 20, count: int = 3) -> Gaussians:
+    return Gaussians.of(support, DISTANCE, asked, count)
+
+
+def scores(support: LabelledRows, asked: Tensor) -> Tensor:
+    return torch.stack([each.scores(asked) for each in read(support).ridges])
+
+
+def test_guides_and_neighbours_come_near_to_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = scores(rows(), queries())
+    spread = exact.pow(2).mean(dim=(1, 2)).sqrt()
+    away = {}
+    for guides, near in ((60, 30), (60, 0), (1, 30), (100, 20)):
+        sparse(monkeypatch, guides, near)
+        error = (scores(rows(), queries()) - exact).pow(2).mean(dim=(1, 2)).sqrt()
+        away[guides, near] = error / spread
+    assert (away[60, 30] < 0.15).all()
+    assert (away[100, 20] < 0.02).all()
+    assert (away[60, 30] < 0.6 * away[60, 0]).all()  # what guides cannot tell, neighbours do
+    assert (away[60, 30] < 0.6 * away[1, 30]).all()  # and the other way round
+
+
+@pytest.mark.parametrize("guides", [0, 30])
+def test_scores_are_sums_over_labels(guides: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if guides:
+        sparse(monkeypatch, guides, 20)
+    support = rows()
+    labels = support.centred_labels(120)
+    for each in read(support).ridges:
+        assert isinstance(each, SparseRidge) == bool(guides)
+        expected = each.scores(queries())
+        torch.testing.assert_close(each.carried(queries()) @ labels, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("guides", [0, 30])
+def test_no_row_hears_its_own_label(guides: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if guides:
+        sparse(monkeypatch, guides, 20)
+    support = rows()
+    classes = support.class_indices.clone()
+    classes[7] = (classes[7] + 1) % WAYS
+    other = LabelledRows(support.features, classes, WAYS)
+    before, after = read(support).left_out, read(other).left_out
+    torch.testing.assert_close(after[:, 7], before[:, 7], rtol=0, atol=1e-7)
+    assert (after - before).abs().max() > 0.01
+
+
+def test_rows_beyond_the_guides_are_left_out_nearly(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = read(rows(), 40).left_out
+    sparse(monkeypatch, 30, 60)
+    left_out = read(rows(), 40).left_out
+    assert (left_out - exact)[:, 30:].pow(2).mean() < 0.1 * exact[:, 30:].pow(2).mean()
+
+
+@pytest.mark.parametrize("guides", [0, 30])
+def test_a_far_query_spoils_no_other(guides: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if guides:
+        sparse(monkeypatch, guides, 20)
+    support, asked = rows(dtype=torch.float32), queries(5).float()
+    near = scores(support, asked)
+    asked[2] += 1e4
+    far = scores(support, asked)
+    others = [0, 1, 3, 4]
+    torch.testing.assert_close(far[:, others], near[:, others], rtol=0, atol=1e-6)
+    assert (far[:, 2].abs() < 1e-6).all()  # out of every row's reach
+
+
+def test_guides_fade_with_the_number_of_rows() -> None:
+    assert [num_guides(count) for count in (4096, 4097, 32_768, 10**6, 10**8)] == [
+        0,
+        2048,
+        1024,
+        33,
+        16,
+    ]
+
+
+def test_the_last_that_is_asked_for_stands_for_the_rest() -> None:
+    every, first = read(rows()), read(rows(), count=1)
+    torch.testing.assert_close(first.left_out, every.left_out[:1].expand(3, -1, -1))
+    torch.testing.assert_close(first.ridges[2].scores(queries()), every.ridges[0].scores(queries()))
+
+
+@pytest.mark.parametrize("unit", [0.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("guides", [0, 3])
+def test_equal_rows_have_no_distances_and_say_how_often_each_class_is_there(
+    unit: float, guides: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if guides:
+        sparse(monkeypatch, guides, 3)
+    equal = LabelledRows(torch.ones(6, 2), torch.tensor([0, 0, 0, 0, 1, 1]), 2)
+    for ridge in Gaussians.of(equal, unit, 6, 3).ridges:
+        votes = ridge.scores(torch.ones(1, 2))
+        assert torch.isfinite(votes).all()
+        assert (votes[:, 0] > votes[:, 1]).all()
+        assert (votes.sum(dim=1).abs() < 1e-5).all()

@@ -1,0 +1,59 @@
+"""What rows add to answers that were made without pairs: the same as with them."""
+
+import pytest
+import torch
+
+from unitail.framework.episode import Support
+from unitail.learners.large_support import read_many
+from unitail.randomness import stream
+from unitail.relational import gaussians
+from unitail.relational.config import PRESETS
+from unitail.relational.large import LargeReading
+from unitail.relational.large_influence import first_answer_parts
+from unitail.relational.model import Relational
+from unitail.relational.moments import LabelledRows
+
+WAYS = 3
+CLASSES = torch.tensor([[0, 1, 2, 0, 1]])
+
+
+def task() -> Support:
+    classes = torch.arange(45) % WAYS
+    features = torch.randn(45, 6, generator=stream(0), dtype=torch.float64)
+    features += torch.eye(6).double()[classes]
+    return Support(features=features[None], class_indices=classes[None], ways=WAYS)
+
+
+def network(favour: slice = slice(None)) -> Relational:
+    """Let some candidates alone speak."""
+    model = Relational(PRESETS["tiny"], seed=1).double().requires_grad_(False)
+    model.weighing.favour.fill_(-60.0)
+    model.weighing.favour[favour] = 0.0
+    return model
+
+
+def test_they_are_those_of_pairs() -> None:
+    model, support = network(), task()
+    queries = torch.randn(1, 5, 6, generator=stream(1), dtype=torch.float64)
+    read = model.read(support, model.draw(support, stream(0)))
+    expected = model.contributions(read, queries, CLASSES).values
+    order = torch.randperm(45, generator=stream(3))
+    values = read_many(model, support, order).contributions(queries, CLASSES).double()
+    assert (values - expected).abs().max() < 0.02 * expected.abs().max()
+
+
+@pytest.mark.parametrize("favour", [slice(3, 7), slice(7, 8), slice(8, 10), slice(10, 12)])
+@pytest.mark.parametrize("guides", [0, 20])
+def test_ridge_regressions_are_sums_over_rows(
+    favour: slice, guides: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if guides:
+        monkeypatch.setattr(gaussians, "MAX_EXACT", 0)
+        monkeypatch.setattr(gaussians, "MAX_GUIDES", guides)
+    support = task()
+    rows = LabelledRows(support.features[0], support.class_indices[0], WAYS)
+    reading = LargeReading.of(rows, network(favour).weighing, origin=True)
+    queries = torch.randn(5, 6, generator=stream(1), dtype=torch.float64)
+    parts = first_answer_parts(reading, queries, CLASSES[0])
+    scores = reading.scores(queries).gather(1, CLASSES[0][:, None]).squeeze(1)
+    torch.testing.assert_close(parts.sum(dim=1), scores, rtol=0, atol=1e-6)

@@ -1,0 +1,83 @@
+"""Blocks for few classes of each row: the same answers where nothing is left out."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from unitail.randomness import stream
+from unitail.relational import shortlist
+from unitail.relational.block import FusedBlock
+from unitail.relational.config import PRESETS
+from unitail.relational.regressions import NUM_OPERATORS
+from unitail.relational.relations import Relations
+from unitail.relational.shortlist import Few, keep_few, update_few
+
+WAYS, LABELLED, SEEN, ROWS = 5, 7, 9, 4
+CONFIG = PRESETS["tiny"]
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=stream(seed), dtype=torch.float64)
+
+
+def block() -> FusedBlock:
+    made = FusedBlock(CONFIG).double().requires_grad_(False)
+    made.initialise(stream(1), 2)
+    torch.nn.init.normal_(made.gate.weight, generator=stream(2))
+    return made
+
+
+def states_of(few: Few, states: Tensor) -> Tensor:
+    """Take the states (B, rows, K, width) of the classes of each row, and of one other."""
+    missing = torch.ones(*states.shape[:3]).scatter(2, few.classes, 0).argmax(dim=2, keepdim=True)
+    places = torch.cat([few.classes, missing], dim=2).unsqueeze(-1)
+    return states.take_along_dim(places, dim=2)
+
+
+@pytest.mark.parametrize("many", [0, WAYS])
+def test_a_state_for_all_but_one_class_changes_nothing(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By class and by one product; of seen rows the last two have no label."""
+    monkeypatch.setattr(shortlist, "MANY_WAYS", many)
+    labels = torch.arange(2 * LABELLED).view(2, LABELLED) % WAYS
+    one_hot = torch.nn.functional.one_hot(labels, WAYS).double()
+    seen, asked = normal(2, SEEN, WAYS, CONFIG.channels), normal(2, ROWS, WAYS, CONFIG.channels)
+    size = normal(2, CONFIG.context_dim, seed=3)
+    relations = Relations(
+        channels=normal(2, CONFIG.relations, ROWS, SEEN, seed=4),
+        operators=normal(2, NUM_OPERATORS, ROWS, LABELLED, seed=5),
+        candidates=normal(2, 0, ROWS, WAYS),
+        heard=normal(2, ROWS, SEEN, seed=6).exp(),
+    )
+    dense = block()
+    expected = dense.update(asked, dense.keep(seen, one_hot, size), relations)
+    few = Few.best(normal(2, SEEN, WAYS, seed=7), WAYS - 1, labels)
+    hearing = Few.best(normal(2, ROWS, WAYS, seed=8), WAYS - 1)
+    kept = keep_few(dense, states_of(few, seen), few, labels, size)
+    states = update_few(dense, states_of(hearing, asked), hearing, kept, relations)
+    torch.testing.assert_close(states, states_of(hearing, expected), rtol=0, atol=1e-10)
+
+
+def test_the_others_of_a_row_count_as_often_as_they_are() -> None:
+    few = Few(torch.tensor([[[3, 0], [1, 4]]]), 6)
+    scores = normal(1, 2, 3)
+    everywhere = few.spread(scores)
+    p, log_p = few.believe(scores)
+    torch.testing.assert_close(few.spread(p), everywhere.softmax(dim=2))
+    torch.testing.assert_close(few.spread(log_p), everywhere.log_softmax(dim=2))
+    torch.testing.assert_close(few.total(scores), everywhere.sum(dim=2))
+    by_class = few.by_class(scores.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(by_class, everywhere.sum(dim=1))
+    values = normal(1, 6, 2, seed=1)
+    taken = few.of(values)
+    torch.testing.assert_close(few.total(taken), values.sum(dim=1)[:, None].expand(1, 2, 2))
+    assert torch.equal(taken[0, 0, 1], values[0, 0])
+
+
+def test_a_labelled_row_has_its_own_class_first() -> None:
+    few = Few.best(normal(1, 6, 9), 3, torch.tensor([[8, 7, 6]]))
+    assert few.classes[0, :3, 0].tolist() == [8, 7, 6]
+    assert all(len(set(each)) == 3 for each in few.classes[0].tolist())
+    best = normal(1, 6, 9)[0, 3:].topk(3).indices
+    assert torch.equal(few.classes[0, 3:], best)

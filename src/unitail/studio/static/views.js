@@ -40,7 +40,7 @@ export const VIEWS = {
     about: "What you said yourself.",
     order: () => places().filter((place) => labelOf(place) !== null),
   },
-  all: { title: "All items", icon: "all", about: "In the order of their names.", order: places },
+  all: { title: "All items", icon: "all", about: "In the order of their files or rows.", order: places },
 };
 
 export const view = { name: "all", classId: null, words: "", order: [], stale: false, busy: false };

@@ -38,6 +38,8 @@ POOL_CHUNK = 128
 """The same with a pool, which takes longer: a new label should not wait."""
 POOL, MIN_POOL = 200, 20
 """Items without labels that are read beside the labelled ones, at most and at least."""
+MAX_POOLED = 500
+"""Labels: with more, a pool helps little, and takes long."""
 QUIET_SECONDS = 0.8
 """Without a change, until answers are made with a pool."""
 
@@ -111,7 +113,7 @@ class Answerer:
         if self._support is None or self._fitted is None or not self._vectors.progress.is_over:
             return
         pool = tuple(pool_of(self._vectors.known(), self._labels.labelled()).tolist())
-        if pool and pool != self._pool:
+        if pool != self._pool:
             self._fit(self._support, pool)
             self.answer_all()
 
@@ -229,7 +231,8 @@ def pool_of(known: Places, named: Labelled) -> Places:
     said = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
     rest = known[~np.isin(known, said)]
     ranks = np.random.default_rng(0).permutation(int(known.max(initial=0)) + 1)
-    return rest[np.argsort(ranks[rest])][:POOL] if len(rest) >= MIN_POOL else rest[:0]
+    worth_it = len(rest) >= MIN_POOL and len(named.places) <= MAX_POOLED
+    return rest[np.argsort(ranks[rest])][:POOL] if worth_it else rest[:0]
 
 
 def _fit(

@@ -13,7 +13,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.images import read_image
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.answerer import POOL, pool_of
+from unitail.studio.answerer import MAX_POOLED, POOL, pool_of
 from unitail.studio.labels import Labelled
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
@@ -114,6 +114,9 @@ def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:
     second = pool_of(known, Labelled(1, (2, 4, taken), (1, 2, 1), frozenset({6})))
     assert second[:-1].tolist() == first[1:].tolist()
     assert len(pool_of(known[:21], few)) == 0  # hardly any are left
+    many = tuple(range(0, 2 * MAX_POOLED + 2, 2))
+    assert len(pool_of(np.arange(2000), Labelled(2, many, many, frozenset()))) == 0
+    assert len(pool_of(np.arange(2000), Labelled(2, many[1:], many[1:], frozenset()))) == POOL
 
 
 def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
+from unitail.relational import geometry as module
 from unitail.relational.geometry import (
     MAX_DEVIATIONS,
     MIN_LIMITED_WIDTH,
@@ -45,6 +46,16 @@ def test_cosines_are_seen_from_their_centre(centre: Centre) -> None:
             (asked - place)[:, None], (rows - place)[None], dim=-1
         )
         torch.testing.assert_close(geometry.compare(query).cosines[centre, episode], expected)
+
+
+def test_chunks_of_vectors_are_compared_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    geometry, _ = Geometry.of(vectors(7, 40), origin=True, limit=2.5)
+    whole = geometry.compare(vectors(8, 40, seed=1))
+    monkeypatch.setattr(module, "CHUNK", 3 * 2 * 40)
+    monkeypatch.setattr(module, "MIN_CHUNK_ROWS", 1)
+    chunks = geometry.compare(vectors(8, 40, seed=1))
+    torch.testing.assert_close(chunks.cosines, whole.cosines)
+    torch.testing.assert_close(chunks.distances, whole.distances)
 
 
 def test_distances_are_in_units_of_their_mean() -> None:

@@ -5,8 +5,8 @@
 Made data: normal classes, means some standard deviations apart. The limits are set to `--rows`, so
 that the same rows are answered on both sides: in pairs by the whole model (A), and as supports
 beyond `max_support` are (B); with guides and neighbours for Gaussian kernels, as beyond 4,096 rows
-(C). Many classes: the whole model, and as more than 100 are answered (D). All beside what one
-labelled row more changes within the whole model.
+(C). Many classes: the whole model, as more than 100 are answered (D), and more than 300 with few
+labels (E). All beside what one labelled row more changes within the whole model.
 """
 
 import argparse
@@ -28,7 +28,8 @@ Array = NDArray[Any]
 WITHIN: Mapping[str, int] = {}
 GUIDES = {"gaussians.MAX_EXACT": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
 """Half of the rows are guides: as many as 4,097 rows have."""
-SHORT = {"shortlist.MANY_WAYS": 2, "large.MANY_WAYS": 2}
+SHORT = {"shortlist.MANY_WAYS": 2}
+FEWER = {**SHORT, "large.FEW_WAYS": 2}
 
 
 @contextmanager
@@ -83,8 +84,12 @@ def many(ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
     features, labels, asked = draw(2 * ways + 1, ways, gap, seed)
     whole = answer(features, labels, asked, None, WITHIN)
     less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
-    short = answer(features, labels, asked, 4000, SHORT)
-    return {"one row more, in pairs": (less, whole), "in pairs, and shortlists": (whole, short)}
+    short, fewer = (answer(features, labels, asked, 4000, each) for each in (SHORT, FEWER))
+    return {
+        "one row more, in pairs": (less, whole),
+        "in pairs, and shortlists": (whole, short),
+        "shortlists, and fewer regressions": (short, fewer),
+    }
 
 
 def main() -> None:

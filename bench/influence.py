@@ -141,7 +141,10 @@ def row(each: Sequence[dict[str, float]]) -> list[str]:
 def import_shap() -> Any:  # noqa: ANN401 - a module
     """Import shap; a package of it looks for `coverage`, and would find the script beside this."""
     sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
-    return importlib.import_module("shap")
+    try:
+        return importlib.import_module("shap")
+    except ImportError:
+        sys.exit("The comparison needs shap, which no extra of unitail brings: pip install shap")
 
 
 def columns_page(args: argparse.Namespace) -> None:

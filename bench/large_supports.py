@@ -103,7 +103,7 @@ class Split:
         return np.concatenate(places)
 
 
-def measure(split: Split, seed: int) -> dict[str, float]:
+def measure(split: Split, seed: int, parts: Sequence[int]) -> dict[str, float]:
     """Return the accuracy of each way to learn."""
     rng = np.random.default_rng(seed)
     linear = make_pipeline(
@@ -114,7 +114,7 @@ def measure(split: Split, seed: int) -> dict[str, float]:
         PAIRS: split.accuracy(TailClassifier(max_support=None, random_state=seed)),
         WITHOUT: split.accuracy(TailClassifier(max_support=1, random_state=seed)),
     }
-    for part in PARTS:
+    for part in parts:
         limit = len(split.labels) // part
         scores[f"centres, 1/{part}"] = split.centres(limit, seed).accuracy(
             TailClassifier(max_support=None, random_state=seed)
@@ -147,10 +147,12 @@ def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
     return {"plan": plan, "seconds": seconds, "gigabytes": peak, "accuracy": right}
 
 
-def accuracies(bank: FeatureBank, ways: int, splits: int) -> tuple[int, dict[str, str]]:
+def accuracies(
+    bank: FeatureBank, ways: int, splits: int, parts: Sequence[int]
+) -> tuple[int, dict[str, str]]:
     """Return the rows of a split, and the mean accuracy of each way to learn over splits."""
     drawn = [Split.of(bank, ways, np.random.default_rng(seed)) for seed in range(splits)]
-    scores = [measure(split, seed) for seed, split in enumerate(drawn)]
+    scores = [measure(split, seed, parts) for seed, split in enumerate(drawn)]
     cells = {way: f"{MeanInterval.of([each[way] for each in scores]):.1f}" for way in scores[0]}
     lost = [each[WITHOUT] - each[PAIRS] for each in scores]
     cells["without pairs, minus with pairs"] = f"{MeanInterval.of(lost):.2f}"
@@ -161,7 +163,8 @@ def accuracy_table(page: Page, args: argparse.Namespace) -> None:
     """Measure every set and lay the numbers out, a column for each."""
     columns: dict[str, dict[str, str]] = {}
     for name in args.sets:
-        rows, cells = accuracies(FeatureBank.open(args.banks / name), SETS[name], args.splits)
+        bank = FeatureBank.open(args.banks / name)
+        rows, cells = accuracies(bank, SETS[name], args.splits, args.parts)
         columns[f"{name}, {SETS[name]} classes, {rows} rows"] = cells
     ways = next(iter(columns.values()))
     page.table(
@@ -194,7 +197,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    parser.add_argument("--sizes", nargs="+", default=SIZES, help="ROWSxCLASSES[+POOL]")
+    parser.add_argument("--sizes", nargs="*", default=SIZES, help="ROWSxCLASSES[+POOL]")
+    parser.add_argument("--parts", type=int, nargs="*", default=PARTS, help="1 / rows that stay")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--take", type=int, nargs=3, help="measure this size, and print it")
@@ -210,6 +214,8 @@ def main() -> None:
         BANKS=args.banks,
     )
     accuracy_table(page, args)
+    if not args.sizes:
+        return
     page.text(f"A fit and {ASKED} predictions on {WIDTH} columns; beyond 4,000 rows without pairs:")
     size_table(page, args.sizes)
 

@@ -64,9 +64,9 @@ class TailClassifier(
         How many isolated rows are answered at once; None is what fits into some hundred MB. It
         changes speed and memory, not answers.
     max_support : int or None, default=4000
-        The most rows that the model relates to each other. From larger supports, or those of more
-        than 500 classes, isolated answers of the default model follow from its regressions alone,
-        of all rows (see `unitail.relational.large`); joint answers, those with a pool and those of
+        The most rows that the model relates to each other. Of larger supports, or those of more
+        than 100 classes, isolated answers of the default model follow from regressions on all rows
+        and blocks of some (see `unitail.relational.large`); joint ones, those with a pool and of
         other models follow from cluster centres of each class (`unitail.estimator.rows`), and keep
         the shares of the classes among all rows. None relates all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"

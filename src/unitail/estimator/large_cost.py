@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from unitail.learners.in_context import MAX_ROWS
 from unitail.relational.committee import num_members
 from unitail.relational.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
-from unitail.relational.large import COSINES, FEW_SHOTS, FEW_STEPS, MAX_SOFTMAX, num_asked
+from unitail.relational.large import COSINES, FEW_SHOTS, FEW_STEPS, FEW_WAYS, MAX_SOFTMAX, num_asked
 from unitail.relational.moments import CHUNK
 from unitail.relational.neighbours import CELLS as INDEX_CELLS
 from unitail.relational.neighbours import MAX_EXACT, PROBES
@@ -19,7 +19,7 @@ from unitail.relational.regressions import (
     NUM_LOGISTIC,
     NUM_OPERATORS,
 )
-from unitail.relational.shortlist import ASKED, KNOWN, MANY_WAYS
+from unitail.relational.shortlist import ASKED, KNOWN
 
 CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
 """Of the shipped model: heads and operators carry values for each class."""
@@ -44,7 +44,7 @@ class LargeCost:
 def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) -> LargeCost:
     """Count for rows of a width, classes and queries, in numbers of so many bytes."""
     given, width = width, min(width, rows + 1)
-    many = ways > MANY_WAYS and rows < FEW_SHOTS * ways
+    many = ways > FEW_WAYS and rows < FEW_SHOTS * ways
     logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_LOGISTIC
     taken, asked = FEW_STEPS if many else LOGISTIC_STEPS, num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)

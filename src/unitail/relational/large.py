@@ -13,7 +13,7 @@ which are the same numbers as there, step by step: a test says so. Gaussian kern
 their own (`gaussians.py`). Evidence is heard from some rows, the first of a random order. What
 blocks make of it is in `committee.py`.
 
-Of more than `MANY_WAYS` classes with few labels one logistic regression of few steps stands for all
+Of more than `FEW_WAYS` classes with few labels one logistic regression of few steps stands for all
 three, and so does one Gaussian kernel.
 
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
@@ -42,7 +42,6 @@ from unitail.relational.regressions import (
     own_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.shortlist import MANY_WAYS
 from unitail.relational.weighing import Weighing, hear
 
 MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200
@@ -52,8 +51,9 @@ MAX_ASKED_PAIRS, MAX_ASKED_STATES = 2**24, 2**19
 """... so that they, times rows or classes, are about this, or less."""
 MAX_SOFTMAX = 2**27
 """Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
-FEW_SHOTS, FEW_STEPS = 8, 8
-"""Of more than `MANY_WAYS` classes with fewer labels than this one regression takes few steps."""
+FEW_WAYS, FEW_SHOTS, FEW_STEPS = 300, 8, 8
+"""Of more classes than the first with fewer labels than the second one regression takes steps as
+the third says."""
 MIN_WEIGHT = 1e-4
 """Candidates that weigh less than this share are not asked."""
 COSINES = tuple(
@@ -147,7 +147,7 @@ def ended(scores: Tensor) -> Tensor:
 
 def is_sparse(rows: LabelledRows) -> bool:
     """Tell whether there are many classes and few labels of each: regressions are fewer then."""
-    return rows.ways > MANY_WAYS and len(rows.features) < FEW_SHOTS * rows.ways
+    return rows.ways > FEW_WAYS and len(rows.features) < FEW_SHOTS * rows.ways
 
 
 def num_asked(rows: int, ways: int) -> int:

@@ -92,7 +92,7 @@ def test_many_classes_have_one_logistic_regression_of_few_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual = read(rows())
-    monkeypatch.setattr(large, "MANY_WAYS", WAYS - 1)
+    monkeypatch.setattr(large, "FEW_WAYS", WAYS - 1)
     monkeypatch.setattr(large, "FEW_SHOTS", 100)
     many = read(rows())
     assert torch.equal(many.regressions[0], many.regressions[2])

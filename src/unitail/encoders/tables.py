@@ -127,6 +127,8 @@ class TableEncoder:
         """What was learned, in the support's order."""
         self.dropped: dict[str, str] = {}
         """The support's columns that say nothing, and why."""
+        self.reading: dict[str, Any] = {}
+        """How numbers and dates are written in the user's files, kept for those who read these."""
 
     def fit(self, frame: Frame) -> Self:
         """Learn from the support's table."""
@@ -187,6 +189,7 @@ class TableEncoder:
         return {
             "columns": [asdict(column) for column in self.columns],
             "dropped": dict(self.dropped),
+            **({"reading": self.reading} if self.reading else {}),
         }
 
     @classmethod
@@ -195,6 +198,7 @@ class TableEncoder:
         encoder = cls()
         encoder.columns = tuple(_restored(column) for column in table["columns"])
         encoder.dropped = dict(table["dropped"])
+        encoder.reading = dict(table.get("reading", {}))
         return encoder
 
 

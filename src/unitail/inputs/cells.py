@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from unitail.extras import optional
@@ -37,7 +38,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     orders = {} if like is None else orders_of_dates(like)
     columns = {name: _dated(_without_missing(frame[name]), name, orders) for name in names}
     known = {} if like is None else written_styles(like)
-    commas = like is None and any(map(_has_commas, columns.values()))
+    commas = any(map(_has_commas, columns.values()))
     styles, notes = dict[str, Style](), list[str]()
     for name, texts in columns.items():
         style = known.get(name) or _style(texts, prefer_commas=commas)
@@ -64,6 +65,22 @@ def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataF
 def orders_of_dates(features: Any) -> dict[str, bool]:  # noqa: ANN401 - a DataFrame
     """Say in which columns dates were read whose order is a guess: the day first, or the month."""
     return dict(features.attrs.get(ORDERS, {}))
+
+
+def reading_of(features: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataFrame
+    """Return how numbers and dates were written, for JSON; nothing if all were plain."""
+    styles, orders = written_styles(features), orders_of_dates(features)
+    plain = {name: asdict(style) for name, style in styles.items()}
+    return {STYLES: plain, ORDERS: orders} if plain or orders else {}
+
+
+def with_reading(features: Any, reading: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame
+    """Let a table be read as one of which `reading_of` told; `TypeError` if that is damaged."""
+    styles = {name: Style(**style) for name, style in dict(reading.get(STYLES, {})).items()}
+    if not all(isinstance(style.beside, str) for style in styles.values()):
+        raise TypeError("what stands beside numbers is no text")
+    features.attrs.update({STYLES: styles, ORDERS: dict(reading.get(ORDERS, {}))})
+    return features
 
 
 def _dated(texts: Any, name: str, orders: dict[str, bool]) -> Any:  # noqa: ANN401 - a Series

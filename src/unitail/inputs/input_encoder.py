@@ -13,6 +13,8 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, UserError
+from unitail.extras import optional
+from unitail.inputs.cells import with_reading
 from unitail.inputs.recognise import listed
 from unitail.wording import numbered
 
@@ -216,7 +218,9 @@ def _restored(
     if table is None:
         return None
     if "columns" in table:
-        return TableEncoder.from_dict(table["columns"])
+        learned = TableEncoder.from_dict(table["columns"])
+        with_reading(optional("pandas", extra="encoders").DataFrame(), learned.reading)
+        return learned
     if "parts" in table:
         parts = [_part(each, device) for each in table["parts"]]
         return MixedEncoder(parts, table["dropped"], table["size"])

@@ -11,6 +11,7 @@ from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, encoder_names, make_encoder
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder
+from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, Part
 from unitail.inputs.recognise import is_frame, says_nothing
@@ -38,8 +39,15 @@ def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEnc
         )
         parts.append(Part(reader, name))
     if layout.features:
-        parts.append(Part(TableEncoder().fit(frame[list(layout.features)]), None))
+        parts.append(Part(fit_cells(frame[list(layout.features)]), None))
     return MixedEncoder(parts, layout.unused)
+
+
+def fit_cells(frame: Any) -> TableEncoder:  # noqa: ANN401 - a DataFrame
+    """Learn from columns of numbers and categories, and keep how files write them."""
+    encoder = TableEncoder().fit(frame)
+    encoder.reading = reading_of(frame)
+    return encoder
 
 
 def encode_mixed(

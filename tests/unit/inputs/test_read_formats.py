@@ -1,6 +1,7 @@
 """Tables in other clothes: more formats, numbers with units, labels that may be slips."""
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,12 @@ import pandas as pd
 import pytest
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput
+from unitail.encoders.tables import TableEncoder
+from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.inputs import packed_tables
+from unitail.inputs.cells import as_features, with_reading
 from unitail.inputs.encode import beyond_examples, fit_encoder
+from unitail.inputs.input_encoder import describe_encoder, restore_encoder
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 
@@ -143,3 +147,23 @@ def test_dates_in_any_order_are_dates_and_said(tmp_path: Path) -> None:
         "y": "2021-03-04",
         "z": "2021-06-05",
     }
+
+
+def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> None:
+    """Alone, 38,125 would be thousands, and 02/03 the third of February."""
+    rows = "39,5;13/02/2021;a\n40,25;14/02/2021;b\n"
+    examples = read_labelled(_write(tmp_path / "t.csv", "bill;when;label\n" + rows))
+    by = fit_encoder("auto", examples.items, Modality.TABLE)
+    told = json.loads(json.dumps(describe_encoder(by)))
+    restored = restore_encoder(told, None, "cpu")
+    assert isinstance(restored, TableEncoder)
+    like = examples.items.iloc[:0].copy()
+    like.attrs.clear()
+    asked = pd.DataFrame({"bill": ["38,125"], "when": ["02/03/2021"]})
+    alone, _ = as_features(asked, like)
+    assert alone.iloc[0].tolist() == [38125, "2021-02-03"]
+    read, _ = as_features(asked, with_reading(like, restored.reading))
+    assert read.iloc[0].tolist() == [38.125, "2021-03-02"]
+    told["columns"]["reading"]["styles"]["bill"]["beside"] = 5
+    with pytest.raises(InvalidCheckpoint, match="what was saved of the encoder is damaged"):
+        restore_encoder(told, None, "cpu")

@@ -41,7 +41,7 @@ def affordable(recipe: Recipe, seconds: float, args: argparse.Namespace) -> int:
         if number == UNTIMED:
             start = _now()
         step(number)
-    return int(seconds * TIMED / (_now() - start))
+    return max(1, int(seconds * TIMED / (_now() - start)))
 
 
 def _now() -> float:

@@ -15,6 +15,7 @@ settings.load_profile("default")
 # Tiny tensors: threads cost more than they give. Torch reads this when it is imported, here, by
 # workers and by what tests start; the process that hands out tests never imports it.
 os.environ["OMP_NUM_THREADS"] = "1"
+gc.disable()  # until all is imported and collected: there is nothing to free, and much to look at
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,8 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what was imported: that saves a tenth of all time."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

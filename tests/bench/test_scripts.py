@@ -1,6 +1,5 @@
 """Every script of bench/ runs at its smallest size, and writes what it measured."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -216,10 +215,10 @@ def test_label_noise(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be forked here")
 def test_studio_kills(page: Path) -> None:
-    command = [sys.executable, ROOT / "bench/studio_kills.py", "--kills", "5", "--out", page]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_forked(
+        [sys.executable, ROOT / "bench/studio_kills.py", "--kills", "5", "--out", page]
+    )
+    assert done.returncode == 0, done.stdout
     [header, row] = lines(page)
     outcomes = dict(zip(header, map(int, row), strict=True))
     assert outcomes["kills"] == 5

@@ -41,6 +41,7 @@ def test_large_supports_are_planned_as_they_are_reduced() -> None:
     assert "98 rows read, after a reduction" in str(plan)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_square_of_the_support() -> None:
     small, large = (
         TailClassifier(precision="single").plan(rows, 4, 10, n_features=8).memory_bytes
@@ -74,6 +75,7 @@ def test_joint_calls_are_planned_as_a_whole() -> None:
         TailClassifier(visibility="joint").plan(10, 2, 5000)
 
 
+@pytest.mark.slow
 def test_the_width_is_that_of_the_last_fit() -> None:
     classifier = TailClassifier()
     sizes = (100, 2, 10)
@@ -157,6 +159,7 @@ def reading_cost(num_support: int, ways: int) -> Cost:
     return reading
 
 
+@pytest.mark.slow
 def test_inverses_are_counted() -> None:
     costs = [reading_cost(rows, ways=2) for rows in (1000, 2000)]
     assert costs[1].operations > 5 * costs[0].operations  # between squares and cubes

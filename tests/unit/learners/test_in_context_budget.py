@@ -27,6 +27,7 @@ def test_episodes_are_as_many_as_their_work_allows() -> None:
     assert episodes_at_once(MODEL, 3000, 0, 5) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_support", "ways"), [(2000, 5), (500, 200), (100, 100)])
 def test_what_fits_into_the_budget_takes_about_that_memory(num_support: int, ways: int) -> None:
     """The work that the shipped architecture states, beside the memory that it takes."""

@@ -154,15 +154,24 @@ def factorise(matrices: Tensor) -> Tensor:
     such a matrix, and no other of the batch, gets on its diagonal what rounding may have taken.
     """
     factors: Tensor
+    try:
+        factors = torch.linalg.cholesky(matrices)  # this can be rehearsed, and exported
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        factors = _repaired_factors(matrices)
+    return factors
+
+
+def _repaired_factors(matrices: Tensor) -> Tensor:
+    factors: Tensor
     factors, failed = torch.linalg.cholesky_ex(matrices)
     share = 4 * torch.finfo(torch.float32).eps
     for _ in range(MAX_REPAIRS):
-        if not failed.any():
-            return factors
         traces = matrices.diagonal(dim1=-2, dim2=-1).sum(dim=-1)
         added = torch.where(failed > 0, share * traces, 0).unsqueeze(-1)
         matrices = matrices + torch.diag_embed(added.expand(matrices.shape[:-1]))
         factors, failed = torch.linalg.cholesky_ex(matrices)
+        if not failed.any():
+            return factors
         share *= 10
     factors = torch.linalg.cholesky(matrices)  # says what is wrong with them
     return factors

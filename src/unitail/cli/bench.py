@@ -23,7 +23,9 @@ from unitail.benchmark.versus_text import chosen_anchor
 from unitail.benchmark.workers import run_in_processes
 from unitail.cli.console import bar
 from unitail.evaluation.protocol import ALL_WAYS
+from unitail.framework.learner import Paradigm
 from unitail.processes import ProcessGroup
+from unitail.wording import numbered
 
 
 def run(
@@ -75,7 +77,8 @@ def run_setup(
     console = Console()
     bench, tested = setup.open()
     chosen_anchor([each.name for each in bench.learners], against)
-    what = f"{len(tested.tables)} data sets, {len(bench.protocols)} protocols, on {bench.device}"
+    sets, protocols = len(tested.tables), len(bench.protocols)
+    what = f"{numbered(sets, 'data set')}, {numbered(protocols, 'protocol')}, on {bench.device}"
     notes = [*learner_notes(bench, setup.absent), *tested.notes(), *bench.notes()]
     if merge:
         taken = merge_results(bench, merge)
@@ -101,14 +104,15 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
     unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
     transductive = [each.name for each in run.learners if each.transductive]
     paradigms = grouped(run.learners, lambda each: each.paradigm)
+    mixed = Paradigm.MIXED in paradigms
     notes = [
         "Learning algorithms, "
         + "; ".join(
             f"{paradigm}: {', '.join(each.name for each in own)}"
             for paradigm, own in sorted(paradigms.items())
         )
-        + ". Explicit ones are written down, implicit ones emerge from weights; in mixed ones"
-        " weights correct one that is written down."
+        + ". Explicit ones are written down, implicit ones emerge from weights"
+        + ("; in mixed ones weights correct one that is written down." if mixed else ".")
     ]
     if transductive:
         notes.append(

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import torch
@@ -23,7 +24,9 @@ __all__ = ["GIB", "Outcome", "Page", "command", "ended", "forked", "start", "tre
 
 GIB = 2**30
 SECONDS = 30
-"""After which a case counts as hanging."""
+"""Of a processor, after which a case counts as hanging; or ten times as many by the clock."""
+PATIENCE = 10
+"""By the clock, for every second of a processor: others may have the cores."""
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 
 
@@ -88,7 +91,8 @@ def start(
             limit = _mapped() + memory
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(seconds), ceil(seconds) + 1))
         prepare()
         code = _exit_code(work)
         sys.stdout.flush()

@@ -35,18 +35,6 @@ class Note:
 
 
 @dataclass
-class Both:
-    """Does one work after the other, and reports on the last."""
-
-    first: Work
-    second: Work
-
-    def __call__(self, chunk: Chunk) -> Report:
-        self.first(chunk)
-        return self.second(chunk)
-
-
-@dataclass
 class Die:
     """Kills the worker at some chunk, so often, before it does the work."""
 

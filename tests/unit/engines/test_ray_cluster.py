@@ -6,23 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from typer.testing import CliRunner
 
 from helpers.sounds import write_sounds
-from helpers.works import Both, Die, Note, Refuse, chunks_of, noted, workers
+from helpers.works import Die, Note, Refuse, chunks_of, noted, workers
 from unitail.cli.main import app
-from unitail.engines.answering import AnswerChunk
-from unitail.engines.encoding import EncodeChunk
-from unitail.engines.engine import Engine
-from unitail.engines.local import LocalEngine
 from unitail.engines.ray_cluster import QUIET, RayEngine
 from unitail.engines.results import ChunkFolder
-from unitail.engines.sources import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput, UserError
-from unitail.inputs.read import read_labelled
-from unitail.workflows.fit import fit_files
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,45 +54,53 @@ def cluster() -> Iterator[Any]:
         nodes.shutdown()
 
 
-def test_two_nodes_give_what_one_process_gives(tmp_path: Path) -> None:
-    """Vectors to the last bit, answers to 1e-6; that banks are equal, too, is in `test_job`."""
-    sounds = write_sounds(tmp_path / "sounds")
-    (sounds / "hum" / "broken.wav").write_bytes(b"RIFF")
-    examples = read_labelled(write_sounds(tmp_path / "known", count=2))
-    classifier = fit_files(examples, device="cpu").classifier
-    engines: dict[str, Engine] = {"one": LocalEngine(), "two": RayEngine(2)}
-    for name, engine in engines.items():
-        rows = open_rows([str(sounds)], like=examples)
-        vectors, answers = (ChunkFolder(Storage(tmp_path / f"{name} {i}")) for i in range(2))
-        encode = EncodeChunk("log-mel", "cpu", rows.reading, vectors)
-        answer = AnswerChunk(classifier, rows.reading, answers, 0.9, 3)
-        reports = list(engine.map(Both(encode, answer), rows.source.chunks(3)))
-        assert sum(report.rows for report in reports) == 13
-        assert sum(report.unreadable for report in reports) == 1
-    numbers = ("probability", "probability_2", "probability_3", "novelty")
-    for index in range(5):
-        one, two = (ChunkFolder(Storage(tmp_path / f"{n} 0")).read(index) for n in engines)
-        assert one.equals(two)
-        one, two = (ChunkFolder(Storage(tmp_path / f"{n} 1")).read(index) for n in engines)
-        for row, same in zip(one.to_pylist(), two.to_pylist(), strict=True):
-            for name in numbers:
-                assert row.pop(name) == pytest.approx(same.pop(name), abs=1e-6)
-            assert row == same
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirteen files, as a data set has them, of which one is broken; and a few known ones."""
+    folder = tmp_path_factory.mktemp("sounds")
+    write_sounds(folder / "genres")
+    (folder / "genres" / "hum" / "broken.wav").write_bytes(b"RIFF")
+    write_sounds(folder / "known", count=2)
+    return folder
 
 
-def test_the_command_asks_a_cluster(
-    cluster: Any,  # noqa: ANN401 - of Ray
-    tmp_path: Path,
-) -> None:
-    """`unitail encode --engine ray`; `predict` and `data prepare` choose engines the same way."""
-    sounds = write_sounds(tmp_path / "sounds", count=2)
-    command = ["encode", str(sounds), "--name", "toy", "--device", "cpu", "-o"]
-    options = ["--engine", "ray", "--address", cluster.address, "--workers", "1"]
-    for name, more in (("one", []), ("ray", options)):
-        found = CliRunner().invoke(app, [*command, str(tmp_path / name), *more])
-        assert found.exit_code == 0, found.output
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "ray" / path.name).read_bytes()
+def _both_ways(cluster: Any, workers: int, out: Path, *command: object) -> list[Path]:  # noqa: ANN401
+    """Run a command with two processes and on the cluster; one file cannot be read."""
+    engine = ["--engine", "ray", "--address", cluster.address]
+    folders = []
+    for name, more in (("here", ["--workers", 2]), ("ray", [*engine, "--workers", workers])):
+        options = ["--device", "cpu", "--out", out / name, *more]
+        found = CliRunner().invoke(app, [*map(str, command), *map(str, options)])
+        assert found.exit_code == 1, found.output
+        assert "broken.wav" in found.output
+        folders.append(out / name)
+    return folders
+
+
+def test_encode(cluster: Any, sounds: Path, tmp_path: Path) -> None:  # noqa: ANN401
+    """To the last bit; both nodes have room for one worker each."""
+    command = ("encode", sounds / "genres", "--format", "parquet", "--chunk-rows", 3)
+    here, ray = (ChunkFolder(Storage(each)) for each in _both_ways(cluster, 2, tmp_path, *command))
+    rows = [here.read(index) for index in range(5)]
+    assert sum(map(len, rows)) == 13
+    assert all(ray.read(index).equals(table) for index, table in enumerate(rows))
+
+
+def test_predict(cluster: Any, sounds: Path, tmp_path: Path) -> None:  # noqa: ANN401
+    """To 1e-6, from a folder at an address."""
+    command = ("predict", sounds / "known", f"file://{sounds}/genres", "--chunk-rows", 3)
+    here, ray = (pandas.read_parquet(each) for each in _both_ways(cluster, 2, tmp_path, *command))
+    assert len(here) == 13
+    pandas.testing.assert_frame_equal(here, ray, rtol=0, atol=1e-6)
+
+
+def test_data_prepare(cluster: Any, sounds: Path, tmp_path: Path) -> None:  # noqa: ANN401
+    """To the last byte of the bank."""
+    command = ("data", "prepare", "gtzan", "--root", sounds, "--any-version")
+    here, ray = _both_ways(cluster, 1, tmp_path, *command)
+    files = sorted(path.relative_to(here) for path in (here / "log-mel/gtzan").iterdir())
+    assert len(files) > 2
+    assert all((here / name).read_bytes() == (ray / name).read_bytes() for name in files)
 
 
 def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:

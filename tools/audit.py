@@ -9,6 +9,7 @@ or without it, that is said and no error. Holes are listed; with --strict they a
 that is found elsewhere tomorrow does not break what was right today.
 """
 
+import json
 import re
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import sys
 from collections import defaultdict
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
+from typing import Any
 
 INDEX = ("pypi.org", 443)
 SECONDS = 2.0
@@ -80,12 +82,34 @@ def audit() -> int:
     except OSError as error:
         print(f"Not audited: the index cannot be reached ({error}).")
         return 0
-    command = [sys.executable, "-m", "pip_audit", "--skip-editable"]
+    command = [sys.executable, "-m", "pip_audit", "--skip-editable", "--format", "json",
+               "--progress-spinner", "off"]  # fmt: skip
     try:
-        return subprocess.run(command, check=False, timeout=MAX_SECONDS).returncode
+        done = subprocess.run(
+            command, check=False, timeout=MAX_SECONDS, capture_output=True, text=True
+        )
+        return tell_holes(json.loads(done.stdout)["dependencies"])
     except subprocess.TimeoutExpired:
         print(f"Not audited: the index took more than {MAX_SECONDS} s.")
-        return 0
+    except (ValueError, KeyError):
+        print(f"Not audited: pip-audit says {done.stderr.strip().splitlines()[-1:]}.")
+    return 0
+
+
+def tell_holes(packages: list[dict[str, Any]]) -> int:
+    """Print what is known of packages; return 1 if some have holes. Unknown ones are not sound."""
+    asked = [each for each in packages if "skip_reason" not in each]
+    unknown = [each["name"] for each in packages if "not found" in each.get("skip_reason", "")]
+    for each in asked:
+        for hole in each["vulns"]:
+            fixed = ", ".join(hole["fix_versions"]) or "no version"
+            print(f"{each['name']} {each['version']}: {hole['id']}, fixed in {fixed}")
+    holes = sum(bool(each["vulns"]) for each in asked)
+    if asked:
+        print(f"Audited {len(asked)} packages: {holes} with known holes.")
+    if unknown:
+        print(f"Not audited, as the index does not know them: {len(unknown)} packages.")
+    return 1 if holes else 0
 
 
 def main() -> None:

@@ -186,8 +186,8 @@ class TwoNodes:
 
     def __exit__(self, *error: object) -> None:
         """Stop them."""
-        ray.shutdown()  # type: ignore[no-untyped-call]
-        self._nodes.shutdown()
+        ray.shutdown()
+        self._nodes.shutdown()  # type: ignore[no-untyped-call]
 
     def remove(self) -> None:
         """Take the second one away, with all that runs there."""

@@ -32,7 +32,7 @@ from unitail.estimator.classifier import TailClassifier
 
 ROUNDING = 1e-9
 """Of probabilities in double precision, where sums are made in another order."""
-SINGLE = 1e-3
+SINGLE = 1e-2
 """Of probabilities in single precision."""
 PIECE = 20
 """Tasks that one process answers."""
@@ -216,7 +216,7 @@ def promises(args: argparse.Namespace) -> dict[str, float]:
     """Return the rows that are asked for, with what is promised of each."""
     promised = {name: tolerance for name, (_, tolerance) in WAYS.items()}
     promised |= {PROCESS: 0.0, CACHED: 0.0}
-    promised |= {args.device: SINGLE} if args.device else {}
+    promised |= {args.device: ROUNDING} if args.device else {}
     only = args.only or [""]
     return {name: each for name, each in promised.items() if any(word in name for word in only)}
 

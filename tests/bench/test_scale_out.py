@@ -38,10 +38,10 @@ def test_memory_is_measured(
     assert told["busy"] > 0
 
 
-def _costs(path: Path) -> Path:
+def _costs(path: Path, *, two: float = 32.0, share: float = 0.8) -> Path:
     runs = [
         {"engine": "ray", "workers": 1, "rates": [16.0], "shares": [0.8], "seconds": SECONDS},
-        {"engine": "ray", "workers": 2, "rates": [32.0], "shares": [0.8], "seconds": SECONDS},
+        {"engine": "ray", "workers": 2, "rates": [two], "shares": [share], "seconds": SECONDS},
     ]
     costs = {"chunk_rows": 8, "chunks": 4, "runs": runs}
     costs |= {"dispatch_seconds": {"ray": 0.001}, "start_seconds": {"ray": 5.0}}
@@ -49,19 +49,35 @@ def _costs(path: Path) -> Path:
     return path
 
 
-def test_the_simulator_gives_back_what_was_measured(
+def test_the_simulator_foretells_two_workers_from_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json")
     options = ["--workers", 8, 1024, "--chunks", 10, "--out", page]
     run_script("bench/scale_simulator.py", costs, *options, monkeypatch=monkeypatch)
-    _, one, two, _, *projected = lines(page)
-    assert abs(float(one[4]) - 1) < 0.15
-    assert abs(float(two[4]) - 1) < 0.15
+    _, two, _, *projected = lines(page)
+    assert two[:3] == ["ray", "2", "32.0"]
+    assert all(abs(float(two[place]) - 1) < 0.15 for place in (4, 6, 9))
+    assert "Beyond 15% with the cores given: none." in page.read_text()
     assert [row[1] for row in projected] == ["8", "1,024"] * 3
     efficiency = [float(row[3]) for row in projected]
     assert efficiency[0] > 0.9  # a few CPUs wait for nobody
     assert efficiency[3] < 0.5 < efficiency[2]  # many GPUs wait for the store
+
+
+def test_a_run_that_the_simulator_does_not_foretell_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that hinder each other; and a machine of which others take half meanwhile."""
+    page, costs = tmp_path / "simulated.md", tmp_path / "costs.json"
+    for two, share, blind, given in ((22.0, 0.8, 1.45, 1.45), (16.0, 0.4, 2.0, 1.0)):
+        options = [_costs(costs, two=two, share=share), "--workers", 8, "--out", page]
+        run_script("bench/scale_simulator.py", *options, monkeypatch=monkeypatch)
+        row = lines(page)[1]
+        assert float(row[4]) == pytest.approx(blind, abs=0.1)
+        assert float(row[6]) == pytest.approx(given, abs=0.1)
+        named = "ray, 2 workers" if given > 1.15 else "none"
+        assert f"with the cores given: {named}." in page.read_text()
 
 
 def test_what_is_scarce_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

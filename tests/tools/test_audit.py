@@ -1,6 +1,7 @@
 """The list of licences, and an audit that never fails for want of a network."""
 
 import socket
+from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,23 @@ def test_it_lists_and_does_not_fail_without_network(
     said = capsys.readouterr().out
     assert "torch" in said
     assert "Not audited: the index cannot be reached (no network here)." in said
+
+
+def test_packages_that_the_index_does_not_know_do_not_count_as_sound(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tell: Callable[[list[dict[str, Any]]], int] = _load()["tell_holes"]
+    unknown = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
+    own = {"name": "unitail", "skip_reason": "distribution marked as editable"}
+    assert tell([unknown, own]) == 0
+    said = "Not audited, as the index does not know them: 1 packages.\n"
+    assert capsys.readouterr().out == said
+    hole = {"id": "PYSEC-1", "fix_versions": ["2"]}
+    sound, bad = ({"name": n, "version": "1", "vulns": v} for n, v in (("a", []), ("b", [hole])))
+    assert tell([sound]) == 0
+    assert tell([sound, bad, unknown]) == 1
+    told = "b 1: PYSEC-1, fixed in 2\nAudited 2 packages: 1 with known holes.\n"
+    assert capsys.readouterr().out.endswith(told + said)
 
 
 def test_every_check_audits() -> None:

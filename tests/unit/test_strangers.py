@@ -32,6 +32,9 @@ from unitail.encoders.cache import FILE, FeatureCache
 from unitail.encoders.images import read_image
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.sounds import read_sound
+from unitail.engines.engine import Report
+from unitail.engines.results import ChunkFolder
+from unitail.engines.storage import Storage
 from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.read import read_labelled
@@ -112,7 +115,7 @@ def _classifier(folder: Path, mark: Path) -> None:
 
 def _tables(folder: Path, mark: Path) -> None:
     payload = pickle.dumps(Payload(mark))
-    for suffix in ("csv", "tsv", "jsonl", "parquet", "xlsx"):
+    for suffix in ("csv", "tsv", "jsonl", "parquet", "xlsx", "json", "feather", "arrow", "csv.gz"):
         path = folder / f"t.{suffix}"
         path.write_bytes(payload)
         _tried(lambda path=path: read_labelled(path))  # type: ignore[misc]
@@ -152,6 +155,20 @@ def _runs(folder: Path, mark: Path) -> None:
     _tried(lambda: RunFolder(folder).load(checkpoint))
 
 
+def _chunks(folder: Path, mark: Path) -> None:
+    results = ChunkFolder(Storage(folder / "job"))
+    results.begin({"job": "encode"})
+    results.write(pa.table({"x": [1]}), Report(index=0, rows=1))
+    for name in ("chunk-00000000.parquet", "_job.json", "_summary.json"):
+        (folder / "job" / name).write_bytes(pickle.dumps(Payload(mark)))
+        for read in (
+            lambda: results.begin({"job": "encode"}),
+            lambda: results.read(0),
+            results.summary,
+        ):
+            _tried(read)
+
+
 def _tried(read: Callable[[], object]) -> None:
     """Read, or refuse as users are told."""
     with suppress(UserError):
@@ -159,7 +176,7 @@ def _tried(read: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "attack", [_bank, _coded, _model, _classifier, _tables, _items, _cache, _runs]
+    "attack", [_bank, _coded, _model, _classifier, _tables, _items, _cache, _runs, _chunks]
 )
 def test_no_format_runs_code(attack: Callable[[Path, Path], None], tmp_path: Path) -> None:
     mark = tmp_path / "mark"

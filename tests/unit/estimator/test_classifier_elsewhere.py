@@ -1,14 +1,18 @@
 """A fitted classifier in processes of other people's pipelines: sent small, answering the same."""
 
 import pickle
+import shutil
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import dask
 import dask.array
 import joblib
 import numpy as np
+import pandas
 import pytest
 
 from helpers.sounds import write_sounds
@@ -54,3 +58,28 @@ def test_dask(classifier: TailClassifier) -> None:
     with ProcessPoolExecutor(2, get_context("forkserver")) as pool, dask.config.set(pool=pool):
         answers = asked.compute(scheduler="processes")
     np.testing.assert_allclose(answers, classifier.predict_proba(Q), rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_spark(classifier: TailClassifier, tmp_path: Path) -> None:
+    """As docs/scale.md has it: vectors in files of Parquet, answered by `mapInPandas`."""
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    vectors = Q.astype(np.float32)
+    frame = pandas.DataFrame({"id": range(len(Q)), "vector": list(vectors)})
+    for number in range(2):
+        frame[number::2].to_parquet(tmp_path / f"chunk-{number:08}.parquet", index=False)
+    local = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = local.config("spark.driver.host", "127.0.0.1").getOrCreate()
+    sent = spark.sparkContext.broadcast(classifier)
+
+    def answer(frames: Iterable[Any]) -> Iterator[Any]:
+        for each in frames:
+            answers = sent.value.predict(np.stack(each["vector"])).astype(str)
+            yield each.assign(answer=answers).drop(columns="vector")
+
+    rows = spark.read.parquet(str(tmp_path)).mapInPandas(answer, "id long, answer string")
+    answers = {row.id: row.answer for row in rows.collect()}
+    spark.stop()
+    assert [answers[number] for number in range(len(Q))] == list(classifier.predict(vectors))

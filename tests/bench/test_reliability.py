@@ -1,8 +1,10 @@
 """The campaigns of bench/reliability at their smallest size, so that they cannot rot."""
 
 import os
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.forks import finish, fork
@@ -28,11 +30,25 @@ SCRIPTS = {
     "soak": ["--seconds", 0.5],
 }
 NOT_SCRIPTS = {"bombs", "campaign", "families", "hostile_arrays", "mutations", "pieces", "seeds"}
+ELSEWHERE = {"cluster"}
+"""What it runs is in tests/unit/engines/test_ray_cluster.py: a second cluster would take long."""
 
 
 def test_every_campaign_is_run_here() -> None:
     names = {path.stem for path in (ROOT / "bench" / "reliability").glob("*.py")}
-    assert names - NOT_SCRIPTS == set(SCRIPTS)
+    assert names - NOT_SCRIPTS - ELSEWHERE == set(SCRIPTS)
+
+
+def test_rows_that_a_cluster_loses_or_does_twice_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.syspath_prepend(str(ROOT / "bench" / "reliability"))
+    differences = runpy.run_path(str(ROOT / "bench" / "reliability" / "cluster.py"))["differences"]
+    wanted = {"rows": ["a", "b", "c"]}, {"probability": np.array([0.5, np.nan, 0.7])}
+    assert differences(wanted, wanted) == (0, 0, 0.0, [])
+    other = {"rows": ["a", "a", "c"]}, {"probability": np.array([0.5, np.nan, 0.9])}
+    assert differences(wanted, other) == (1, 1, pytest.approx(0.2), ["rows"])
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -71,8 +71,8 @@ def _both_ways(cluster: Any, workers: int, out: Path, *command: object) -> list[
     for name, more in (("here", ["--workers", 2]), ("ray", [*engine, "--workers", workers])):
         options = ["--device", "cpu", "--out", out / name, *more]
         found = CliRunner().invoke(app, [*map(str, command), *map(str, options)])
-        assert found.exit_code == 1, found.output
-        assert "broken.wav" in found.output
+        assert found.exit_code == 1, (found.output, found.exception)
+        assert "broken.wav" in found.output.replace("\n", ""), found.output
         folders.append(out / name)
     return folders
 

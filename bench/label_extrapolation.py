@@ -137,8 +137,9 @@ def _rows(
 def write_page(folder: Path, about: str) -> None:
     """Write tables and the plot."""
     order = [*NAMED, PLAIN, *(f"run {name}" for name in RUNS)]
-    rows = sorted(read_rows(folder), key=lambda row: order.index(row["learner"]))
-    rows.sort(key=lambda row: (row["bank"], row["ways"]))
+    rows = read_rows(folder)
+    order += sorted({row["learner"] for row in rows} - set(order))  # of the user's own
+    rows.sort(key=lambda row: (row["bank"], row["ways"], order.index(row["learner"])))
     ways = sorted({row["ways"] for row in rows})
     page = Page(folder / "README.md", "Accuracy against the number of classes", about)
     page.text("![plot](extrapolation.png)")

@@ -114,6 +114,7 @@ def test_rows_of_features_may_be_half_labelled_and_answered_again() -> None:
     result = _run("first.csv", "--label-column", "kind", "--out", "second.csv")
     assert _rows("second.csv") == first  # earlier answers are neither features nor labels
     assert "probability" not in result.output
+    assert "without a label" not in result.output  # these are what is answered
 
 
 @pytest.mark.parametrize(

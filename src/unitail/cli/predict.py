@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from unitail.inputs.read import (
     read_pool,
     read_unlabelled,
 )
+from unitail.inputs.table_rows import WITHOUT_LABEL
 from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
@@ -228,4 +229,6 @@ def _read(
         items = read_unlabelled(queries, **names, modality=kinds["modality"], like=examples)
     else:
         items = read_half_labelled(support, examples, **names)
+        passed = (note for note in examples.ignored if not note.endswith(WITHOUT_LABEL))
+        examples = replace(examples, ignored=tuple(passed))  # those are the rows to answer
     return examples, settle(items, examples)

@@ -26,6 +26,7 @@ from unitail.wording import exact, excerpt, numbered, shown, some
 NOTHING: Mapping[str, str] = MappingProxyType({})
 USUAL_LABELS = ("label", "labels", "class", "category", "target", "intent", "species", "kind")
 """What columns of labels are called."""
+WITHOUT_LABEL = "without a label"
 MIN_ODD = 10
 """Rows among which it is odd that most have a label of their own."""
 
@@ -63,7 +64,7 @@ def read_labelled_rows(
     rows = frame.drop(columns=label_column).iloc[labelled]
     items, kept = _items_of(rows, path, content_column, modality, like, chosen)
     missing = len(labels) - len(labelled)
-    notes = [f"{numbered(missing, 'row')} without a label"] if missing else []
+    notes = [f"{numbered(missing, 'row')} {WITHOUT_LABEL}"] if missing else []
     examples = items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
     return replace(examples, guesses=(*examples.guesses, *_odd_labels(examples, label_column)))
 

@@ -19,7 +19,7 @@ from unitail.relational.regressions import (
     NUM_LOGISTIC,
     NUM_OPERATORS,
 )
-from unitail.relational.shortlist import ASKED, KNOWN
+from unitail.relational.shortlist import ASKED, KNOWN, MANY_WAYS
 
 CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
 """Of the shipped model: heads and operators carry values for each class."""
@@ -104,14 +104,15 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
 def _committee(rows: int, width: int, ways: int, queries: int) -> _Part:
     """Count the blocks, three of a usual size."""
     members = num_members(rows)
-    pairs, states = members**2, members * min(ways, KNOWN + 1)
+    known, listed = (ways, ways) if ways <= MANY_WAYS else (KNOWN + 1, ASKED + 1)
+    pairs, states = members**2, members * known
     asked = min(queries, MAX_ROWS)
     inverses = NUM_OPERATORS * (members**3 if members < 2 * width else 4 * pairs * width)
-    blocks = BLOCKS * (states + queries * min(ways, ASKED + 1)) * STATE
-    heard = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * min(ways, KNOWN)
+    blocks = BLOCKS * (states + queries * listed) * STATE
+    heard = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * known
     return _Part(
         inverses + 2.0 * CENTRES * pairs * width + blocks + heard,
-        pairs * PAIR * 2.0 + (states + queries * min(ways, ASKED + 1)) * STATE / 40,
+        pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
         pairs * NUM_OPERATORS + BLOCKS * states * CARRIERS * VALUES,
         pairs * PAIR + states * 300 + asked * members,
     )

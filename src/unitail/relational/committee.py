@@ -13,6 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from unitail.relational import shortlist
 from unitail.relational.geometry import Comparison, Geometry
 from unitail.relational.influence import integrated_slopes
 from unitail.relational.large import LargeReading
@@ -68,7 +69,7 @@ class Committee:
         count, ways = len(members.features), rows.ways
         size = model.tell_size(count, ways, 0)[None]
         answers = torch.zeros(count, ways).to(solutions)
-        if ways > KNOWN + 1:
+        if ways > shortlist.MANY_WAYS:
             answers = reading.scores(members.features, roughly=True)
         layers = _read(model, members, relations, answers, size)
         return cls(model, geometry, solutions, layers, strength, members.shots == 0)
@@ -85,7 +86,7 @@ class Committee:
         compared = self.geometry.compare(queries[None])
         carried = _kernels(compared) @ self.solutions
         relations = _relations(self.model, compared, carried, heard)
-        few = Few.best(first[None], ASKED)
+        few = Few.best(first[None], _listed(ASKED, first.shape[1]))
         z = self.model.unknown.expand(1, len(queries), few.size + 1, -1)
         for block, kept in zip(self.model.stack(), self.layers, strict=True):
             z = update_few(block, z, few, kept, relations)
@@ -110,12 +111,17 @@ def num_members(rows: int) -> int:
     return min(rows, MAX_MEMBERS, MAX_PAIRS // rows)
 
 
+def _listed(most: int, ways: int) -> int:
+    """Return how many classes have a state of their own: of few classes, all."""
+    return most if ways > shortlist.MANY_WAYS else ways
+
+
 def _read(
     model: Relational, members: LabelledRows, relations: Relations, answers: Tensor, size: Tensor
 ) -> tuple[KeptFew, ...]:
     """Pass the states of members through the blocks."""
     labels = members.class_indices[None]
-    few = Few.best(answers[None], KNOWN, labels)
+    few = Few.best(answers[None], _listed(KNOWN, members.ways), labels)
     own = Few(labels.unsqueeze(2), members.ways)  # before any block, other classes are all alike
     known = torch.zeros(1, len(labels[0]), 2).to(model.unknown)
     known[..., 0] = 1

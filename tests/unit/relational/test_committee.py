@@ -53,8 +53,11 @@ def test_a_committee_of_all_rows_answers_as_the_whole_model(
     """Inverses are solved among coordinates where they are few, else among rows."""
     monkeypatch.setattr("unitail.relational.large.MIN_WEIGHT", 0.0)
     expected = whole(rows(width=width), queries(width))
+    monkeypatch.setattr(committee, "KNOWN", 1)  # for more classes than these
     said = answers(rows(width=width), queries(width))
     torch.testing.assert_close(said, expected, rtol=0, atol=1e-7)
+    monkeypatch.setattr("unitail.relational.shortlist.MANY_WAYS", WAYS - 1)
+    assert (answers(rows(width=width), queries(width)) - expected).abs().max() > 1e-5
 
 
 def test_one_row_beyond_the_committee_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:

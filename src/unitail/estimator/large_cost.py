@@ -103,7 +103,7 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
 
 def _committee(rows: int, width: int, ways: int, queries: int) -> _Part:
     """Count the blocks, three of a usual size."""
-    members = num_members(rows)
+    members = num_members(rows, ways)
     known, listed = (ways, ways) if ways <= MANY_WAYS else (KNOWN + 1, ASKED + 1)
     pairs, states = members**2, members * known
     asked = min(queries, MAX_ROWS)

@@ -28,9 +28,12 @@ from unitail.relational.regressions import (
 )
 from unitail.relational.relations import Relations, stack_channels
 from unitail.relational.shortlist import ASKED, KNOWN, Few, KeptFew, keep_few, update_few
+from unitail.relational.weighing import MAX_SHOTS
 
-MAX_MEMBERS, MAX_PAIRS = 4000, 2**26
-"""The most members, and their number times rows."""
+MAX_MEMBERS, MAX_PAIRS = 4000, 2**24
+"""The most members, and their number times rows, ..."""
+MORE_PAIRS = 4
+"""... or up to so many times that where classes have few rows, and corrections do not fade."""
 MIN_SHARE = 0.002
 """A correction that counts less than this is not made."""
 MAX_NUMBERS = 2**25
@@ -56,7 +59,7 @@ class Committee:
         """Let the first rows that were read be its members, if it would count."""
         rows = reading.rows
         total = len(rows.features)
-        members = rows.first(num_members(total))
+        members = rows.first(num_members(total, rows.ways))
         strength = strength * len(members.features) / total
         if float(strength) < MIN_SHARE:
             return None
@@ -106,9 +109,10 @@ class Committee:
         return integrated_slopes(correct, heard, classes[None])[0]
 
 
-def num_members(rows: int) -> int:
+def num_members(rows: int, ways: int) -> int:
     """Return c."""
-    return min(rows, MAX_MEMBERS, MAX_PAIRS // rows)
+    more = min(MORE_PAIRS, max(1, MORE_PAIRS * MAX_SHOTS * ways / rows))
+    return min(rows, MAX_MEMBERS, int(MAX_PAIRS * more) // rows)
 
 
 def _listed(most: int, ways: int) -> int:

@@ -82,13 +82,9 @@ def test_what_would_not_count_is_not_made(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_members_fade_with_the_number_of_rows() -> None:
-    assert [num_members(count) for count in (10, 4000, 8000, 20_000, 10**6)] == [
-        10,
-        4000,
-        4000,
-        3355,
-        67,
-    ]
+    sizes = (10, 4000, 8000, 20_000, 10**6)
+    assert [num_members(count, 10) for count in sizes] == [10, 4000, 2097, 838, 16]
+    assert [num_members(count, 1000) for count in sizes] == [10, 4000, 4000, 3355, 16]
 
 
 def test_what_members_add_is_what_is_heard_of_them() -> None:

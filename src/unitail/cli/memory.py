@@ -48,7 +48,7 @@ def is_about_memory(error: BaseException | None) -> bool:
 def is_scarce() -> bool:
     """Tell whether there is hardly any memory left; what is asked for here is never touched."""
     try:
-        bytearray(SPARE)
+        bytes(SPARE)
     except MemoryError:
         return True
     return False

@@ -48,8 +48,8 @@ class ExplainingEstimator(AnsweringEstimator):
         -------
         Influence
             With `values` (m, n) in the order of the rows of `fit` and `add`, above zero if a row
-            speaks for the label, zero for rows of weight zero; those are kept neither by `save`
-            nor by `remove`, after which the order is that of `kept_examples()`.
+            speaks for the label, zero for rows of weight zero; those are not kept by `save`, after
+            which the order is that of `kept_examples()`.
             `values.sum(axis=1) + base` is `score`. `shares` are parts of all that speaks for it,
             `top(3)` the places of the three strongest rows. No row decides what is said of an item
             that says nothing: its values are zero.

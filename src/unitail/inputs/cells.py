@@ -31,15 +31,19 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     A column is numeric if all of its cells are, written in one way (`unitail.inputs.numerals`).
     Dates are texts that begin with the year, however they were written (`unitail.inputs.dates`).
     With `like`, only its columns are returned, as far as they are there, and numeric if they are
-    there; cells without a number are then missing too, and told in the phrases returned.
+    there; cells without a number or date are then missing too, and told in the phrases returned.
     """
     pandas = optional("pandas", extra="encoders")
     names = list(frame) if like is None else [name for name in like if name in frame]
     orders = {} if like is None else orders_of_dates(like)
-    columns = {name: _dated(_without_missing(frame[name]), name, orders) for name in names}
-    known = {} if like is None else written_styles(like)
-    commas = any(map(_has_commas, columns.values()))
     styles, notes = dict[str, Style](), list[str]()
+    columns = {name: _without_missing(frame[name]) for name in names}
+    for name in names:
+        if like is None or name in orders:  # what is no date among the examples stays as it is
+            columns[name] = _dated(columns[name], name, orders, notes)
+    known = {} if like is None else written_styles(like)
+    commas = any(style.has_commas for style in known.values())
+    commas = commas or any(map(_has_commas, columns.values()))
     for name, texts in columns.items():
         style = known.get(name) or _style(texts, prefer_commas=commas)
         numbers = _numbers(texts, style)
@@ -49,9 +53,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
             continue
         columns[name] = numbers
         styles |= {name: style} if style else {}
-        if len(wrong):
-            cells = numbered(len(wrong), "cell")
-            notes.append(f"{cells} of {name!r} without a number ({wrong.iloc[0]!r})")
+        notes += _without("number", name, list(wrong))
     features = pandas.DataFrame(columns)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
@@ -62,8 +64,8 @@ def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataF
     return dict(features.attrs.get(STYLES, {}))
 
 
-def orders_of_dates(features: Any) -> dict[str, bool]:  # noqa: ANN401 - a DataFrame
-    """Say in which columns dates were read whose order is a guess: the day first, or the month."""
+def orders_of_dates(features: Any) -> dict[str, bool | None]:  # noqa: ANN401 - a DataFrame
+    """Say which columns hold dates, and whether the day is first; None: nobody had to guess."""
     return dict(features.attrs.get(ORDERS, {}))
 
 
@@ -83,17 +85,32 @@ def with_reading(features: Any, reading: Mapping[str, Any]) -> Any:  # noqa: ANN
     return features
 
 
-def _dated(texts: Any, name: str, orders: dict[str, bool]) -> Any:  # noqa: ANN401 - a Series
+def joined_reading(tables: Sequence[Any]) -> dict[str, Any]:
+    """Return how all tables were written, of which pandas keeps nothing where they differ."""
+    return {
+        key: {name: how for table in tables for name, how in table.attrs.get(key, {}).items()}
+        for key in (STYLES, ORDERS)
+    }
+
+
+def _dated(texts: Any, name: str, orders: dict[str, bool | None], notes: list[str]) -> Any:  # noqa: ANN401
     """Write the dates of a column, if it holds such, in one way, and note their order."""
-    present = texts[texts.notna()]
-    dates = read_dates(list(present), day_first=orders.get(name))
+    present, known = texts[texts.notna()], name in orders
+    dates = read_dates(list(present), day_first=orders.get(name), every=not known)
     if dates is None:
         return texts
     written, day_first = dates
-    orders |= {} if day_first is None else {name: day_first}
+    orders[name] = orders.get(name) if day_first is None else day_first
     texts = texts.copy()
-    texts[present.index] = written
+    texts[present.index] = [iso or cell for iso, cell in zip(written, present, strict=True)]
+    notes += _without("date", name, list(present[[iso is None for iso in written]]))
     return texts
+
+
+def _without(what: str, name: str, wrong: Sequence[str]) -> list[str]:
+    """Tell of cells that are not what their column holds among the examples."""
+    cells = numbered(len(wrong), "cell")
+    return [f"{cells} of {name!r} without a {what} ({wrong[0]!r})"] if wrong else []
 
 
 def _without_missing(cells: Any) -> Any:  # noqa: ANN401 - a Series

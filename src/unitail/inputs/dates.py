@@ -13,24 +13,28 @@ MONTHS = 12
 
 
 def read_dates(
-    cells: Sequence[str], *, day_first: bool | None = None
-) -> tuple[list[str], bool | None] | None:
+    cells: Sequence[str], *, day_first: bool | None = None, every: bool = True
+) -> tuple[list[str | None], bool | None] | None:
     """Write dates as 2021-02-03, and say whether days stood before months; None if some are none.
 
     What begins with a year needs no order, and points stand after days. Else it is as given, or as
-    a number above 12 has it, or the month is first. The order is None if none was needed.
+    a number above 12 has it, or the month is first. The order is None if none was needed. Unless
+    `every` cell must be a date, None stands for those that are none.
     """
     found = [_DATE.fullmatch(cell) for cell in cells]
     dates = [each for each in found if each is not None]
-    if not dates or len(dates) < len(cells):
+    if not dates or (every and len(dates) < len(cells)):
         return None
     open_ones = [each for each in dates if each["mark"] in ("/", "-")]
     if day_first is None:
         day_first = any(int(each["first"]) > MONTHS for each in open_ones)
-    written = [_iso(each, day_first=day_first or each["mark"] == ".") for each in dates]
-    if None in written:
+    written = [
+        None if each is None else _iso(each, day_first=day_first or each["mark"] == ".")
+        for each in found
+    ]
+    if every and None in written:
         return None
-    return [each for each in written if each], day_first if open_ones else None
+    return written, day_first if open_ones else None
 
 
 def _iso(found: re.Match[str], *, day_first: bool) -> str | None:

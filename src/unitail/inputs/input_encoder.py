@@ -223,7 +223,9 @@ def _restored(
         return learned
     if "parts" in table:
         parts = [_part(each, device) for each in table["parts"]]
-        return MixedEncoder(parts, table["dropped"], table["size"])
+        # Earlier versions brought each part to mean square 1, and all together, too.
+        size = table.get("size", 1 / np.sqrt(len(parts)))
+        return MixedEncoder(parts, table["dropped"], None if size is None else float(size))
     name, modality = table["encoder"], Modality(table["modality"])
     encoder = make_encoder(name, modality, device=device) if own is None else own
     if encoder.fingerprint != table["fingerprint"]:

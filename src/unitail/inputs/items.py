@@ -9,6 +9,7 @@ from typing import Any
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
+from unitail.inputs.cells import joined_reading
 from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown
 
@@ -174,7 +175,9 @@ def _chosen(items: Items, places: list[int]) -> Any:  # noqa: ANN401 - a DataFra
 
 def _together(pieces: Sequence[Any], modality: Modality) -> Any:  # noqa: ANN401
     if modality is Modality.TABLE:
-        return optional("pandas", extra="encoders").concat(pieces, ignore_index=True)
+        joined = optional("pandas", extra="encoders").concat(pieces, ignore_index=True)
+        joined.attrs.update(joined_reading(pieces))
+        return joined
     return tuple(chain.from_iterable(pieces))
 
 

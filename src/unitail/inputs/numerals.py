@@ -18,10 +18,10 @@ _CELL = re.compile(
     rf"(?P<digits>[.,]?\d(?:[\d.,{SPACES}]*\d)?)\s*(?P<after>{_AFTER})?(?(owed)\))"
 )
 _POINT = re.compile(
-    rf"\d*\.?\d+|[1-9]\d{{0,2}}(?P<mark>[,{SPACES}])\d{{3}}((?P=mark)\d{{3}})*(\.\d+)?"
+    rf"\d+(\.\d+)?|\.\d+|[1-9]\d{{0,2}}(?P<mark>[,{SPACES}])\d{{3}}((?P=mark)\d{{3}})*(\.\d+)?"
 )
 _COMMA = re.compile(
-    rf"\d*,?\d+|[1-9]\d{{0,2}}(?P<mark>[.{SPACES}])\d{{3}}((?P=mark)\d{{3}})*(,\d+)?"
+    rf"\d+(,\d+)?|,\d+|[1-9]\d{{0,2}}(?P<mark>[.{SPACES}])\d{{3}}((?P=mark)\d{{3}})*(,\d+)?"
 )
 
 

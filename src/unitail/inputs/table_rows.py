@@ -271,6 +271,7 @@ def _written(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
         *(
             f"the dates of {name!r} have the {'day' if day_first else 'month'} first"
             for name, day_first in orders.items()
+            if day_first is not None
         ),
     ]
 

@@ -15,7 +15,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.classifier_folder import is_classifier
 from unitail.estimator.learning import size_notes
 from unitail.extras import optional
-from unitail.inputs.cells import with_reading
+from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import Unread, contradictions, encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
@@ -167,4 +167,6 @@ def _empty_table(by: TableEncoder) -> Any:  # noqa: ANN401 - a DataFrame
         for column in by.columns
     }
     table = pandas.DataFrame({name: pandas.Series(dtype=kind) for name, kind in types.items()})
-    return with_reading(table, by.reading)
+    dates = [column.name for column in by.columns if getattr(column, "kind", None) is Kind.DATE]
+    orders = {**dict.fromkeys(dates), **by.reading.get(ORDERS, {})}
+    return with_reading(table, {**by.reading, ORDERS: orders})

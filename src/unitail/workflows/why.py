@@ -19,6 +19,8 @@ NAMED = 3
 """Examples, and columns, that are named beside an answer."""
 MAX_EXPLAINED = 1000
 """Answers that are explained, the least sure ones."""
+MAX_VALUES = 2**25
+"""Answers times examples: of very many examples, fewer answers are explained."""
 MAX_WALKED = 200_000
 """Rows of exchanged columns that are answered for all of them."""
 MIN_WALKS, MAX_WALKS = 4, 32
@@ -36,7 +38,8 @@ def explain(
     `examples` are places, names and labels of the rows that the classifier was fitted on. Models
     that cannot say it refuse, and so is it with examples that were averaged.
     """
-    chosen = [answer.place for answer in result.by_uncertainty()[:MAX_EXPLAINED]]
+    most = min(MAX_EXPLAINED, max(1, MAX_VALUES // max(1, len(examples))))
+    chosen = [answer.place for answer in result.by_uncertainty()[:most]]
     if not chosen:
         return result
     rows = asked.features[np.searchsorted(asked.kept, chosen)]

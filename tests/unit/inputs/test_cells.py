@@ -1,6 +1,7 @@
+import pandas
 import pytest
 
-from unitail.inputs.cells import as_meant, harmless
+from unitail.inputs.cells import as_features, as_meant, harmless
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "@x", "-2+3", "\t=1", "+cmd|x", "=", "=a\nb"])
@@ -14,3 +15,27 @@ def test_other_cells_are_left_alone(cell: object) -> None:
     assert harmless(cell) == cell
     if isinstance(cell, str):
         assert as_meant(cell) == cell
+
+
+def test_commas_are_what_they_are_among_the_examples() -> None:
+    examples, _ = as_features(pandas.DataFrame({"mass": ["1,5", "2,5"], "count": ["5", "7"]}))
+    asked, _ = as_features(pandas.DataFrame({"mass": ["3"], "count": ["7,125"]}), examples)
+    assert asked["count"].tolist() == [7.125]  # thousands, if alone
+
+
+def test_one_cell_that_is_no_date_costs_no_other() -> None:
+    days = ["13/02/2021", "02/03/2021"]
+    examples, _ = as_features(pandas.DataFrame({"day": days}))
+    asked, notes = as_features(pandas.DataFrame({"day": ["04/03/2021", "soon", None]}), examples)
+    assert asked["day"].tolist() == ["2021-03-04", "soon", None]
+    assert notes == ["1 cell of 'day' without a date ('soon')"]
+    points, _ = as_features(pandas.DataFrame({"day": ["13.02.2021", "02.03.2021"]}))
+    asked, notes = as_features(pandas.DataFrame({"day": ["4.3.2021", "31.2.2021"]}), points)
+    assert asked["day"].tolist() == ["2021-03-04", "31.2.2021"]
+    assert notes == ["1 cell of 'day' without a date ('31.2.2021')"]
+
+
+def test_what_is_no_date_among_the_examples_stays_as_it_is_written() -> None:
+    examples, _ = as_features(pandas.DataFrame({"day": ["13/02/2021", "soon"]}))
+    asked, _ = as_features(pandas.DataFrame({"day": ["13/02/2021"]}), examples)
+    assert asked["day"].tolist() == ["13/02/2021"]

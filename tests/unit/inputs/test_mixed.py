@@ -79,6 +79,18 @@ def test_every_part_has_an_equal_share_in_the_distance_between_rows(tmp_path: Pa
     np.testing.assert_allclose(shares, [1, 1], rtol=1e-5)
 
 
+def test_what_earlier_versions_saved_is_read_as_they_did(tmp_path: Path) -> None:
+    """They knew no size: all parts together had mean square 1."""
+    frame, _ = _table(tmp_path / "t")
+    by = _fitted(frame)
+    encode(by, frame)
+    older = {key: what for key, what in (describe_encoder(by) or {}).items() if key != "size"}
+    [vectors] = encode(restore_encoder(older, None, "cpu"), frame)  # type: ignore[arg-type]
+    blocks = np.split(vectors.features.astype(np.float64), np.cumsum(by.widths)[:-1], axis=1)
+    shares = [block.var(axis=0, ddof=1).sum() for block in blocks]
+    np.testing.assert_allclose(shares, np.full(3, 1 / 3), rtol=1e-5)
+
+
 def test_what_is_asked_does_not_move_the_scale(tmp_path: Path) -> None:
     frame, _ = _table(tmp_path / "t")
     far = frame.assign(size=frame["size"] * 3, notes=frame["notes"] + "aaaaaaaaaaaaaaaa")

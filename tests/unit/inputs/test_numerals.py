@@ -1,4 +1,5 @@
 import math
+import time
 
 import pytest
 
@@ -59,3 +60,10 @@ def test_other_units_than_those_of_the_examples_are_no_numbers() -> None:
     assert read_number("12", Style(".", "kg")) == 12
     for cell in ("12 lb", "$12", "1,5", "kg", "12 kg kg"):
         assert math.isnan(read_number(cell, Style(".", "kg"))), cell
+
+
+def test_very_long_numbers_take_no_time() -> None:
+    start = time.process_time()
+    assert style_of([f"{'1' * 50_000},1"]) == Style(",")
+    assert style_of([f"{'1' * 50_000}.1,1"]) is None
+    assert time.process_time() - start < 5  # a minute, if digits were tried in all ways

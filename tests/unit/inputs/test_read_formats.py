@@ -150,7 +150,7 @@ def test_dates_in_any_order_are_dates_and_said(tmp_path: Path) -> None:
 
 
 def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> None:
-    """Alone, 38,125 would be thousands, and 02/03 the third of February."""
+    """Alone, 38,125 would be thousands, and 02/03/2021 a name."""
     rows = "39,5;13/02/2021;a\n40,25;14/02/2021;b\n"
     examples = read_labelled(_write(tmp_path / "t.csv", "bill;when;label\n" + rows))
     by = fit_encoder("auto", examples.items, Modality.TABLE)
@@ -161,7 +161,7 @@ def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> 
     like.attrs.clear()
     asked = pd.DataFrame({"bill": ["38,125"], "when": ["02/03/2021"]})
     alone, _ = as_features(asked, like)
-    assert alone.iloc[0].tolist() == [38125, "2021-02-03"]
+    assert alone.iloc[0].tolist() == [38125, "02/03/2021"]
     read, _ = as_features(asked, with_reading(like, restored.reading))
     assert read.iloc[0].tolist() == [38.125, "2021-03-02"]
     told["columns"]["reading"]["styles"]["bill"]["beside"] = 5

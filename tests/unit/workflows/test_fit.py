@@ -52,7 +52,7 @@ def test_a_class_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch) ->
         fit_files(lost, device="cpu")
 
 
-def test_the_columns_of_a_table_are_remembered_with_their_types() -> None:
+def test_the_columns_of_a_table_are_remembered_with_their_types(tmp_path: Path) -> None:
     days = pd.Series(["2026-01-01", "2026-02-01", "2026-01-03", "2026-02-04"])
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "day": days, "kind": ["x", "x", "y", "y"]})
     classifier = TailClassifier(encoder="auto").fit(frame, [0, 0, 1, 1])
@@ -63,6 +63,25 @@ def test_the_columns_of_a_table_are_remembered_with_their_types() -> None:
         "kind": "object",
     }
     assert kept.labels == ("0", "0", "1", "1")
+    asked = tmp_path / "asked.csv"
+    asked.write_text("size,day,kind\n5,3.1.2026,x\n")
+    assert read_unlabelled([asked], like=kept).items["day"].tolist() == ["2026-01-03"]
+
+
+def test_how_cells_were_written_is_remembered(tmp_path: Path) -> None:
+    """Else a saved classifier would read what stands alone in another way than its examples."""
+    known, more, asked = (tmp_path / f"{name}.csv" for name in ("known", "more", "asked"))
+    rows = ["13/02/2021;1,5;5 kg;1;a", "02/03/2021;1,25;6 kg;2;b", "14/02/2021;1,125;7 kg;3;a"]
+    known.write_text("\n".join(["day;price;mass;count;label", *rows]))
+    more.write_text("day;price;mass;count;label\n05/03/2021;2;8 kg;4,5;b\n")
+    asked.write_text("day;price;mass;count\n04/03/2021;1,234;9 lb;5\n")
+    examples = read_labelled(known, also=[more])
+    fitted = fit_files(examples, device="cpu").classifier
+    loaded = TailClassifier.load(fitted.save(tmp_path / "saved"))
+    for like in (examples, remembered_examples(fitted), remembered_examples(loaded)):
+        items = read_unlabelled([asked], like=like)
+        assert items.items.iloc[0, :2].tolist() == ["2021-03-04", 1.234]
+        assert items.ignored == ("1 cell of 'mass' without a number ('9 lb')",)
 
 
 def test_names_of_shipped_models_are_no_saved_classifiers(tmp_path: Path) -> None:

@@ -45,8 +45,9 @@ def test_answers_name_the_examples_that_speak_for_them() -> None:
     assert not any(each.because for each in predict_files(examples, items).answers)
 
 
-def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(why, "MAX_EXPLAINED", 1)
+@pytest.mark.parametrize("limit", ["MAX_EXPLAINED", "MAX_VALUES"])
+def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(why, limit, 1)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
     result = predict_files(examples, items, why=True)
@@ -57,7 +58,8 @@ def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_was_averaged_is_refused_if_asked_and_left_out_if_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("unitail.estimator.fitted.Fitted.reads_all", False)
+    monkeypatch.setattr("unitail.estimator.limits.can_read_many", lambda *_: False)
+    monkeypatch.setattr("unitail.estimator.limits.support_limit", lambda *_: 2)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
     with pytest.raises(CannotSolve, match="of so many rows"):
@@ -82,7 +84,7 @@ def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:
     for line in lines:
         assert line["because"][0]["label"] == line["answer"]
         assert line["because_columns"][0]["column"] == "size"
-    assert "Because of these" in Path("page.html").read_text()
+    assert "What speaks for it, and how much" in Path("page.html").read_text()
     assert "By columns: size" in Path("page.html").read_text()
     CliRunner().invoke(app, ["known.csv", "new.csv", "--why", "--out", "out.csv"])
     again = read_labelled(Path("known.csv"))

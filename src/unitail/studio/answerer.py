@@ -5,7 +5,7 @@ later change no answer, the page may be answered before the rest, and the cost g
 number of items. Joint answers take ten times as long (results/studio_latency.md), too long to wait
 for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time, and from vectors in the span of the labelled ones (`span.py`), which
-takes half of that.
+saves about a third of that.
 
 Once nobody has changed anything for a moment, all is answered again with a pool: some items without
 labels are read beside the labelled ones, which is worth some points where labels are few
@@ -45,6 +45,9 @@ QUIET_SECONDS = 0.8
 
 Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Labelled places, their class ids, and the versions of their vectors."""
+Pool = tuple[tuple[int, ...], tuple[int, ...]]
+"""Places of items that are read beside the labelled ones, and the versions of their vectors."""
+NO_POOL: Pool = ((), ())
 
 
 class Answerer:
@@ -71,7 +74,7 @@ class Answerer:
         self._turn = NONE
         self._read: tuple[int, int] | None = None
         self._spans: list[Spanned] = []
-        self._pool: tuple[int, ...] = ()
+        self._pool = NO_POOL
         """What was read beside the labelled items of `_support`, if anything was."""
 
     def wake(self, looked_at: Sequence[int] | None = None) -> None:
@@ -112,7 +115,8 @@ class Answerer:
         self._read_labels()
         if self._support is None or self._fitted is None or not self._vectors.progress.is_over:
             return
-        pool = tuple(pool_of(self._vectors.known(), self._labels.labelled()).tolist())
+        places = pool_of(self._vectors.known(), self._labels.labelled())
+        pool = (tuple(places.tolist()), tuple(self._vectors.versions(places).tolist()))
         if pool != self._pool:
             self._fit(self._support, pool)
             self.answer_all()
@@ -140,7 +144,7 @@ class Answerer:
     def _next(self, places: Places) -> Places:
         """Choose a chunk: what is looked at, or else the first ones."""
         seen = places[np.isin(places, self._looked_at)]
-        return seen if len(seen) else places[: POOL_CHUNK if self._pool else CHUNK]
+        return seen if len(seen) else places[: POOL_CHUNK if self._pool[0] else CHUNK]
 
     def _read_labels(self) -> None:
         """Fit again if labels have changed, or the vector of a labelled item has."""
@@ -155,9 +159,9 @@ class Answerer:
         versions = self._vectors.versions(np.array(places, dtype=np.int64))
         support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
         if support != self._support:
-            self._fit(support, ())
+            self._fit(support, NO_POOL)
 
-    def _fit(self, support: Support, pool: tuple[int, ...]) -> None:
+    def _fit(self, support: Support, pool: Pool) -> None:
         """Learn, for answers from now on."""
         fitted = _fit(self._vectors, support, pool, self._device, self._spans)
         if fitted is not None and fitted.spanned is not None:
@@ -238,7 +242,7 @@ def pool_of(known: Places, named: Labelled) -> Places:
 def _fit(
     vectors: Vectors,
     support: Support,
-    pool: tuple[int, ...],
+    pool: Pool,
     device: str,
     kept: Sequence[Spanned],
 ) -> _Fitted | None:
@@ -247,9 +251,8 @@ def _fit(
     if len(set(class_ids)) < 2:
         return None
     own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
-    others = np.array(pool, dtype=np.int64)
-    key = (places, versions, pool, tuple(vectors.versions(others).tolist()))
-    seen = vectors.at(np.array([*places, *pool]))
+    key = (places, versions, pool)
+    seen = vectors.at(np.array([*places, *pool[0]]))
     labelled, labels = seen[: len(places)], np.array(class_ids)
     span = spanned(vectors.chosen, seen, key, kept)
     if span is not None:

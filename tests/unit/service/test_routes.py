@@ -1,4 +1,5 @@
 import json
+import threading
 import urllib.request
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ from helpers.services import (
 )
 from unitail import TailClassifier
 from unitail.client import Refused
+from unitail.web.json_reply import JsonReply
 
 TABLE = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
 NEW_ROWS = [{"size": 1.1, "kind": "x"}, {"kind": "z", "size": None}]
@@ -98,6 +100,23 @@ def test_a_large_reply_is_the_same_as_a_small_one(live: Live) -> None:
     for answer, expected in zip(answers[-5:], alone, strict=True):
         assert answer["label"] == expected["label"]
         assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-12)
+
+
+def test_replies_of_many_numbers_are_written_in_a_thread(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writers: list[str] = []
+    write = JsonReply.render
+
+    def watched(reply: JsonReply, content: object) -> bytes:
+        writers.append(threading.current_thread().name)
+        return write(reply, content)
+
+    monkeypatch.setattr(JsonReply, "render", watched)
+    many = np.tile(ASKED[:5], (20, 1))  # 300 probabilities
+    live.client.predict("blobs", vectors=many)
+    live.client.predict("blobs", vectors=many, influence=10)
+    assert [writer.startswith("parsing") for writer in writers] == [False, True]
 
 
 def test_missing_values_are_null(live: Live) -> None:

@@ -1,3 +1,4 @@
+import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -100,6 +101,11 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
     pool = pool_of(np.arange(24), studio.labels.labelled()).tolist()
     assert sorted(pool) == sorted(set(range(24)) - set(given))
     require_answers_of(studio, given, pool=pool)
+    shutil.copy(tmp_path / "0000.png", tmp_path / f"{pool[0]:04}.png")
+    studio.vectors.encode_again(pool[:1])
+    studio.answerer.answer_all()
+    studio.answerer.refine()
+    require_answers_of(studio, given, pool=pool)  # with what is in the file now
     studio.stop()
 
 

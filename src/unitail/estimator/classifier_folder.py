@@ -93,8 +93,9 @@ def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
-    parts = plain["parts"]
+    parts, scale = plain["parts"], plain["scale"]
     plain["parts"] = None if parts is None else checked_parts(parts)
+    plain["scale"] = scale if isinstance(scale, str) else list(map(str, scale))  # of each part
     if isinstance(plain["class_weight"], Mapping):  # JSON's keys are strings, labels need not be
         pairs = plain["class_weight"].items()
         plain["class_weight"] = [[_item(label), _item(weight)] for label, weight in pairs]

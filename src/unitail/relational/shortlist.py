@@ -92,7 +92,7 @@ class Few:
 
 @dataclass(frozen=True, eq=False)
 class KeptFew:
-    """What one layer keeps of the tokens that are seen: `fused.Kept`, for few classes of each."""
+    """What one layer keeps of the tokens that are seen: `block.Kept`, for few classes of each."""
 
     seen: Few
     others: Tensor

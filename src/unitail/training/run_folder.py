@@ -102,14 +102,18 @@ class Start:
     def of(cls, folder: Path) -> Self:
         """Read the record of a shipped model, or of the run that a model is the result of."""
         record = RunRecord.read(folder) or RunRecord.read(folder.parent)
-        if record is None:
+        weights = folder / WEIGHTS_FILE
+        if record is None or not weights.exists():
+            lack = "hold weights" if record else "say what it was trained on"
             raise UserError(
-                f"{folder} does not say what it was trained on",
-                got=f"no {RECIPE_FILE} in it or beside it",
+                f"{folder} does not {lack}",
+                got=f"no {WEIGHTS_FILE} in it"
+                if record
+                else f"no {RECIPE_FILE} in it or beside it",
                 allowed="a shipped model, or the folder `model` or `best` of a run",
                 remedy="Start from such a one, or from random weights: leave --start out.",
             )
-        return cls(sha256_of(folder / WEIGHTS_FILE), record)
+        return cls(sha256_of(weights), record)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ def test_parts_are_as_wide_as_the_vectors() -> None:
 
 def test_it_is_kept_by_all_that_reads_the_rows_again(tmp_path: Path) -> None:
     """Saved, added to, reduced; an array of numbers beside vectors is a table if users say so."""
-    told = TailClassifier(parts=[3, 2], scale=["none", "table"], random_state=0).fit(X, Y)
+    scales = np.array(["none", "table"])
+    told = TailClassifier(parts=[3, 2], scale=scales, random_state=0).fit(X, Y)
     assert told.scaled_
     loaded = TailClassifier.load(told.save(tmp_path / "saved"))
     assert loaded._fitted.saved_scores is not None

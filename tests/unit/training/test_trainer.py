@@ -282,6 +282,8 @@ def test_a_run_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
     assert record.start.record == RunRecord.read(first)
     with pytest.raises(UserError, match="holds the run of another recipe"):
         train(hardly, second)
+    with pytest.raises(UserError, match=r"does not hold weights.*the folder `model`"):
+        train(hardly, tmp_path / "third", start=first)
     (first / "recipe.json").unlink()
     with pytest.raises(UserError, match=r"does not say what it was trained on.*leave --start out"):
         train(hardly, tmp_path / "third", start=first / "model")

@@ -30,3 +30,14 @@ def test_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"] in rows
     assert rows[-1][:3] == ["efflite0/cub200", "6", "2"]
     assert (tmp_path / "out" / "cost.png").stat().st_size > 1000
+
+
+def test_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    options = ["--rows", 20, "--ways", 6, "--gaps", 2.8, "--draws", 2, "--out", page]
+    run_script("bench/borders.py", *options, monkeypatch=monkeypatch)
+    _, *rows = lines(page)
+    means = {(row[1], row[2]): float(row[3].split()[0]) for row in rows}
+    assert len(means) == 7
+    assert means["5", "one row more, in pairs"] > means["5", "another order, with guides"]
+    assert means["6", "shortlists, and fewer regressions"] > 0

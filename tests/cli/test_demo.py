@@ -16,7 +16,10 @@ def test_the_demo_compares_the_shipped_model(tmp_path: Path) -> None:
     assert "testing 24/24, " in found.stderr  # as there is no terminal to draw a bar on
     report = (tmp_path / "report.txt").read_text()
     assert report.startswith("$ unitail demo --episodes 2")
+    rows = [line for line in report.splitlines() if "two circles" in line]
     assert "digits" in report
+    alone, pooled, line, _ = (float(cell.split()[0]) for cell in rows[0].split("│")[3:7])
+    assert min(alone, pooled) > line + 20, "a circle is no line"
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(

@@ -1,16 +1,24 @@
 """Run `unitail demo`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from sklearn.datasets import load_digits, make_circles, make_moons
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 from unitail.cli.console import bar
+from unitail.estimator.classifier import TailClassifier
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome
 from unitail.evaluation.score import score_learners
 from unitail.framework.learner import Inference
+from unitail.framework.statistics import MeanInterval
 from unitail.learners.pretrained import load_default
 from unitail.learners.registry import LEARNERS
 from unitail.progress import OnProgress
@@ -18,6 +26,17 @@ from unitail.tasks.bundled import bundled_tasks
 
 SHOTS = (1, 5)
 COMPARED = ("unitail", "unitail_joint", "linear_probe_tuned", "proto_head_centred")
+DRAWS = 10
+"""Of the table about shapes and pools, at most; fewer where fewer episodes are asked for."""
+POOL, ASKED, NOISE = 200, 300, 0.1
+
+Data = tuple[NDArray[Any], NDArray[Any]]
+SHAPES: Mapping[tuple[str, int], Callable[[int], Data]] = {
+    ("two circles", 20): lambda seed: make_circles(600, noise=NOISE, factor=0.5, random_state=seed),
+    ("two moons", 20): lambda seed: make_moons(600, noise=NOISE, random_state=seed),
+    ("digits (10 classes)", 1): lambda seed: load_digits(return_X_y=True),
+}
+"""Tasks with their labels a class: shapes that no line divides, and few labels beside many rows."""
 
 
 def run(episodes: int, report: Path | None) -> None:
@@ -30,8 +49,11 @@ def run(episodes: int, report: Path | None) -> None:
     with bar("testing") as on_progress:
         table = _compare(learners, episodes, on_progress)
     console.print(table)
+    with bar("shapes and pools") as on_progress:
+        shapes = _shapes(min(DRAWS, episodes), on_progress)
+    console.print(shapes)
     if report is not None:
-        _write(table, report, f"unitail demo --episodes {episodes}")
+        _write([table, shapes], report, f"unitail demo --episodes {episodes}")
 
 
 def _compare(learners: Mapping[str, Inference], episodes: int, on_progress: OnProgress) -> Table:
@@ -55,13 +77,42 @@ def _compare(learners: Mapping[str, Inference], episodes: int, on_progress: OnPr
     return table
 
 
+def _shapes(draws: int, on_progress: OnProgress) -> Table:
+    """Show where kernels and rows without labels matter: the same draws for all."""
+    methods: dict[str, Callable[[], Any]] = {
+        "unitail": TailClassifier,
+        "unitail, pool": TailClassifier,
+        "logistic regression": lambda: LogisticRegression(max_iter=1000),
+        "random forest": lambda: RandomForestClassifier(random_state=0),
+    }
+    table = Table("task", "labels a class", *methods, title="Where kernels and pools matter, in %")
+    table.caption = f"{draws} draws; pool: {POOL} rows without labels are read beside the labelled"
+    for done, ((name, shots), make) in enumerate(SHAPES.items(), start=1):
+        found: dict[str, list[float]] = {method: [] for method in methods}
+        for seed in range(draws):
+            X, y = make(seed)  # noqa: N806 - as scikit-learn calls them
+            order = np.random.default_rng(seed).permutation(len(y))
+            shown = np.concatenate([order[y[order] == each][:shots] for each in np.unique(y)])
+            rest = order[~np.isin(order, shown)]
+            pool, asked = rest[:POOL], rest[POOL : POOL + ASKED]
+            for method, build in methods.items():
+                given = {"pool": X[pool]} if "pool" in method else {}
+                learner = build().fit(X[shown], y[shown], **given)
+                found[method].append(100 * float(learner.score(X[asked], y[asked])))
+        table.add_row(
+            name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in found.values())
+        )
+        on_progress(done, len(SHAPES))
+    return table
+
+
 def _cell(scores: Evaluation) -> str:
     if scores.outcome is not Outcome.ANSWERED:
         return str(scores.outcome)
     return f"{100 * scores.accuracy.mean:.1f} ± {100 * scores.accuracy.half_width:.1f}"
 
 
-def _write(table: Table, path: Path, command: str) -> None:
-    """Keep the table as plain text, with the command that made it."""
+def _write(tables: Sequence[Table], path: Path, command: str) -> None:
+    """Keep the tables as plain text, with the command that made them."""
     with path.open("w") as file:
-        Console(file=file, width=100).print(f"$ {command}", table, sep="\n")
+        Console(file=file, width=100).print(f"$ {command}", *tables, sep="\n")

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
-from unitail.estimator.large_cost import large_cost
+from unitail.estimator.large_cost import SHARE_OF_SPEED, large_cost
 from unitail.estimator.limits import (
     MAX_ROUNDS,
     check_joint_call,
@@ -133,7 +133,8 @@ def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
     speed = speed_of(settings.device, dtype)
     return Plan(
         memory_bytes=cost.memory_bytes,
-        seconds=cost.operations / speed.operations + cost.moved_bytes / speed.bytes,
+        seconds=(cost.operations / speed.operations + cost.moved_bytes / speed.bytes)
+        / SHARE_OF_SPEED,
         chunk_size=MAX_ROWS,
         reduced=False,
         support_read=sizes.support,

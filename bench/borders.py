@@ -29,7 +29,7 @@ WITHIN: Mapping[str, int] = {}
 GUIDES = {"gaussians.MAX_EXACT": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
 """Half of the rows are guides: as many as 4,097 rows have."""
 SHORT = {"shortlist.MANY_WAYS": 2}
-FEWER = {**SHORT, "large.FEW_WAYS": 2}
+FEWER = {**SHORT, "first_answer.FEW_WAYS": 2}
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def limits(values: Mapping[str, int]) -> Iterator[None]:
     """Set limits of the large supports for a while."""
     with ExitStack() as stack:
         for name, value in values.items():
-            stack.enter_context(mock.patch(f"unitail.relational.{name}", value))
+            stack.enter_context(mock.patch(f"unitail.relational.large.{name}", value))
         yield
 
 

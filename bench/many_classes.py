@@ -5,7 +5,7 @@
 Cost: Gaussian classes, two labels of each, in seconds of CPU, which do not depend on what else the
 machine does; and against rows, ten classes. Accuracy: classes and labels drawn from banks, answered
 in pairs of rows by the whole model, and as more than 100 classes are, and more than 300 with few
-labels (`unitail.relational.shortlist`, `unitail.relational.large`).
+labels (`unitail.relational.large`).
 """
 
 import argparse
@@ -26,6 +26,7 @@ from unitail.framework.statistics import MeanInterval
 WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES = 4
 """Of each class."""
+LARGE = "unitail.relational.large"
 Array = NDArray[Any]
 
 
@@ -82,7 +83,10 @@ def accuracy(bank: FeatureBank, ways: int, shots: int, seed: int) -> tuple[float
     queries, truth = np.asarray(bank.features[ask], np.float32), bank.class_indices[ask]
 
     def right(many: int, few: int) -> float:
-        limits = "unitail.relational.shortlist.MANY_WAYS", "unitail.relational.large.FEW_WAYS"
+        limits = (
+            "unitail.relational.large.shortlist.MANY_WAYS",
+            "unitail.relational.large.first_answer.FEW_WAYS",
+        )
         with mock.patch(limits[0], many), mock.patch(limits[1], few):
             classifier = TailClassifier(device="cpu", random_state=0, scale="none")
             answers = classifier.fit(features, labels).predict(queries)

@@ -7,19 +7,26 @@ without values would be to walk as often.
 from dataclasses import dataclass
 
 from unitail.learners.in_context import MAX_ROWS
-from unitail.relational.committee import num_members
-from unitail.relational.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
-from unitail.relational.large import COSINES, FEW_SHOTS, FEW_STEPS, FEW_WAYS, MAX_SOFTMAX, num_asked
-from unitail.relational.moments import CHUNK
-from unitail.relational.neighbours import CELLS as INDEX_CELLS
-from unitail.relational.neighbours import MAX_EXACT, PROBES
+from unitail.relational.large.committee import num_members
+from unitail.relational.large.first_answer import (
+    COSINES,
+    FEW_SHOTS,
+    FEW_STEPS,
+    FEW_WAYS,
+    MAX_SOFTMAX,
+    num_asked,
+)
+from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
+from unitail.relational.large.moments import CHUNK
+from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
+from unitail.relational.large.neighbours import MAX_EXACT, PROBES
+from unitail.relational.large.shortlist import ASKED, KNOWN, MANY_WAYS
 from unitail.relational.regressions import (
     LOGISTIC_STEPS,
     NUM_CANDIDATES,
     NUM_LOGISTIC,
     NUM_OPERATORS,
 )
-from unitail.relational.shortlist import ASKED, KNOWN, MANY_WAYS
 
 CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
 """Of the shipped model: heads and operators carry values for each class."""

@@ -22,7 +22,7 @@ from unitail.estimator.settings import Settings
 from unitail.learners.in_context import MAX_STATES
 from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
 from unitail.randomness import content_order
-from unitail.relational import shortlist
+from unitail.relational.large import shortlist
 from unitail.relational.model import Relational
 
 MAX_TOGETHER = 4000

@@ -12,12 +12,12 @@ from torch import Tensor
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
 from unitail.nn.episode_model import AnyModel
-from unitail.relational.committee import Committee
 from unitail.relational.geometry import coordinate_limit, limited
-from unitail.relational.large import LargeReading
-from unitail.relational.large_influence import first_answer_parts
+from unitail.relational.large.committee import Committee
+from unitail.relational.large.first_answer import LargeReading
+from unitail.relational.large.influence import first_answer_parts
+from unitail.relational.large.moments import LabelledRows, Span, measured_scale
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
-from unitail.relational.moments import LabelledRows, Span, measured_scale
 
 EXPLAINED = 32
 """Queries whose answers are taken apart at once."""

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational import neighbours
-from unitail.relational.neighbours import Neighbourhoods
+from unitail.relational.large import neighbours
+from unitail.relational.large.neighbours import Neighbourhoods
 
 
 def rows(count: int = 300) -> Tensor:
@@ -14,7 +14,7 @@ def rows(count: int = 300) -> Tensor:
 
 
 def test_the_nearest_rows_are_found_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unitail.relational.neighbours.CHUNK", 100)
+    monkeypatch.setattr("unitail.relational.large.neighbours.CHUNK", 100)
     support, queries = rows(), torch.randn(5, 3, generator=stream(1))
     found = Neighbourhoods(support, 20).nearest(queries)
     expected = torch.cdist(queries, support).topk(20, largest=False).indices

@@ -6,12 +6,12 @@ import torch
 from unitail.framework.episode import Support
 from unitail.learners.large_support import read_many
 from unitail.randomness import stream
-from unitail.relational import gaussians
 from unitail.relational.config import PRESETS
-from unitail.relational.large import LargeReading
-from unitail.relational.large_influence import first_answer_parts
+from unitail.relational.large import gaussians
+from unitail.relational.large.first_answer import LargeReading
+from unitail.relational.large.influence import first_answer_parts
+from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
-from unitail.relational.moments import LabelledRows
 
 WAYS = 3
 CLASSES = torch.tensor([[0, 1, 2, 0, 1]])

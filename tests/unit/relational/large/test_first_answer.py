@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational import large
 from unitail.relational.config import PRESETS
-from unitail.relational.gaussians import GAUSSIANS
-from unitail.relational.large import COSINES, LargeReading
+from unitail.relational.large import first_answer
+from unitail.relational.large.first_answer import COSINES, LargeReading
+from unitail.relational.large.gaussians import GAUSSIANS
+from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
-from unitail.relational.moments import LabelledRows
 from unitail.relational.regressions import NUM_RIDGES
 from unitail.relational.relations import relate
 
@@ -41,8 +41,8 @@ def read(support: LabelledRows, *, origin: bool = True) -> LargeReading:
 def test_candidates_and_weights_are_those_of_pairs(
     origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "MIN_WEIGHT", 0.0)
-    monkeypatch.setattr("unitail.relational.moments.CHUNK", 60)
+    monkeypatch.setattr(first_answer, "MIN_WEIGHT", 0.0)
+    monkeypatch.setattr("unitail.relational.large.moments.CHUNK", 60)
     support = rows()
     reading = read(support, origin=origin)
     labels = torch.nn.functional.one_hot(support.class_indices, WAYS)[None]
@@ -72,8 +72,8 @@ def test_evidence_from_some_rows_is_much_like_that_from_all(
 ) -> None:
     support = rows(400)
     whole = read(support).scores(queries()).softmax(dim=-1)
-    monkeypatch.setattr(large, "MAX_ASKED", 100)
-    monkeypatch.setattr(large, "SOME_ASKED", 100)
+    monkeypatch.setattr(first_answer, "MAX_ASKED", 100)
+    monkeypatch.setattr(first_answer, "SOME_ASKED", 100)
     some = read(support).scores(queries()).softmax(dim=-1)
     assert (whole - some).abs().max() < 0.1
     assert torch.equal(some, read(support).scores(queries()).softmax(dim=-1))
@@ -92,8 +92,8 @@ def test_many_classes_have_one_logistic_regression_of_few_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual = read(rows())
-    monkeypatch.setattr(large, "FEW_WAYS", WAYS - 1)
-    monkeypatch.setattr(large, "FEW_SHOTS", 100)
+    monkeypatch.setattr(first_answer, "FEW_WAYS", WAYS - 1)
+    monkeypatch.setattr(first_answer, "FEW_SHOTS", 100)
     many = read(rows())
     assert torch.equal(many.regressions[0], many.regressions[2])
     assert not torch.equal(usual.regressions[0], usual.regressions[2])
@@ -104,7 +104,7 @@ def test_many_classes_have_one_logistic_regression_of_few_steps(
 def test_too_many_rows_and_classes_have_no_logistic_regression(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(large, "MAX_SOFTMAX", 100)
+    monkeypatch.setattr(first_answer, "MAX_SOFTMAX", 100)
     reading = read(rows())
     assert not reading.regressions.any()
     assert not reading.weights.factors[0, :3].any()

@@ -13,12 +13,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from unitail.relational import shortlist
 from unitail.relational.geometry import Comparison, Geometry
 from unitail.relational.influence import integrated_slopes
-from unitail.relational.large import LargeReading
+from unitail.relational.large import shortlist
+from unitail.relational.large.first_answer import LargeReading
+from unitail.relational.large.moments import LabelledRows
+from unitail.relational.large.shortlist import ASKED, KNOWN, Few, KeptFew, keep_few, update_few
 from unitail.relational.model import Relational
-from unitail.relational.moments import LabelledRows
 from unitail.relational.regressions import (
     OPERATORS,
     CosineKernel,
@@ -27,7 +28,6 @@ from unitail.relational.regressions import (
     leave_one_out,
 )
 from unitail.relational.relations import Relations, stack_channels
-from unitail.relational.shortlist import ASKED, KNOWN, Few, KeptFew, keep_few, update_few
 from unitail.relational.weighing import MAX_SHOTS
 
 MAX_MEMBERS, MAX_PAIRS = 4000, 2**24

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.moments import LabelledRows
-from unitail.relational.neighbours import Neighbourhoods
+from unitail.relational.large.moments import LabelledRows
+from unitail.relational.large.neighbours import Neighbourhoods
 from unitail.relational.regressions import FURTHER, OPERATORS, GaussianKernel, factorise, invert
 
 GAUSSIANS = tuple(

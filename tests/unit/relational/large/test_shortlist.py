@@ -5,12 +5,12 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational import shortlist
 from unitail.relational.block import FusedBlock
 from unitail.relational.config import PRESETS
+from unitail.relational.large import shortlist
+from unitail.relational.large.shortlist import Few, keep_few, update_few
 from unitail.relational.regressions import NUM_OPERATORS
 from unitail.relational.relations import Relations
-from unitail.relational.shortlist import Few, keep_few, update_few
 
 WAYS, LABELLED, SEEN, ROWS = 5, 7, 9, 4
 CONFIG = PRESETS["tiny"]

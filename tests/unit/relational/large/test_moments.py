@@ -3,9 +3,9 @@ import torch
 
 from unitail.nn.normalisation import FeatureScale, Normalisation
 from unitail.randomness import stream
-from unitail.relational import moments
 from unitail.relational.geometry import Geometry
-from unitail.relational.moments import LabelledRows, Moments, Span, measured_scale
+from unitail.relational.large import moments
+from unitail.relational.large.moments import LabelledRows, Moments, Span, measured_scale
 
 
 def rows(classes: list[int]) -> LabelledRows:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unitail.errors import MissingExtra
 from unitail.extras import optional
-from unitail.relational.moments import CHUNK
+from unitail.relational.large.moments import CHUNK
 
 MAX_EXACT = 200_000
 """Rows that are always searched exactly."""

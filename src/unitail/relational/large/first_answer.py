@@ -26,9 +26,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unitail.relational.gaussians import GAUSSIANS, Gaussians
 from unitail.relational.geometry import Centre
-from unitail.relational.moments import LabelledRows, Moments
+from unitail.relational.large.gaussians import GAUSSIANS, Gaussians
+from unitail.relational.large.moments import LabelledRows, Moments
 from unitail.relational.regressions import (
     FURTHER,
     LOGISTIC_PENALTIES,

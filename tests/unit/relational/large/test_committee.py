@@ -6,12 +6,12 @@ from torch import Tensor
 
 from unitail.framework.episode import Support
 from unitail.randomness import stream
-from unitail.relational import committee
-from unitail.relational.committee import Committee, num_members
 from unitail.relational.config import PRESETS
-from unitail.relational.large import LargeReading
+from unitail.relational.large import committee
+from unitail.relational.large.committee import Committee, num_members
+from unitail.relational.large.first_answer import LargeReading
+from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
-from unitail.relational.moments import LabelledRows
 
 WAYS = 4
 
@@ -51,12 +51,12 @@ def test_a_committee_of_all_rows_answers_as_the_whole_model(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Inverses are solved among coordinates where they are few, else among rows."""
-    monkeypatch.setattr("unitail.relational.large.MIN_WEIGHT", 0.0)
+    monkeypatch.setattr("unitail.relational.large.first_answer.MIN_WEIGHT", 0.0)
     expected = whole(rows(width=width), queries(width))
     monkeypatch.setattr(committee, "KNOWN", 1)  # for more classes than these
     said = answers(rows(width=width), queries(width))
     torch.testing.assert_close(said, expected, rtol=0, atol=1e-7)
-    monkeypatch.setattr("unitail.relational.shortlist.MANY_WAYS", WAYS - 1)
+    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
     assert (answers(rows(width=width), queries(width)) - expected).abs().max() > 1e-5
 
 

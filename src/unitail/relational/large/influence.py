@@ -1,7 +1,7 @@
 r"""What each labelled row adds to an answer that was made without pairs of rows.
 
-As in `influence.py`, a candidate's score is a sum over rows, of what is carried from j to x times
-what j has to say. In coordinates, with rows u of length 1,
+As in `relational/influence.py`, a candidate's score is a sum over rows, of what is carried from j
+to x times what j has to say. In coordinates, with rows u of length 1,
 
     ridge regression      u_x (S + lambda I)^-1 u_j'    times its label, centred,
     logistic regression   u_x B^-1 u_j' / L_j     times S_j + L_j (y_j - p_j) / lambda, centred,
@@ -14,9 +14,8 @@ what the members of the committee do, by integrated gradients.
 import torch
 from torch import Tensor
 
-from unitail.relational.gaussians import GAUSSIANS
 from unitail.relational.geometry import Centre
-from unitail.relational.large import (
+from unitail.relational.large.first_answer import (
     COSINES,
     LargeReading,
     all_directions,
@@ -25,6 +24,7 @@ from unitail.relational.large import (
     is_sparse,
     plus_diagonal,
 )
+from unitail.relational.large.gaussians import GAUSSIANS
 from unitail.relational.regressions import (
     LOGISTIC_PENALTIES,
     NUM_LOGISTIC,

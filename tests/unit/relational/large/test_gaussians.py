@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational import gaussians
-from unitail.relational.gaussians import Gaussians, SparseRidge, num_guides
-from unitail.relational.moments import LabelledRows
+from unitail.relational.large import gaussians
+from unitail.relational.large.gaussians import Gaussians, SparseRidge, num_guides
+from unitail.relational.large.moments import LabelledRows
 
 WAYS = 3
 DISTANCE = 8.0

@@ -20,8 +20,8 @@ ELSEWHERE = {
     "engines/engine.py": "unit/engines/test_local.py",  # the base class of all
     "engines/reading.py": "unit/engines/test_sources.py",
     "engines/results.py": "unit/engines/test_job.py",
-    "estimator/classifier_folder.py": "unit/estimator/test_saving.py",
-    "estimator/saved_content.py": "unit/estimator/test_saving.py",
+    "estimator/saving/folder.py": "unit/estimator/saving/test_savable.py",
+    "estimator/saving/content.py": "unit/estimator/saving/test_savable.py",
     "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
     "inputs/packed_tables.py": "unit/inputs/test_read_damaged.py",

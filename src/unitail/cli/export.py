@@ -8,7 +8,7 @@ from rich.console import Console
 from unitail.cli.console import say
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import is_classifier
+from unitail.estimator.saving.folder import is_classifier
 from unitail.export.onnx import Sizes, export_classifier, export_model
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
-from unitail.estimator.classifier_folder import check_free
+from unitail.estimator.saving.folder import check_free
 from unitail.inputs.read import read_labelled, read_pool
 from unitail.wording import numbered, shown
 from unitail.workflows.fit import fit_files

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from unitail.estimator.cost import Plan, Sizes, make_plan
 from unitail.estimator.explaining import ExplainingEstimator
 from unitail.estimator.learning import LearningEstimator
-from unitail.estimator.saving import SavableEstimator
+from unitail.estimator.saving.savable import SavableEstimator
 from unitail.estimator.settings import Settings
 from unitail.inputs.examples import EncoderChoice
 from unitail.learners.pretrained import DEFAULT

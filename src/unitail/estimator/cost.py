@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
-from unitail.estimator.large_cost import SHARE_OF_SPEED, large_cost
 from unitail.estimator.limits import (
     MAX_ROUNDS,
     check_joint_call,
@@ -33,6 +32,7 @@ from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
 from unitail.nn.episode_model import AnyModel, Visibility
 from unitail.randomness import stream
+from unitail.relational.large.cost import SHARE_OF_SPEED, large_cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,8 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
 def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
     """Plan for a support that is read without pairs of rows."""
     dtype = next(settings.learner(sizes.support).model.parameters()).dtype
-    cost = large_cost(sizes.support, sizes.width, sizes.classes, sizes.queries, dtype.itemsize)
+    counts = sizes.support, sizes.width, sizes.classes, sizes.queries
+    cost = large_cost(*counts, at_once=MAX_ROWS, itemsize=dtype.itemsize)
     speed = speed_of(settings.device, dtype)
     return Plan(
         memory_bytes=cost.memory_bytes,

@@ -16,8 +16,8 @@ from unitail.estimator.conformal import HeldOut, folds
 from unitail.estimator.limits import check_joint_call, pair_limit, read_large, reduced, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support
-from unitail.estimator.scaling import Scale, Scales, Scaling
-from unitail.estimator.scaling_parts import AnyScaling, after_unlabelled, scaling_of
+from unitail.estimator.scaling import Scale, Scales, Scaling, after_unlabelled
+from unitail.estimator.scaling_parts import AnyScaling, PartsScaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
@@ -66,7 +66,12 @@ class Fitted:
     ) -> "Fitted":
         """Read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
-        scaling = scaling_of(rows.repeated(), settings.scale, settings.parts)
+        scale, parts = settings.scale, settings.parts
+        scaling: AnyScaling = (
+            PartsScaling.of(rows.repeated(), scale, parts)
+            if parts
+            else Scaling.of(rows.repeated(), scale)
+        )
         scaled = rows.with_features(scaling(rows.features))
         pooled, width = pool is not None, scaled.features.shape[1]
         limit = pair_limit(settings, rows.ways, width, pooled=pooled)

@@ -24,8 +24,7 @@ from unitail.estimator.rows import (
     encode_labels,
     weighted_rows,
 )
-from unitail.estimator.scaling import Scales
-from unitail.estimator.scaling_parts import for_parts, scale_after
+from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vectors_of
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder

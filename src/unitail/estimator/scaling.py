@@ -24,6 +24,7 @@ Tables, from arrays or data frames, are then seen with steps and weights
 (`unitail.encoders.table_view`), the only thing here that looks at labels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -33,9 +34,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.configuration import choice, require
 from unitail.encoders.table_view import CHUNK, TableView, varied
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
 from unitail.estimator.rows import Rows
+from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
 MAX_CARRIERS = 8.0
 """Encoders of 50 to 2,048 features have 16 or more, tables with units of all kinds up to 5."""
@@ -88,6 +91,59 @@ Scales: TypeAlias = Scale | tuple[Scale, ...]
 """What is done to all columns, or to those of each part."""
 
 
+def read_scale(given: object, parts: tuple[int, ...] | None) -> Scales:
+    """Read what users say: one for all, or one for each part; parts are left alone by default."""
+    if isinstance(given, str) or parts is None:
+        one = choice(Scale, given if isinstance(given, str) else repr(given), "scale")
+        if parts is None:
+            return one
+        return for_parts(Scale.NONE if one is Scale.AUTO else one, parts)
+    each = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    require(
+        len(each) == len(parts),
+        "scale",
+        got=repr(given),
+        allowed=f"one of {', '.join(Scale)}, or {len(parts)} of them, one for each part",
+    )
+    return tuple(choice(Scale, str(one), "scale") for one in each)
+
+
+def for_parts(scale: Scales, parts: Sequence[int]) -> tuple[Scale, ...]:
+    """Return what is done to each part."""
+    return scale if isinstance(scale, tuple) else (scale,) * len(parts)
+
+
+def scale_after(
+    scale: Scales, encoder: InputEncoder | None, parts: tuple[int, ...] | None = None
+) -> Scales:
+    """Return what is left to do to what an encoder made; None: the user's own vectors.
+
+    Of a mixed table each part is treated as what its own encoder made.
+    """
+    if isinstance(scale, Scale) and isinstance(encoder, MixedEncoder) and encoder.widths:
+        return tuple(scale.after(part.encoder) for part in encoder.parts)
+    scale = scale.after(encoder) if isinstance(scale, Scale) else scale
+    return for_parts(scale, parts) if parts else scale
+
+
+def after_unlabelled(scale: Scales) -> Scales:
+    """Return what is left to do to what `unlabelled` made."""
+    if isinstance(scale, tuple):
+        return tuple(one.after_unlabelled for one in scale)
+    return scale.after_unlabelled
+
+
+def plain(scale: Scales) -> str | list[str]:
+    """Write it as users would, and JSON can."""
+    each = list(map(str, scale)) if isinstance(scale, tuple) else [str(scale)]
+    return each[0] if len(set(each)) == 1 else each
+
+
+def from_plain(scale: str | list[str]) -> Scales:
+    """Read what `plain` returned."""
+    return Scale(scale) if isinstance(scale, str) else tuple(map(Scale, scale))
+
+
 @dataclass(frozen=True, eq=False)
 class Scaling:
     """What is done to the columns of all rows, learned from those of a support."""
@@ -104,8 +160,9 @@ class Scaling:
     """Of parts: there are none."""
 
     @classmethod
-    def of(cls, rows: Rows, scale: Scale, *, tells_missing: bool = True) -> "Scaling":
+    def of(cls, rows: Rows, scale: Scales, *, tells_missing: bool = True) -> "Scaling":
         """Decide what "auto" comes to."""
+        assert isinstance(scale, Scale)
         if scale is Scale.AUTO:
             narrow = rows.features.shape[1] <= MAX_NARROW and len(rows) >= MIN_NARROW * rows.ways
             table = narrow or looks_like_table(rows.features)

@@ -1,16 +1,13 @@
 """What is done to the columns of vectors that have parts: to each part by itself."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.configuration import choice, require
 from unitail.estimator.rows import Rows
-from unitail.estimator.scaling import Scale, Scales, Scaling
-from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
+from unitail.estimator.scaling import Scale, Scales, Scaling, for_parts
 from unitail.learners.parts import check_widths, split_columns
 
 
@@ -23,10 +20,10 @@ class PartsScaling:
     """The columns of each part as they come."""
 
     @classmethod
-    def of(cls, rows: Rows, scales: tuple[Scale, ...], parts: tuple[int, ...]) -> "PartsScaling":
+    def of(cls, rows: Rows, scale: Scales, parts: tuple[int, ...]) -> "PartsScaling":
         """Decide what "auto" comes to for each."""
         check_widths(parts, rows.features.shape[1])
-        each = zip(_columns(rows, parts), scales, strict=True)
+        each = zip(_columns(rows, parts), for_parts(scale, parts), strict=True)
         # What `unlabelled` returns has the columns that came: nothing but steps makes parts wider.
         return cls(tuple(Scaling.of(part, one, tells_missing=False) for part, one in each), parts)
 
@@ -57,67 +54,6 @@ class PartsScaling:
 
 
 AnyScaling: TypeAlias = Scaling | PartsScaling
-
-
-def scaling_of(rows: Rows, scale: Scales, parts: tuple[int, ...] | None) -> AnyScaling:
-    """Decide what is done to the columns of a support, or to those of its parts."""
-    if parts is None:
-        assert isinstance(scale, Scale)
-        return Scaling.of(rows, scale)
-    return PartsScaling.of(rows, for_parts(scale, parts), parts)
-
-
-def read_scale(given: object, parts: tuple[int, ...] | None) -> Scales:
-    """Read what users say: one for all, or one for each part; parts are left alone by default."""
-    if isinstance(given, str) or parts is None:
-        one = choice(Scale, given if isinstance(given, str) else repr(given), "scale")
-        if parts is None:
-            return one
-        return for_parts(Scale.NONE if one is Scale.AUTO else one, parts)
-    each = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    require(
-        len(each) == len(parts),
-        "scale",
-        got=repr(given),
-        allowed=f"one of {', '.join(Scale)}, or {len(parts)} of them, one for each part",
-    )
-    return tuple(choice(Scale, str(one), "scale") for one in each)
-
-
-def for_parts(scale: Scales, parts: Sequence[int]) -> tuple[Scale, ...]:
-    """Return what is done to each part."""
-    return scale if isinstance(scale, tuple) else (scale,) * len(parts)
-
-
-def scale_after(
-    scale: Scales, encoder: InputEncoder | None, parts: tuple[int, ...] | None = None
-) -> Scales:
-    """Return what is left to do to what an encoder made; None: the user's own vectors.
-
-    Of a mixed table each part is treated as what its own encoder made.
-    """
-    if isinstance(scale, Scale) and isinstance(encoder, MixedEncoder) and encoder.widths:
-        return tuple(scale.after(part.encoder) for part in encoder.parts)
-    scale = scale.after(encoder) if isinstance(scale, Scale) else scale
-    return for_parts(scale, parts) if parts else scale
-
-
-def after_unlabelled(scale: Scales) -> Scales:
-    """Return what is left to do to what `unlabelled` made."""
-    if isinstance(scale, tuple):
-        return tuple(one.after_unlabelled for one in scale)
-    return scale.after_unlabelled
-
-
-def plain(scale: Scales) -> str | list[str]:
-    """Write it as users would, and JSON can."""
-    each = list(map(str, scale)) if isinstance(scale, tuple) else [str(scale)]
-    return each[0] if len(set(each)) == 1 else each
-
-
-def from_plain(scale: str | list[str]) -> Scales:
-    """Read what `plain` returned."""
-    return Scale(scale) if isinstance(scale, str) else tuple(map(Scale, scale))
 
 
 def _columns(rows: Rows, parts: tuple[int, ...]) -> list[Rows]:

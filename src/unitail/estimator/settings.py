@@ -17,8 +17,7 @@ from torch import Tensor
 from unitail.configuration import choice, require
 from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
-from unitail.estimator.scaling import Scales
-from unitail.estimator.scaling_parts import read_scale
+from unitail.estimator.scaling import Scales, read_scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets
 from unitail.learners.in_context import InContextLearner

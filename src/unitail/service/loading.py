@@ -7,7 +7,7 @@ from pathlib import Path
 from unitail.encoders.cache import default_cache
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import is_classifier
+from unitail.estimator.saving.folder import is_classifier
 from unitail.inputs.read import read_labelled
 from unitail.service.classifiers import Classifiers
 from unitail.wording import shown

@@ -12,8 +12,8 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import is_classifier
 from unitail.estimator.learning import size_notes
+from unitail.estimator.saving.folder import is_classifier
 from unitail.extras import optional
 from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout

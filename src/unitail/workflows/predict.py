@@ -16,8 +16,7 @@ from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.learning import size_notes
 from unitail.estimator.limits import MAX_TOGETHER
-from unitail.estimator.scaling import Scale
-from unitail.estimator.scaling_parts import plain, scale_after
+from unitail.estimator.scaling import Scale, plain, scale_after
 from unitail.inputs.encode import (
     Unread,
     beyond_examples,

@@ -180,3 +180,14 @@ def test_the_speed_of_a_device_is_measured_once() -> None:
     assert speed is speed_of(torch.device("cpu"), torch.float32)
     assert speed.operations > 1e8
     assert min(speed.bytes, speed.calls) > 1e3
+
+
+def test_memory_of_a_large_support_is_bounded_by_its_rows_and_width() -> None:
+    million = TailClassifier(device="cpu").plan(1_000_000, 10, 100, n_features=256)
+    assert (million.support_read, million.reduced) == (1_000_000, False)
+    data = 1_000_000 * 256 * 8
+    assert data < million.memory_bytes < 3 * data
+    assert "1000000 rows read, 4096 queries at a time, in float32" in str(million)
+    many = TailClassifier(device="cpu").plan(1_000_000, 10_000, 100, n_features=256)
+    assert many.memory_bytes < 3.5 * data
+    assert many.seconds > million.seconds / 100

@@ -6,7 +6,7 @@ import pytest
 
 from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import CLASSIFIER_FILE
+from unitail.estimator.saving.folder import CLASSIFIER_FILE
 
 
 def test_partial_fits_are_one_fit() -> None:

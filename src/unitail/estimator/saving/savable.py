@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidConfig
-from unitail.estimator.classifier_folder import (
+from unitail.estimator.conformal import SavedScores
+from unitail.estimator.saving.folder import (
     SavedClassifier,
     check_parameters,
     load_classifier,
@@ -20,9 +21,7 @@ from unitail.estimator.classifier_folder import (
     plain_parameters,
     save_classifier,
 )
-from unitail.estimator.conformal import SavedScores
-from unitail.estimator.scaling import Scale
-from unitail.estimator.scaling_parts import from_plain, plain, scale_after
+from unitail.estimator.scaling import Scale, from_plain, plain, scale_after
 from unitail.inputs.examples import EncoderChoice
 from unitail.inputs.input_encoder import (
     AUTO,

@@ -22,10 +22,10 @@ from unitail.configuration import parse_json
 from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
-from unitail.estimator.card import card
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.rows import Rows
-from unitail.estimator.saved_content import (
+from unitail.estimator.saving.card import card
+from unitail.estimator.saving.content import (
     COUNTS,
     PLAIN,
     POOL,

@@ -6,7 +6,6 @@ without values would be to walk as often.
 
 from dataclasses import dataclass
 
-from unitail.learners.in_context import MAX_ROWS
 from unitail.relational.large.committee import num_members
 from unitail.relational.large.first_answer import (
     COSINES,
@@ -50,8 +49,10 @@ class LargeCost:
     moved_bytes: float
 
 
-def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) -> LargeCost:
-    """Count for rows of a width, classes and queries, in numbers of so many bytes."""
+def large_cost(
+    rows: int, width: int, ways: int, queries: int, *, at_once: int, itemsize: int
+) -> LargeCost:
+    """Count for rows of a width and classes; queries come `at_once`, numbers have `itemsize`."""
     given, width = width, min(width, rows + 1)
     many = ways > FEW_WAYS and rows < FEW_SHOTS * ways
     logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_LOGISTIC
@@ -62,7 +63,10 @@ def large_cost(rows: int, width: int, ways: int, queries: int, itemsize: int) ->
     walks = 4 if logistic else 3
     steps_moved = taken * (2 * width + logistic * SCORES * ways) if logistic else 0
     moved = itemsize * rows * (walks * SEEN * width + steps_moved)
-    each = [_gaussians(rows, width, ways, queries), _committee(rows, width, ways, queries)]
+    each = [
+        _gaussians(rows, width, ways, queries),
+        _committee(rows, width, ways, queries, min(queries, at_once)),
+    ]
 
     chunk = min(rows, CHUNK // max(width, ways))
     seen = SEEN * chunk * width * itemsize + SCORES * chunk * logistic * ways * itemsize
@@ -110,12 +114,11 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     )
 
 
-def _committee(rows: int, width: int, ways: int, queries: int) -> _Part:
+def _committee(rows: int, width: int, ways: int, queries: int, at_once: int) -> _Part:
     """Count the blocks, three of a usual size."""
     members = num_members(rows, ways)
     known, listed = (ways, ways) if ways <= MANY_WAYS else (KNOWN + 1, ASKED + 1)
     pairs, states = members**2, members * known
-    asked = min(queries, MAX_ROWS)
     inverses = NUM_OPERATORS * (members**3 if members < 2 * width else 4 * pairs * width)
     blocks = BLOCKS * (states + queries * listed) * STATE
     heard = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * known
@@ -123,5 +126,5 @@ def _committee(rows: int, width: int, ways: int, queries: int) -> _Part:
         inverses + 2.0 * CENTRES * pairs * width + blocks + heard,
         pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
         pairs * NUM_OPERATORS + BLOCKS * states * CARRIERS * VALUES,
-        pairs * PAIR + states * 300 + asked * members,
+        pairs * PAIR + states * 300 + at_once * members,
     )

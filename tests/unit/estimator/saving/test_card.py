@@ -6,7 +6,7 @@ import pandas as pd
 import unitail
 from helpers.builders import small_model
 from unitail import TailClassifier
-from unitail.estimator.card import MAX_CLASSES
+from unitail.estimator.saving.card import MAX_CLASSES
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 

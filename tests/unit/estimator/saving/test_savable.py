@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 from helpers.builders import small_model
 from unitail.errors import CannotWrite, InvalidCheckpoint
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.classifier_folder import (
+from unitail.estimator.saving.folder import (
     CARD_FILE,
     CLASSIFIER_FILE,
     ROWS_FILE,

@@ -1,0 +1,1 @@
+"""Fitted classifiers as folders: rows as safetensors, the rest as JSON, a card; no pickle."""

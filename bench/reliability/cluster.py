@@ -5,14 +5,17 @@
 `unitail encode`, `unitail predict` and `unitail data prepare` run with `--engine ray` on two nodes
 that are processes of this machine; sounds are read from a `file://` address, one is broken. In the
 middle, after a random number of chunks, a worker is killed (SIGKILL) or the second node with all
-that runs there. The result must be that of two local processes: every row once, vectors and banks
-to the last bit, answers to 1e-6.
+that runs there. Where mounting is permitted, the disk fills, too: the command must say so, and go
+on when there is room again. The result must be that of two local processes: every row once, vectors
+and banks to the last bit, answers to 1e-6.
 """
 
 import argparse
 import os
 import random
+import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -26,6 +29,7 @@ from typing import Any
 import numpy as np
 import ray
 from campaign import Page, tree
+from disk_and_memory import can_mount
 from ray.cluster_utils import Cluster
 from typer.testing import CliRunner
 
@@ -78,13 +82,14 @@ def commands(root: Path, count: int) -> list[Command]:
     ]
 
 
-def run(command: Command, out: Path, *engine: object) -> int:
-    """Run a command; return its exit code."""
+def run(command: Command, out: Path, *engine: object, code: int | None = None) -> str:
+    """Run a command, which must end with its usual exit code or another; return what it says."""
     place = f"file://{out}" if command.name != "data prepare" else str(out)
     options = ["--out", place, "--device", "cpu", "--chunk-rows", CHUNK_ROWS, *engine]
     found = CliRunner().invoke(app, [*command.arguments, *map(str, options)])
-    assert found.exit_code == command.exit_code, (found.output, found.exception)
-    return found.exit_code
+    wanted = command.exit_code if code is None else code
+    assert found.exit_code == wanted, (found.output, found.exception)
+    return found.output
 
 
 def result_of(command: Command, out: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -142,6 +147,32 @@ def after_chunks(place: Path, chunks: int, act: Callable[[], None]) -> Iterator[
     finally:
         over.set()
         watcher.join()
+
+
+def fill_the_disk(command: Command, out: Path, *engine: object) -> int:
+    """Run a command on a disk with room for about half; make room, and run it again.
+
+    Returns how many chunks were there in between.
+    """
+    out.mkdir()
+    mount(out, "size=64k")
+    try:
+        said = run(command, out, *engine, code=2)
+        assert "No space left" in said, said
+        done = sum(1 for _ in out.rglob("chunk-*.parquet"))
+        mount(out, "remount,size=64m")
+        run(command, out, *engine)
+        shutil.copytree(out, f"{out} kept")
+    finally:
+        subprocess.run(["umount", out], check=True)
+    out.rmdir()
+    Path(f"{out} kept").rename(out)
+    return done
+
+
+def mount(folder: Path, options: str) -> None:
+    """Mount a file system in memory, or change its size."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
 
 
 def kill_a_worker() -> None:
@@ -233,12 +264,15 @@ def disturb(
     wanted, faults = result_of(command, place / "local"), 0
     chunks = -(-(2 * args.sounds + 1) // CHUNK_ROWS)
     acts = {"a worker was killed": kill_a_worker, "a node was removed": nodes.remove}
-    for number, what in enumerate(["nothing", *args.repeats * list(acts)]):
+    full = ["the disk was full"] if can_mount(place / "probe") else []
+    for number, what in enumerate(["nothing", *args.repeats * list(acts), *full]):
         out, told = place / str(number), list[int]()
         if what in acts:
             when = random.randint(2, chunks * 2 // 3)
             with after_chunks(out, when, acts[what]) as told:
                 run(command, out, *nodes.engine)
+        elif what in full:
+            told = [fill_the_disk(command, out, *nodes.engine)]
         else:
             run(command, out, *nodes.engine)
         nodes.restore()

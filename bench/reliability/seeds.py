@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from unitail.banks.manifest import BankManifest
 from unitail.banks.writer import BankWriter
 from unitail.encoders import registry
-from unitail.encoders.encoder import Encoder
+from unitail.encoders.encoder import Encoder, Modality
+from unitail.encoders.images import middle_square, read_image
+from unitail.errors import MissingExtra
 from unitail.estimator.classifier import TailClassifier
 from unitail.learners.checkpoint import save_model
 from unitail.learners.pretrained import load_shipped
@@ -217,8 +221,31 @@ def preload(*encoders: str) -> None:
         load_shipped("default", dtype=dtype)
     for name in encoders:
         entry = registry.ENCODERS[name]
-        made = entry.make(torch.device("cpu"))
+        try:
+            made = entry.make(torch.device("cpu"))
+        except MissingExtra:
+            if entry.modality is not Modality.IMAGE:
+                raise
+            print(f"{name} is not installed: images are read the same, and made small.")
+            made = Thumbnail()
         registry.ENCODERS[name] = registry.Entry(entry.modality, partial(_given, made))
+
+
+class Thumbnail(Encoder[NDArray[np.uint8]]):
+    """Where an encoder's weights are not installed: the pixels of a small square."""
+
+    modality = Modality.IMAGE
+
+    def __init__(self) -> None:
+        super().__init__(name="thumbnail", width=768, fingerprint="thumbnail", batch_size=32)
+
+    def read(self, item: object) -> NDArray[np.uint8]:
+        """Read as EfficientNet-Lite0 does."""
+        return middle_square(read_image(item), 224)
+
+    def embed(self, batch: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """Return one pixel of every 14 x 14."""
+        return np.array([each[::14, ::14].ravel() for each in batch], np.float32)
 
 
 def _given(made: Encoder[Any], device: torch.device) -> Encoder[Any]:

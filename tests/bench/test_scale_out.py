@@ -28,6 +28,19 @@ def test_rates_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert set(costs["dispatch_seconds"]) == set(costs["start_seconds"]) == {"local"}
 
 
+@pytest.mark.slow
+def test_a_gpu_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU here, with the smallest images."""
+    page = tmp_path / "gpu.md"
+    options = ["--device", "cpu", "--side", 32, "--networks", "EfficientNet-B0", "--out", page]
+    sizes = ["--batch", 1, "--batches", 1, "--repeats", 1, "--dtypes", "float32"]
+    run_script("bench/scale_gpu.py", *options, *sizes, monkeypatch=monkeypatch)
+    header, row = lines(page)
+    assert header == ["network", "float32"]
+    assert row[0] == "EfficientNet-B0"
+    assert float(row[1]) > 0
+
+
 def test_memory_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,13 +21,13 @@ from measuring import Page
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from unitail.benchmark.markdown import table
 from unitail.benchmark.suite_file import read_suite
 from unitail.benchmark.suites import BenchTable, open_suite
 from unitail.estimator.classifier import TailClassifier
 from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.statistics import MeanInterval
+from unitail.wording import markdown_table
 
 COVERAGES = (0.8, 0.9, 0.95)
 SET_SHOTS, NOVELTY_SHOTS = (2, 5, 10), (1, 5)
@@ -166,9 +166,11 @@ def set_tables(measured: Mapping[int, Found]) -> list[str]:
     return [
         "## Sets",
         "Covered in %; size of a set.",
-        table(["shots, asked for", *groups], rows),
+        markdown_table(["shots, asked for", *groups], rows),
         "The same for each data set:",
-        table(["data set", *(f"{shots}-shot {asked:.0%}" for shots, asked in shapes)], own),
+        markdown_table(
+            ["data set", *(f"{shots}-shot {asked:.0%}" for shots, asked in shapes)], own
+        ),
     ]
 
 
@@ -191,8 +193,8 @@ def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
     ]
     return [
         "## Novelty: area under the ROC curve",
-        table(["", *groups], rows),
-        table([TELLERS[0], *(f"{shots}-shot" for shots in measured)], own),
+        markdown_table(["", *groups], rows),
+        markdown_table([TELLERS[0], *(f"{shots}-shot" for shots in measured)], own),
     ]
 
 

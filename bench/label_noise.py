@@ -19,9 +19,9 @@ from measuring import Page, chosen_banks
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank
-from unitail.benchmark.markdown import table
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
+from unitail.wording import markdown_table
 
 NOISES = (0.05, 0.1)
 
@@ -118,7 +118,7 @@ def main() -> None:
         rows.append(row)
     rows.append(["all", *(cell for counts in everything.values() for cell in cells(counts))])
     heads = [f"{noise:.0%}: {what}" for noise in NOISES for what in ("right", "found", "flagged")]
-    page.text(table(["data set", *heads], rows))
+    page.text(markdown_table(["data set", *heads], rows))
 
 
 if __name__ == "__main__":

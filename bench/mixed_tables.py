@@ -17,7 +17,6 @@ import torch
 from measuring import Page
 from numpy.typing import NDArray
 
-from unitail.benchmark.markdown import table
 from unitail.encoders.cache import default_cache
 from unitail.encoders.tables import TableEncoder
 from unitail.estimator.classifier import TailClassifier
@@ -27,7 +26,7 @@ from unitail.inputs.input_encoder import MixedEncoder, Part
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.mixed import fit_mixed
 from unitail.inputs.read import read_labelled
-from unitail.wording import numbered
+from unitail.wording import markdown_table, numbered
 
 MAX_QUERIES = 300
 CELLS = "numbers and categories"
@@ -142,7 +141,7 @@ def main() -> None:
             accuracy = MeanInterval.of([100 * each[name] for each in drawn])
             cells.setdefault(name, [name]).append(f"{accuracy:.1f}")
     page.text(
-        table(
+        markdown_table(
             ["read", *(f"{numbered(n, 'label')} a class" for n in args.shots)], list(cells.values())
         )
     )

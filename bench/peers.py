@@ -32,7 +32,6 @@ from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
 from unitail.benchmark.compare import compare_groups, read_rows
 from unitail.benchmark.learners import BenchLearner, load_learners
-from unitail.benchmark.markdown import table
 from unitail.benchmark.report import (
     README_FILE,
     accuracy_cell,
@@ -51,6 +50,7 @@ from unitail.framework.task import accuracy
 from unitail.tasks.batches import QueryShares
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
+from unitail.wording import markdown_table
 
 JOINT = ("unitail_joint", "unitail_joint_balanced")
 """Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""
@@ -216,11 +216,11 @@ def report(args: argparse.Namespace, results: Sequence[TableResult], chosen: Cho
         "## All data sets",
         learner_table(summary, lambda row: row.protocol, accuracy_cell, bold=True),
         "The best peer is the one with the highest of these means; pairs of episodes, bootstrap:",
-        table(header, lines, rule="---"),
+        markdown_table(header, lines, rule="---"),
         "## Settings of the peers",
         f"easyfsl {VERSION}. Chosen on classes that recipes train on, of"
         f" {', '.join(args.choose_on)}.",
-        table(["peer", *chosen], kept, rule="---"),
+        markdown_table(["peer", *chosen], kept, rule="---"),
     ])  # fmt: skip
 
 

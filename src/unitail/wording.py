@@ -1,7 +1,7 @@
-"""How messages write names, counts and lists."""
+"""How messages and pages write names, counts, lists and tables."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 MAX_EXCERPT = 120
@@ -37,3 +37,10 @@ def some(names: Iterable[object], most: int = 3, *, separator: str = ", ") -> st
     texts = [str(name) for name in names]
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return separator.join(texts[:most]) + more
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---:") -> str:
+    """Write a table in Markdown; all columns but the first are aligned as `rule` says."""
+    rules = ["---", *[rule] * (len(header) - 1)]
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, rules, *rows)]
+    return "\n".join(lines)

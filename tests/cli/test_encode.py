@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from unitail.banks.bank import FeatureBank
 from unitail.cli.commands.encode import encode
-from unitail.cli.engines import EngineChoice
+from unitail.engines.choice import EngineChoice
 from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -11,7 +11,6 @@ TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parent / "src" / "unitail"
 ELSEWHERE = {
     "__main__.py": "cli/test_pipes.py",  # starts `python -m unitail`
-    "cli/engines.py": "cli/test_encode.py",  # what commands with workers share
     "cli/commands/options.py": "cli/test_main.py",  # what commands share
     "encoders/encoder.py": "unit/encoders/test_encoding.py",  # the base class of all
     "engines/answering.py": "unit/engines/test_job.py",  # what a job lets workers do

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from unitail.wording import MAX_EXCERPT, excerpt, numbered, shown, some
+from unitail.wording import MAX_EXCERPT, excerpt, markdown_table, numbered, shown, some
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,7 @@ def test_an_excerpt_is_one_line_of_limited_length() -> None:
     assert excerpt("a" * 200) == "a" * (MAX_EXCERPT - 1) + "…"
     assert excerpt("abcdef", 4) == "abc…"
     assert excerpt("a\x07b") == "a\N{REPLACEMENT CHARACTER}b"
+
+
+def test_a_table_is_aligned() -> None:
+    assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | ---: |\n| 1 | 2 |"

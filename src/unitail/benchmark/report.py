@@ -9,7 +9,6 @@ from typing import TypeVar
 import torch
 
 from unitail.benchmark.compare import ROWS_FILE
-from unitail.benchmark.markdown import table
 from unitail.benchmark.plots import plot_accuracy, plot_reliability
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.tables import (
@@ -29,6 +28,7 @@ from unitail.benchmark.versus_text import versus_sections
 from unitail.evaluation.result import Outcome
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_text
+from unitail.wording import markdown_table
 
 PACKAGES = ("pyarrow.parquet", "matplotlib")
 CALIBRATION_FILE = "calibration.parquet"
@@ -158,7 +158,7 @@ def learner_table(
             column(row): f"**{cell(row)}**" if bold and row in best else cell(row) for row in own
         }
         lines.append([learner, *(cells.get(name, "") for name in columns)])
-    return table(["learner", *columns], lines)
+    return markdown_table(["learner", *columns], lines)
 
 
 def _cell(row: Means, text: str) -> str:
@@ -257,7 +257,7 @@ def _refusals(rows: Sequence[DataSetMeans]) -> Iterator[str]:
     ).items():
         names = ", ".join(dict.fromkeys(row.name for row in own))
         lines.append([learner, outcome, names, " ".join(reason.replace("|", "/").split())])
-    yield table(["learner", "outcome", "data sets", "reason"], lines, rule="---")
+    yield markdown_table(["learner", "outcome", "data sets", "reason"], lines, rule="---")
 
 
 def _write_parquet(path: Path, content: ArrowTable) -> None:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from unitail.benchmark.markdown import table
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.tables import grouped
 from unitail.benchmark.versus import Versus, versus
 from unitail.errors import UserError
+from unitail.wording import markdown_table
 
 ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
 """What others are compared with, if nothing else is said: the strongest simple method."""
@@ -64,4 +64,4 @@ def _tables(compared: Iterable[Versus]) -> Iterator[str]:
             cells = {row.group: versus_cell(row) for row in rows}
             lines.append([learner, *(cells.get(group, "") for group in groups)])
         yield f"### {protocol}"
-        yield table(["learner", *groups], lines)
+        yield markdown_table(["learner", *groups], lines)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -11,6 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.progress import OnProgress
+from unitail.wording import numbered
+
+if TYPE_CHECKING:  # commands without workers do without engines
+    from unitail.engines.sources import Rows
 
 LOG_SECONDS = 15.0
 """Between two lines that say how far work is, in a log."""
@@ -45,6 +50,16 @@ def say_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None
     if number > MAX_UNREADABLE:
         typer.echo(f"  and {number - MAX_UNREADABLE:,} more; {all_in}.", err=True)
     raise typer.Exit(1)
+
+
+def tell_rows(rows: "Rows") -> None:
+    """Say what was found."""
+    number = rows.source.total
+    count = "rows as they come" if number is None else numbered(number, "row")
+    where = f", in the column {rows.reading.column!r}" if rows.reading.column else ""
+    typer.echo(f"{rows.reading.modality}: {count}{where}.")
+    for note in rows.notes:
+        typer.echo(f"Noted: {note}.")
 
 
 def column_kinds(columns: Sequence[str]) -> dict[str, str]:

@@ -14,13 +14,13 @@ from unitail.banks.bank import named_banks
 from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
 from unitail.cli.encode import NOT_IN_BANK, tell_bank
-from unitail.cli.engines import EngineChoice
 from unitail.configuration import choice
 from unitail.datasets.catalogue import Entry, Split, catalogue, entry_of_bank, find_entry
 from unitail.encoders.cache import default_cache
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.engines.bank import BankFacts
+from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows_to_bank
 from unitail.engines.sources import rows_of_items
 from unitail.processes import ProcessGroup

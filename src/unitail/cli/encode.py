@@ -9,17 +9,18 @@ import typer
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import FeatureType
-from unitail.cli.console import bar, say_trouble, say_unreadable
-from unitail.cli.engines import EngineChoice, tell_rows
+from unitail.cli.console import bar, say_trouble, say_unreadable, tell_rows
 from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
+from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.sources import open_rows
-from unitail.engines.storage import Storage, is_address
+from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
+from unitail.inputs.recognise import is_address
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank, encoder_for
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import typer
 
-from unitail.cli.console import bar, column_kinds, say_unreadable
-from unitail.cli.engines import EngineChoice, tell_rows
+from unitail.cli.console import bar, column_kinds, say_unreadable, tell_rows
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache, default_cache
+from unitail.engines.choice import EngineChoice
 from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.pool import drawn_pool
 from unitail.engines.results import Summary

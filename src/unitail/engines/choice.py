@@ -1,10 +1,13 @@
-"""Engines by the names that users give."""
+"""Who does the work, as users say it."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from unitail.configuration import choice, require
 from unitail.engines.engine import Engine
 from unitail.engines.local import LocalEngine
+from unitail.inputs.recognise import is_address
 
 
 class EngineName(StrEnum):
@@ -34,3 +37,33 @@ def choose_engine(
     from unitail.engines.ray_cluster import RayEngine
 
     return RayEngine(workers, address=address, gpus=gpus)
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Who is to do the work."""
+
+    name: str = EngineName.LOCAL
+    workers: int | None = None
+    address: str | None = None
+    gpus: float = 0.0
+    chunk_rows: int = 256
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this process alone does it."""
+        alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
+        return alone and self.address is None and not self.gpus
+
+    def streams(self, names: Iterable[str]) -> bool:
+        """Tell whether rows go to workers a chunk at a time: many workers, or files elsewhere."""
+        return not self.is_plain or any(map(is_address, names))
+
+    def device(self, name: str) -> str:
+        """Return where workers compute: on the CPU, if they are to have no GPU of a cluster."""
+        without = self.name == EngineName.RAY and not self.gpus
+        return "cpu" if without and name == "auto" else name
+
+    def make(self) -> Engine:
+        """Start the workers."""
+        return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)

@@ -9,13 +9,13 @@ from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.engines.chunks import STREAMED, ListedSource, Source, TableSource
 from unitail.engines.reading import Reading
-from unitail.engines.storage import Storage, is_address
+from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.recognise import common_modality, modality_of
+from unitail.inputs.recognise import common_modality, is_address, modality_of
 from unitail.wording import some
 
 TEXT = "text"

@@ -9,11 +9,7 @@ from typing import IO, Any
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes
-
-
-def is_address(name: str) -> bool:
-    """Tell an address from the path of a file."""
-    return "://" in name
+from unitail.inputs.recognise import is_address
 
 
 class Storage:

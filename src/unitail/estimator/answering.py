@@ -1,5 +1,6 @@
 """What a fitted classifier says: labels, probabilities, and its doubts about them."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,20 @@ def checked(estimator: BaseEstimator, *data: Any, **options: Any) -> Any:  # noq
             remedy="Divide the column by some power of ten.",
         ) from error
     return valid
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptExamples:
+    """What there is of the examples that a classifier was fitted on; not they themselves."""
+
+    vectors: NDArray[np.float64]
+    """(n, d_T)."""
+    labels: NDArray[Any]
+    """(n,)."""
+    encoder: InputEncoder | None
+    """What made the vectors; None if they were given."""
+    pool: NDArray[Any] | None = None
+    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
@@ -192,6 +207,17 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
         rows = self._fitted.rows
         held_out = self._fitted.held_out(folds(rows))
         return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
+
+    def kept_examples(self) -> KeptExamples:
+        """Return what a fitted classifier knows of its examples."""
+        check_is_fitted(self)
+        rows = self._fitted.rows
+        return KeptExamples(
+            vectors=rows.features,
+            labels=self.classes_[rows.class_indices],
+            encoder=self._inputs,
+            pool=self._fitted.pool,
+        )
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
         vectors = vectors_of_asked(self._inputs, X, self.cache)

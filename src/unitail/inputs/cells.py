@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from unitail.extras import optional
-from unitail.inputs.dates import read_dates
-from unitail.inputs.numerals import Style, read_number, style_of
+from unitail.inputs.numbers_and_dates import Style, read_dates, read_number, style_of
 from unitail.wording import numbered
 
 STYLES, ORDERS = "styles", "orders of dates"
@@ -28,8 +27,9 @@ def texts_of(cells: Sequence[Any]) -> list[str]:
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
 
-    A column is numeric if all of its cells are, written in one way (`unitail.inputs.numerals`).
-    Dates are texts that begin with the year, however they were written (`unitail.inputs.dates`).
+    A column is numeric if all of its cells are, written in one way
+    (`unitail.inputs.numbers_and_dates`). Dates are texts that begin with the year, however they
+    were written.
     With `like`, only its columns are returned, as far as they are there, and numeric if they are
     there; cells without a number or date are then missing too, and told in the phrases returned.
     """

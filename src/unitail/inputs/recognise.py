@@ -37,6 +37,11 @@ def modality_of(path: Path) -> Modality | None:
     return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)
 
 
+def is_address(name: str) -> bool:
+    """Tell an address, such as s3://bucket/x, from the path of a file."""
+    return "://" in name
+
+
 def is_table(path: Path) -> bool:
     """Say whether a file holds one item in each row."""
     return table_suffix(path) in TABLES

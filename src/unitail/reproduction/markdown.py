@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from unitail.benchmark.markdown import table
 from unitail.reproduction.grid import Cell, Grid, Verdict
 from unitail.reproduction.report import Report, Section
+from unitail.wording import markdown_table
 
 MARKS = {Verdict.HIGHER: " ▲", Verdict.LOWER: " ▼", Verdict.ALIKE: "", Verdict.NONE: ""}
 LEGEND = """\
@@ -20,7 +20,9 @@ def markdown_page(report: Report, pictures: dict[str, str]) -> str:
         parts += _section(each, pictures)
     commands = "\n".join(report.commands)
     parts += ["## Commands and versions", f"```sh\n{commands}\n```"]
-    parts.append(table(["what", "version"], [list(pair) for pair in report.versions], rule="---"))
+    parts.append(
+        markdown_table(["what", "version"], [list(pair) for pair in report.versions], rule="---")
+    )
     return "\n\n".join(parts) + "\n"
 
 
@@ -35,7 +37,7 @@ def _section(section: Section, pictures: dict[str, str]) -> Iterator[str]:
         yield f"### {each.title}"
         if each.about:
             yield each.about
-        yield table(list(each.header), [list(row) for row in each.rows])
+        yield markdown_table(list(each.header), [list(row) for row in each.rows])
     for caption in section.pictures or {}:
         yield f"![{caption}]({pictures[caption]})"
     if section.versus:
@@ -44,7 +46,7 @@ def _section(section: Section, pictures: dict[str, str]) -> Iterator[str]:
             f"**Against {anchor}**, points: ± over episodes (bold: without 0) / over data sets,"
             " wins-ties-losses"
         )
-        yield table(header, rows)
+        yield markdown_table(header, rows)
     if section.todo:
         lines = "\n".join(section.todo)
         yield f"To get the rest:\n\n```sh\n{lines}\n```"
@@ -55,7 +57,7 @@ def _grid(grid: Grid) -> Iterator[str]:
     if grid.caption:
         yield grid.caption
     rows = [[row.shots, row.learner, *map(_cell, row.cells)] for row in grid.rows]
-    yield table(["shots", "method", *grid.columns], rows)
+    yield markdown_table(["shots", "method", *grid.columns], rows)
 
 
 def _cell(cell: Cell) -> str:

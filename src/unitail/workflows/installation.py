@@ -55,11 +55,6 @@ class Extra:
     name: str
     packages: dict[str, str | None]
 
-    @property
-    def complete(self) -> bool:
-        """Whether all of them are installed."""
-        return None not in self.packages.values()
-
 
 @dataclass(frozen=True)
 class Weights:

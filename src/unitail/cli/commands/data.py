@@ -73,7 +73,7 @@ def prepare(
     Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
     """
     from unitail.cli.data import prepare_data
-    from unitail.cli.engines import EngineChoice
+    from unitail.engines.choice import EngineChoice
 
     prepare_data(
         name,

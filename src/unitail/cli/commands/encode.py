@@ -65,7 +65,7 @@ def encode(
     Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
     """
     from unitail.cli.encode import run
-    from unitail.cli.engines import EngineChoice
+    from unitail.engines.choice import EngineChoice
 
     run(
         source,

@@ -115,7 +115,7 @@ def predict(
     Exit codes: 0, all was answered; 1, some files could not be read, and the
     rest was answered; 2, the call is wrong and nothing was answered.
     """
-    from unitail.cli.engines import EngineChoice
+    from unitail.engines.choice import EngineChoice
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
     asked: dict[str, Any] = {

@@ -1,12 +1,11 @@
-"""What lets a fitted classifier be saved, loaded, and asked what it keeps."""
+"""What lets a fitted classifier be saved and loaded."""
 
 import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,20 +29,6 @@ from unitail.inputs.input_encoder import (
     describe_encoder,
     restore_encoder,
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KeptExamples:
-    """What there is of the examples that a classifier was fitted on; not they themselves."""
-
-    vectors: NDArray[np.float64]
-    """(n, d_T)."""
-    labels: NDArray[Any]
-    """(n,)."""
-    encoder: InputEncoder | None
-    """What made the vectors; None if they were given."""
-    pool: NDArray[Any] | None = None
-    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 class SavableEstimator(BaseEstimator):  # type: ignore[misc]
@@ -159,17 +144,6 @@ class SavableEstimator(BaseEstimator):  # type: ignore[misc]
         changed = {"encoder": other.encoder, "scale": other.scale, "parts": other.parts}
         other._learned_with = {**self._learned_with, **changed}
         return other
-
-    def kept_examples(self) -> KeptExamples:
-        """Return what a fitted classifier knows of its examples."""
-        check_is_fitted(self)
-        rows = self._fitted.rows
-        return KeptExamples(
-            vectors=rows.features,
-            labels=self.classes_[rows.class_indices],
-            encoder=self._inputs,
-            pool=self._fitted.pool,
-        )
 
     def _saved_scores(self) -> SavedScores | None:
         """Return what prediction sets are made with, if the model can make them."""

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from datetime import timedelta
 from multiprocessing.context import BaseContext
 from typing import Any, Self
@@ -66,6 +67,22 @@ def ready_to_fork(*modules: str) -> BaseContext:
     context = multiprocessing.get_context(FORKED)
     context.set_forkserver_preload(list(modules))
     return context
+
+
+def end_with_parent() -> None:
+    """Let this process end with the one that started it, even if that was killed.
+
+    Else it would go on working for nobody, and hold the locks of what it writes.
+    """
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=watch, daemon=True, name="watch the parent").start()
 
 
 def launched() -> int:

@@ -1,4 +1,7 @@
+import signal
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -65,3 +68,32 @@ def test_several_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unitail\[train\]'"):
         ProcessGroup.join(cpu=True)
+
+
+ORPHAN = """
+import os, time
+from unitail.processes import end_with_parent, ready_to_fork
+
+def work():
+    end_with_parent()
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    ready_to_fork().Process(target=work).start()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is of POSIX")
+def test_a_process_ends_with_the_one_that_was_killed(tmp_path: Path) -> None:
+    (tmp_path / "orphan.py").write_text(ORPHAN)
+    parent = subprocess.Popen(
+        [sys.executable, str(tmp_path / "orphan.py")], stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout is not None
+        assert int(parent.stdout.readline()) != parent.pid
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        assert parent.stdout.read() == ""  # the last one that could write there has ended

@@ -1,4 +1,4 @@
-"""A benchmark: all learners on all tables with all protocols; a kill loses one table at most."""
+"""A benchmark: all learners on all tables and protocols; a kill loses one learner on one table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ STORE_FOLDER = "parts"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BenchRun:
-    """Measures what is not stored in `folder` yet, and stores each table's result at once.
+    """Measures what is not stored in `folder` yet, and stores each learner's result at once.
 
     A stored result is used again if it is about the same rows and protocol; a learner in it, if it
     has the same fingerprint. Learners in the store that are not asked for now are kept.
@@ -120,22 +120,21 @@ class BenchRun:
     def _complete(
         self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress | None
     ) -> dict[str, Evaluation]:
-        """Measure the learners that are missing, and store them beside the others."""
-        stored = self.store.read(table, protocol)
+        """Measure the learners that are missing, one after the other; each is stored at once."""
+        stored, done = self.store.read(table, protocol), 0
         while missing := self._missing(stored):
-            evaluations = score_learners(
-                {each.name: each.learner for each in missing},
+            each = missing[0]
+            evaluation = score_learners(
+                {each.name: each.learner},
                 table.table,
                 protocol,
                 device=self.device,
-                on_progress=on_progress,
-            )
-            fresh = {
-                each.name: StoredEvaluation(each.fingerprint, evaluations[each.name])
-                for each in missing
-            }
+                on_progress=_counted_from(done, 0, on_progress),  # the run says the total
+            )[each.name]
+            fresh = {each.name: StoredEvaluation(each.fingerprint, evaluation)}
             stored = {**_on_the_same_episodes(stored, fresh), **fresh}
             self.store.write(table, protocol, stored)
+            done += protocol.episodes
         return {each.name: stored[each.name].evaluation for each in self.learners}
 
 

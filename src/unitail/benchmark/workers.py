@@ -10,7 +10,7 @@ import torch
 
 from unitail.benchmark.setup import BenchSetup
 from unitail.errors import UserError
-from unitail.processes import ready_to_fork
+from unitail.processes import end_with_parent, ready_to_fork
 from unitail.progress import OnProgress
 
 POLL_SECONDS = 0.5
@@ -68,6 +68,7 @@ def _watch(
 
 def _work(setup: BenchSetup, index: int, count: int, told: "Queue[Told]") -> None:
     """Measure one shard."""
+    end_with_parent()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
     run, _ = setup.open((index, count))
     told.put((index, 0, run.pending()))

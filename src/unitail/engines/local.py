@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
-from unitail.processes import ready_to_fork
+from unitail.processes import end_with_parent, ready_to_fork
 
 PRELOADED = ("unitail.engines.encoding", "unitail.engines.answering")
 _WORK: list[Work] = []
@@ -84,6 +84,7 @@ def _taken(chunks: "deque[Chunk]") -> Iterator[Chunk]:
 
 def _begin(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a shared number
     """Make this process a worker with its share of the cores, on a GPU of its own if possible."""
+    end_with_parent()
     torch.set_num_threads(threads)
     with counter.get_lock():
         number, counter.value = counter.value, counter.value + 1

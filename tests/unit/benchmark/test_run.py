@@ -73,6 +73,18 @@ def test_all_learners_are_measured_on_all_tables(tmp_path: Path, tables: list[Be
     assert (tmp_path / "parts" / ".gitignore").read_text() == "*\n"
 
 
+def test_a_learner_is_kept_when_the_next_one_is_broken_off(
+    tmp_path: Path, tables: list[BenchTable]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        _bench(tmp_path, tables, done=SureOfFirst(), broken=Counter(limit=1)).run()
+    again = Counter()
+    run = _bench(tmp_path, tables[:1], done=again, broken=SureOfFirst())
+    assert run.pending() == 8 * (2 * 2 - 1)  # all but the first learner of the first protocol
+    run.run()
+    assert again.asked == ASKED
+
+
 def test_what_is_done_is_not_done_again(tmp_path: Path, tables: list[BenchTable]) -> None:
     first, again = Counter(), Counter()
     before = _bench(tmp_path, tables, it=first, cannot=SolvesNothing()).run()

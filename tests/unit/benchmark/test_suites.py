@@ -23,6 +23,7 @@ def _banks(root: Path) -> Path:
         ("cifar10", "efflite0"),
         ("cub200", "resnet50"),
         ("imdb", "minilm"),
+        ("wordnet_nouns", "minilm"),  # trained on, so no part of the suite
         ("imdb", "glove100"),
     ):
         write_blobs(root, name, encoder=encoder, classes=10)
@@ -44,7 +45,7 @@ def test_a_suite_is_the_banks_that_are_there_in_its_groups(tmp_path: Path) -> No
         ("text", "minilm/imdb", False),
         ("text", "glove100/imdb", False),
     ]
-    assert "yamnet/*" in suite.missing
+    assert "yamnet/esc50" in suite.missing
     assert "efflite0/dtd10" in suite.missing
     assert "efflite0/cub200" not in suite.missing
     marked, absent = suite.notes()

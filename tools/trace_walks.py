@@ -1,14 +1,16 @@
 """How far a reader has to walk: the calls, functions and files of unitail that a task crosses.
 
-    python tools/trace_walks.py
+    python tools/trace_walks.py [--files]
 
 Each walk is taken twice and counted the second time, at the smallest sensible size. Counted are
-calls of named Python functions under src/unitail; ARCHITECTURE.md states the numbers.
+calls of named Python functions under src/unitail; ARCHITECTURE.md states the numbers. Beside them
+stands what is left of a walk without all that the first tree could not do yet (`LATER`), and what
+that calls: so much of a walk can be compared with the first one.
 """
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -46,6 +48,37 @@ ways = 2
 shots = [1]
 queries = 2
 """
+LATER = {
+    "columns on one scale, missing values": (
+        "estimator/scaling.py",
+        "encoders/table_view.py",
+    ),
+    "regressions weighed by evidence": ("relational/weighing.py",),
+    "weights of rows and classes, pools": (
+        "estimator/rows.py:weighted_rows",
+        "estimator/settings.py:class_weights",
+        "inputs/read.py:read_pool",
+        "workflows/predict.py:unread_pool",
+    ),
+    "why an answer is as it is, examples near to it": (
+        "workflows/why.py",
+        "workflows/html_report/previews.py:Examples.near_as_html",
+    ),
+    "sorting files, corrections, scores of what has a label": (
+        "cli/predict.py:Sorting",
+        "inputs/items.py:settle",
+        "workflows/answers.py:score",
+    ),
+    "classifiers that were saved": ("workflows/fit.py",),
+    "workers": ("engines/", "processes.py:require_alone"),
+    "numbers and dates as people write them, tables of several kinds of columns": (
+        "inputs/numbers_and_dates.py",
+        "inputs/mixed.py:fit_cells",
+        "inputs/encode.py:beyond_examples",
+        "inputs/encode.py:contradictions",
+    ),
+}
+"""What walks do now and did not at first: where it begins, as the beginnings of FILE:FUNCTION."""
 
 
 @dataclass
@@ -54,19 +87,45 @@ class Walk:
 
     calls: int = 0
     functions: set[CodeType] = field(default_factory=set)
-
-    @property
-    def files(self) -> list[str]:
-        """The files walked through, relative to the package."""
-        names = {Path(code.co_filename).relative_to(PACKAGE) for code in self.functions}
-        return sorted(name.as_posix() for name in names)
+    alike: set[CodeType] = field(default_factory=set)
+    """Those of them that are called for what could be done in the first tree, too."""
+    _later: FrameType | None = None
+    """The call of what came later that is under way."""
 
     def count(self, frame: FrameType, event: str, _: object) -> None:
         """Take note of a call; what has no name of its own belongs to its function."""
         code = frame.f_code
-        if event == "call" and code.co_name[0] != "<" and code.co_filename.startswith(str(PACKAGE)):
-            self.calls += 1
-            self.functions.add(code)
+        if event == "return" and frame is self._later:
+            self._later = None
+        if event != "call" or code.co_name[0] == "<" or not is_own(code):
+            return
+        self.calls += 1
+        self.functions.add(code)
+        if self._later is None and is_later(code):
+            self._later = frame
+        if self._later is None:
+            self.alike.add(code)
+
+
+def is_own(code: CodeType) -> bool:
+    """Tell whether a function is one of the package."""
+    return code.co_filename.startswith(str(PACKAGE))
+
+
+def file_of(code: CodeType) -> str:
+    """Return the file that a function is in, relative to the package."""
+    return Path(code.co_filename).relative_to(PACKAGE).as_posix()
+
+
+def is_later(code: CodeType) -> bool:
+    """Tell whether a function is for something that the first tree could not do."""
+    name = f"{file_of(code)}:{code.co_qualname}"
+    return any(name.startswith(start) for starts in LATER.values() for start in starts)
+
+
+def files(functions: Iterable[CodeType]) -> list[str]:
+    """Return the files that functions are in."""
+    return sorted(set(map(file_of, functions)))
 
 
 def walk(task: Callable[[], object]) -> Walk:
@@ -129,14 +188,15 @@ def walks(folder: Path) -> dict[str, Walk]:
 
 
 def main() -> None:
-    """Print a table; with an argument, the files of each walk too."""
+    """Print a table; with --files, the files of each walk too, in brackets if they came later."""
     with tempfile.TemporaryDirectory() as folder:
         taken = walks(Path(folder))
-    print("| walk | calls | functions | files |\n|---|--:|--:|--:|")
+    print("| walk | calls | functions | files | files, alike |\n|---|--:|--:|--:|--:|")
     for name, one in taken.items():
-        print(f"| {name} | {one.calls:,} | {len(one.functions)} | {len(one.files)} |")
-        if len(sys.argv) > 1:
-            print("   ", " ".join(one.files))
+        crossed, before = files(one.functions), files(one.alike)
+        print(f"| {name} | {one.calls:,} | {len(one.functions)} | {len(crossed)} | {len(before)} |")
+        if "--files" in sys.argv:
+            print("   ", " ".join(each if each in before else f"({each})" for each in crossed))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,19 @@
 """The tool that counts what a walk through the code crosses."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import unitail.configuration
+from unitail.devices import choose_device
+from unitail.estimator.rows import Rows
+from unitail.estimator.scaling import Scaling, read_scale
 
+ROWS = Rows(np.ones((4, 2)), np.array([0, 0, 1, 1]), 2)
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "trace_walks.py"))
 
 
@@ -18,15 +24,39 @@ def test_calls_of_the_package_are_counted_and_no_others() -> None:
             unitail.configuration.require(True, "x", got=1, allowed="1")
 
     taken = TOOL["walk"](task)
-    assert (taken.calls, len(taken.functions), taken.files) == (3, 1, ["configuration.py"])
+    assert (taken.calls, len(taken.functions)) == (3, 1)
+    assert TOOL["files"](taken.functions) == ["configuration.py"]
+
+
+def test_what_came_later_is_left_out_with_all_that_it_calls() -> None:
+    def task() -> None:
+        Scaling.of(ROWS, read_scale("auto", None))(ROWS.features)
+        choose_device("cpu")
+
+    taken = TOOL["walk"](task)
+    crossed = TOOL["files"](taken.functions)
+    assert {"configuration.py", "devices.py", "estimator/scaling.py"} < set(crossed)
+    assert TOOL["files"](taken.alike) == ["devices.py"]
+
+
+def test_what_came_later_is_still_there() -> None:
+    package = Path(TOOL["PACKAGE"])
+    for start in (start for starts in TOOL["LATER"].values() for start in starts):
+        file, _, function = start.partition(":")
+        assert (package / file).exists(), start
+        name = function.rpartition(".")[2]
+        assert not name or re.search(rf"(def|class) {name}\b", (package / file).read_text()), start
 
 
 @pytest.mark.slow
 def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
-    fit, predict, sets, step, command = TOOL["walks"](tmp_path).values()
-    assert {"estimator/learning.py", "relational/model.py"} <= set(fit.files)
-    assert set(predict.files) < set(command.files)
-    assert "estimator/conformal.py" in sets.files
-    assert {"training/step.py", "tail/model.py"} <= set(step.files)
-    assert {"cli/main.py", "workflows/predict.py"} <= set(command.files)
+    taken = TOOL["walks"](tmp_path).values()
+    fit, predict, sets, step, command = (set(TOOL["files"](each.functions)) for each in taken)
+    assert {"estimator/learning.py", "relational/model.py"} <= fit
+    assert predict < command
+    assert "estimator/conformal.py" in sets
+    assert {"training/step.py", "tail/model.py"} <= step
+    assert {"cli/main.py", "workflows/predict.py"} <= command
+    *_, before = (set(TOOL["files"](each.alike)) for each in taken)
+    assert {"workflows/why.py", "relational/influence.py", "engines/choice.py"} <= command - before
     assert (tmp_path / "report.html").exists()

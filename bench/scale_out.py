@@ -97,33 +97,10 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
         " it does then.",
     )
     page.table(["engine", "workers", "images / s", "share of a core", "images / CPU s"])
-    costs: dict[str, Any] = {
-        "chunk_rows": args.chunk_rows,
-        "chunks": args.chunks,
-        "runs": [],
-    }
+    costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks, "runs": []}
     for (name, workers), each in rates.items():
-        seconds = {
-            stage: [one.seconds[stage] for one in reports[name, workers]] for stage in STAGES
-        }
-        share = sum(seconds["cpu"]) / sum(seconds["wall"])
-        turns = np.array_split(np.arange(len(seconds["cpu"])), args.repeats)
-        shares = [
-            sum(seconds["cpu"][n] for n in turn) / sum(seconds["wall"][n] for n in turn)
-            for turn in turns
-        ]
-        speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
-        page.row(name, workers, mean_interval(each), f"{share:.2f}", mean_interval(speeds))
-        means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
-        costs["runs"].append(
-            {
-                "engine": name,
-                "workers": workers,
-                "rates": each,
-                "shares": shares,
-                "seconds": means,
-            }
-        )
+        told = tell_rate(page, args, name, workers, each, reports[name, workers])
+        costs["runs"].append(told)
     costs["start_seconds"] = {name: statistics.median(each) for name, each in starts.items()}
     costs["dispatch_seconds"] = dispatch_seconds(args.engines, most)
     page.text(
@@ -137,6 +114,28 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
 
 
 STAGES = ("read", "encode", "write", "wall", "cpu")
+
+
+def tell_rate(
+    page: Page,
+    args: argparse.Namespace,
+    name: str,
+    workers: int,
+    rates: list[float],
+    reports: list[Report],
+) -> dict[str, Any]:
+    """Write the row of an engine and number of workers; return what it was made from."""
+    seconds = {stage: [one.seconds[stage] for one in reports] for stage in STAGES}
+    share = sum(seconds["cpu"]) / sum(seconds["wall"])
+    turns = np.array_split(np.arange(len(seconds["cpu"])), args.repeats)
+    shares = [
+        sum(seconds["cpu"][n] for n in turn) / sum(seconds["wall"][n] for n in turn)
+        for turn in turns
+    ]
+    speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
+    page.row(name, workers, mean_interval(rates), f"{share:.2f}", mean_interval(speeds))
+    means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
+    return {"engine": name, "workers": workers, "rates": rates, "shares": shares, "seconds": means}
 
 
 def engine_of(name: str, workers: int) -> Engine:

@@ -30,8 +30,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import families
 from campaign import Outcome, Page, command, forked, tree
+from families import FAMILIES
+from family import Case, Family
 from pieces import Crew, Piece
 from seeds import Seeds, preload
 
@@ -56,7 +57,7 @@ class Verdict:
     detail: str = ""
 
 
-def judge(case: families.Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict:
+def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict:
     """Say whether a command ended as it must."""
     said = outcome.stderr.strip()
     last = said.splitlines()[-1] if said else ""
@@ -74,9 +75,7 @@ def judge(case: families.Case, outcome: Outcome, left: dict[str, bytes | None]) 
     return _judge_files(case, outcome, left) or Verdict(CODES[outcome.code], False, last)
 
 
-def _judge_files(
-    case: families.Case, outcome: Outcome, left: dict[str, bytes | None]
-) -> Verdict | None:
+def _judge_files(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict | None:
     """Say what is wrong with what a command left in its folder."""
     rest = [name for name in left if name not in case.kept]
     if outcome.code == 2 and rest:
@@ -114,9 +113,7 @@ def _wrong_answers(content: bytes | None, rows: int | None) -> str:
     return ""
 
 
-def run_command(
-    make: families.Family, seeds: Seeds, name: str, place: Path
-) -> tuple[Verdict, Outcome]:
+def run_command(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[Verdict, Outcome]:
     """Make a case, run its command in a fork, and judge it."""
     folder = place / "work"
     folder.mkdir(parents=True)
@@ -127,7 +124,7 @@ def run_command(
     return judge(case, outcome, tree(folder)), outcome
 
 
-def read_one(make: families.Family, seeds: Seeds, name: str, place: Path) -> tuple[str, str]:
+def read_one(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[str, str]:
     """Make a case and read it in this process; return what came of it, and the fault if any."""
     place.mkdir()
     case = make(seeds, place, random.Random(name))
@@ -151,7 +148,7 @@ def read_one(make: families.Family, seeds: Seeds, name: str, place: Path) -> tup
 
 
 def read_batch(
-    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
+    make: Family, seeds: Seeds, names: Sequence[str], place: Path
 ) -> tuple[Counter[str], list[str], Outcome]:
     """Read some inputs in one fork; count what came of them, and list the faults."""
     notes = place / "notes.jsonl"
@@ -185,7 +182,7 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     csv.field_size_limit(2**31 - 1)  # cells may be as long as a text
-    chosen = [each for each in families.FAMILIES if not args.only or each.name in args.only]
+    chosen = [each for each in FAMILIES if not args.only or each.name in args.only]
     encoders = {name for each in chosen for name in each.encoders}
     preload(*sorted(encoders))
     settings = {name: getattr(args, name) for name in ("commands", "reads", "seed", "only")}
@@ -209,7 +206,7 @@ def main() -> None:
 
 
 def _write_page(
-    out: Path, pieces: Mapping[families.Family, Sequence[Piece]], done: Mapping[str, Any]
+    out: Path, pieces: Mapping[Family, Sequence[Piece]], done: Mapping[str, Any]
 ) -> int:
     """Write a line of each family; return the number of faults."""
     page = Page(out, "Bad input", "Spoiled inputs of every kind.")
@@ -238,7 +235,7 @@ def _fill_cache(seeds: Seeds, root: Path) -> None:
     assert forked(command(*arguments), root / "log", memory=None).code == 0
 
 
-def _show(make: families.Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> None:
+def _show(make: Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> None:
     """Run one command again, and show it."""
     name = f"{args.seed} {make.name} {args.case}"
     verdict, outcome = run_command(make, seeds, name, root / "place")
@@ -246,9 +243,9 @@ def _show(make: families.Family, seeds: Seeds, args: argparse.Namespace, root: P
     raise SystemExit(1 if verdict.fault else 0)
 
 
-def _pieces(make: families.Family, seeds: Seeds, args: argparse.Namespace) -> list[Piece]:
+def _pieces(make: Family, seeds: Seeds, args: argparse.Namespace) -> list[Piece]:
     """Cut a family into pieces."""
-    commands = -(-args.commands * make.weight // sum(each.weight for each in families.FAMILIES))
+    commands = -(-args.commands * make.weight // sum(each.weight for each in FAMILIES))
     reads = args.reads if make.reads else 0
     return [
         *(
@@ -266,9 +263,7 @@ def _pieces(make: families.Family, seeds: Seeds, args: argparse.Namespace) -> li
     ]  # fmt: skip
 
 
-def _try_commands(
-    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
-) -> dict[str, Any]:
+def _try_commands(make: Family, seeds: Seeds, names: Sequence[str], place: Path) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     faults, seconds, peak = [], 0.0, 0
     for number, name in enumerate(names):
@@ -282,9 +277,7 @@ def _try_commands(
             "peak": peak}  # fmt: skip
 
 
-def _try_reads(
-    make: families.Family, seeds: Seeds, names: Sequence[str], place: Path
-) -> dict[str, Any]:
+def _try_reads(make: Family, seeds: Seeds, names: Sequence[str], place: Path) -> dict[str, Any]:
     counts, faults, outcome = read_batch(make, seeds, names, place)
     return {"reads": counts.total(), "counts": counts, "faults": faults,
             "seconds": 0.0, "peak": outcome.peak}  # fmt: skip

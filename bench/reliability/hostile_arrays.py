@@ -51,14 +51,20 @@ def _ask_more(classifier: Any, what: str, x: Any, y: Any, asked: Any) -> None:  
 
 def _odd_x(x: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
     """Make something odd of an array."""
-    import pandas as pd
-    import scipy.sparse as sparse
+    return chance.choice([*_odd_numbers(x, rng, chance), *_odd_containers(x)])()
 
+
+def _odd_numbers(
+    x: Any,  # noqa: ANN401
+    rng: np.random.Generator,
+    chance: random.Random,
+) -> list[Callable[[], Any]]:
+    """List arrays of odd numbers, dtypes and shapes."""
     size: float = chance.choice([1e-320, 1e-300, 1e-30, 1e30, 1e38, 1e150, 1e300, 1.7e308, 0.0])
     spotted = x.copy()
     spotted[rng.random(x.shape) < 0.3] = chance.choice([np.nan, np.inf, -np.inf, 1e308, -1e308, 0])
     mixed = x * 10.0 ** rng.integers(-300, 300, x.shape[1])
-    ways: list[Callable[[], Any]] = [
+    return [
         lambda: x * size,
         lambda: x * size + 1e300,
         lambda: spotted,
@@ -84,6 +90,15 @@ def _odd_x(x: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # n
         lambda: x[::-1, ::-1],
         lambda: np.broadcast_to(x[:1], x.shape),
         lambda: np.ma.masked_array(x, x > 0),
+    ]
+
+
+def _odd_containers(x: Any) -> list[Callable[[], Any]]:  # noqa: ANN401
+    """List what holds numbers otherwise, or none at all."""
+    import pandas as pd
+    import scipy.sparse as sparse
+
+    return [
         x.tolist,
         lambda: [row.tolist()[: i + 1] for i, row in enumerate(x)],
         lambda: [[None] * x.shape[1]] * len(x),
@@ -109,7 +124,6 @@ def _odd_x(x: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # n
         lambda: iter(x),
         lambda: (row for row in x),
     ]
-    return chance.choice(ways)()
 
 
 def _odd_y(y: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401

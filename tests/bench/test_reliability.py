@@ -29,7 +29,10 @@ SCRIPTS = {
     "disk_and_memory": ["--steps", 1, "--only", "predict --out"],
     "soak": ["--seconds", 0.5],
 }
-NOT_SCRIPTS = {"bombs", "campaign", "families", "hostile_arrays", "mutations", "pieces", "seeds"}
+NOT_SCRIPTS = {
+    *("bombs", "campaign", "hostile_arrays", "kill_jobs", "mutations", "pieces", "seeds"),
+    *("families", "family", "file_families", "folder_families"),
+}
 ELSEWHERE = {"cluster"}
 """What it runs is in tests/unit/engines/test_ray_cluster.py: a second cluster would take long."""
 

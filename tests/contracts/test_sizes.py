@@ -1,4 +1,4 @@
-"""No file and no function outgrows what can be read at a glance, in src and in tests."""
+"""No file and no function outgrows what can be read at a glance."""
 
 import ast
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ def too_long(text: str) -> Iterator[str]:
                 yield f"{node.name}: {length} lines, at most {MAX_FUNCTION}"
 
 
-@pytest.mark.parametrize("folder", ["src", "tests"])
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "examples"])
 def test_files_and_functions_are_short(folder: str) -> None:
     paths = sorted((ROOT / folder).rglob("*.py"))
-    assert len(paths) > 100
+    assert len(paths) > 2
     found = {str(path.relative_to(ROOT)): [*too_long(path.read_text())] for path in paths}
     assert {path: faults for path, faults in found.items() if faults} == {}
 

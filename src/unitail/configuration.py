@@ -67,6 +67,19 @@ def require(condition: bool, name: str, *, got: object, allowed: str) -> None:
         raise InvalidConfig(f"{name} is out of range", got=got, allowed=allowed)
 
 
+def require_at_least(minimum: int, config: object, *names: str) -> None:
+    """Raise `InvalidConfig` unless these fields of a configuration are so large."""
+    for name in names:
+        value = getattr(config, name)
+        require(value >= minimum, name, got=value, allowed=f"{minimum} or more")
+
+
+def take_words(config: object, **kinds: type[enum.StrEnum]) -> None:
+    """Let fields of a frozen configuration that name one of several ways be plain words."""
+    for name, kind in kinds.items():
+        object.__setattr__(config, name, choice(kind, getattr(config, name), name))
+
+
 def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None:
     """Refuse keys that the dataclass does not have, and tables without those it needs."""
     fields = [field for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from unitail.configuration import from_table, parse_json, parse_toml, require, to_table
+from unitail.configuration import (
+    from_table,
+    parse_json,
+    parse_toml,
+    require,
+    require_at_least,
+    take_words,
+    to_table,
+)
 from unitail.errors import InvalidConfig
 
 
@@ -108,3 +116,17 @@ def test_endless_nesting_is_an_error_like_any_other(
 ) -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         parse(text)
+
+
+def test_fields_have_a_minimum() -> None:
+    require_at_least(2, Paint(litres=2), "litres")
+    with pytest.raises(InvalidConfig, match="litres is out of range: got 2; allowed: 3 or more"):
+        require_at_least(3, Paint(litres=2), "litres")
+
+
+def test_plain_words_will_do_for_fields_that_name_a_way() -> None:
+    paint = Paint(litres=2, colour="red")  # type: ignore[arg-type]
+    take_words(paint, colour=Colour)
+    assert paint.colour is Colour.RED
+    with pytest.raises(InvalidConfig, match="colour is unknown: got mauve; allowed: red"):
+        take_words(Paint(litres=2, colour="mauve"), colour=Colour)  # type: ignore[arg-type]

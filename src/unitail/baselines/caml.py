@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unitail.baselines.sequences import copy_for_queries, gather_answers
-from unitail.configuration import choice, require
+from unitail.configuration import require, require_at_least, take_words
 from unitail.nn.episode_model import ShardUnit, Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import FixedWidth
@@ -46,10 +46,8 @@ class CamlConfig:
     """How features are scaled, as TAIL's are; published: none."""
 
     def __post_init__(self) -> None:
-        kind = choice(Normalisation, self.normalisation, "normalisation")
-        object.__setattr__(self, "normalisation", kind)
-        for name in ("feature_dim", "label_dim", "layers", "heads", "mlp_dim"):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        take_words(self, normalisation=Normalisation)
+        require_at_least(1, self, "feature_dim", "label_dim", "layers", "heads", "mlp_dim")
         require(
             2 <= self.classes <= self.label_dim,
             "classes",

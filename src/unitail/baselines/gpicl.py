@@ -17,7 +17,7 @@ from unitail.baselines.sequences import (
     with_blank_labels,
     with_labels,
 )
-from unitail.configuration import choice, require
+from unitail.configuration import require, require_at_least, take_words
 from unitail.nn.episode_model import ShardUnit, Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import LinearMap
@@ -59,12 +59,9 @@ class GpiclConfig:
     """How features are scaled before the projection, as TAIL's are."""
 
     def __post_init__(self) -> None:
-        kind = choice(Normalisation, self.normalisation, "normalisation")
-        object.__setattr__(self, "normalisation", kind)
-        for name in ("projected_dim", "layers", "heads", "mlp_dim"):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        for name in ("classes", "positions"):
-            require(getattr(self, name) >= 2, name, got=getattr(self, name), allowed="2 or more")
+        take_words(self, normalisation=Normalisation)
+        require_at_least(1, self, "projected_dim", "layers", "heads", "mlp_dim")
+        require_at_least(2, self, "classes", "positions")
         require(
             self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0,
             "hidden_dim",

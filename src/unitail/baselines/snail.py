@@ -18,7 +18,7 @@ from unitail.baselines.sequences import (
     with_blank_labels,
     with_labels,
 )
-from unitail.configuration import choice, require
+from unitail.configuration import require, require_at_least, take_words
 from unitail.nn.episode_model import Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import FixedWidth
@@ -56,16 +56,9 @@ class SnailConfig:
     """How features are scaled, as TAIL's are; published: none."""
 
     def __post_init__(self) -> None:
-        kind = choice(Normalisation, self.normalisation, "normalisation")
-        object.__setattr__(self, "normalisation", kind)
-        for name, least in (
-            ("feature_dim", 1),
-            ("classes", 2),
-            ("most_support", 1),
-            ("filters", 1),
-        ):
-            got = getattr(self, name)
-            require(got >= least, name, got=got, allowed=f"{least} or more")
+        take_words(self, normalisation=Normalisation)
+        require_at_least(1, self, "feature_dim", "most_support", "filters")
+        require_at_least(2, self, "classes")
         for name in ("key_dims", "value_dims"):
             got = getattr(self, name)
             allowed = "one or more widths of 1 or more"

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from unitail.configuration import ADDED_LATER, choice, require
+from unitail.configuration import ADDED_LATER, require, require_at_least, take_words
 from unitail.errors import InvalidConfig
 from unitail.nn.episode_model import Visibility
 from unitail.relational.relations import channels
@@ -61,27 +61,18 @@ class RelationalConfig:
     """There are no positions, so there is no limit."""
 
     def __post_init__(self) -> None:
-        kind = choice(Visibility, self.visibility, "visibility")
-        object.__setattr__(self, "visibility", kind)
-        entry = choice(FeaturesAs, self.features_as, "features_as")
-        object.__setattr__(self, "features_as", entry)
-        for name in (
-            "channels",
-            "layers",
-            "heads",
-            "value_dim",
-            "mlp_dim",
-            "context_dim",
-            "weighing_dim",
-        ):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        require(self.joint_layers >= 0, "joint_layers", got=self.joint_layers, allowed="0 or more")
+        take_words(self, visibility=Visibility, features_as=FeaturesAs)
+        require_at_least(1, self, "channels", "layers", "heads", "value_dim")
+        require_at_least(1, self, "mlp_dim", "context_dim", "weighing_dim")
+        require_at_least(0, self, "joint_layers")
         if self.coordinate_limit is not None:
             allowed = "more than 0, or None; and angles_from_origin"
             positive = self.coordinate_limit > 0 and self.angles_from_origin
             require(positive, "coordinate_limit", got=self.coordinate_limit, allowed=allowed)
-        if kind not in VISIBILITIES:
-            raise InvalidConfig("visibility is unknown", got=kind, allowed=", ".join(VISIBILITIES))
+        if self.visibility not in VISIBILITIES:
+            raise InvalidConfig(
+                "visibility is unknown", got=self.visibility, allowed=", ".join(VISIBILITIES)
+            )
 
     @cached_property
     def relations(self) -> int:

@@ -1,20 +1,11 @@
 """What a TAIL model is made of, and the presets."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from unitail.configuration import choice, require
+from unitail.configuration import require, require_at_least, take_words
 from unitail.nn.episode_model import Visibility
 from unitail.nn.normalisation import Normalisation
 from unitail.nn.projection import ProjectionKind, WidthReduction
-
-CHOICES: dict[str, type[StrEnum]] = {
-    "visibility": Visibility,
-    "projection": ProjectionKind,
-    "reduction": WidthReduction,
-    "normalisation": Normalisation,
-}
-"""The fields of a configuration that name one of several ways."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +42,15 @@ class TailConfig:
     """How features are scaled before the projection (ours)."""
 
     def __post_init__(self) -> None:
-        for name, kind in CHOICES.items():  # so that plain words will do
-            object.__setattr__(self, name, choice(kind, getattr(self, name), name))
-        for name in ("projected_dim", "label_dim", "layers", "heads", "mlp_dim"):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
-        size = self.dictionary_size
-        require(size >= 2, "dictionary_size", got=size, allowed="2 or more")
+        take_words(
+            self,
+            visibility=Visibility,
+            projection=ProjectionKind,
+            reduction=WidthReduction,
+            normalisation=Normalisation,
+        )
+        require_at_least(1, self, "projected_dim", "label_dim", "layers", "heads", "mlp_dim")
+        require_at_least(2, self, "dictionary_size")
         require(
             self.hidden_dim >= 1 and self.hidden_dim % self.heads == 0,
             "hidden_dim",

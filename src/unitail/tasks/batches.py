@@ -12,7 +12,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import torch
 
-from unitail.configuration import require
+from unitail.configuration import require, require_at_least
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
 from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_uniform, pick
@@ -105,8 +105,7 @@ class EpisodeRanges:
                 got=bounds,
                 allowed=f"[low, high] with {least} <= low <= high",
             )
-        for name in ("queries", "tokens", "multiple"):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        require_at_least(1, self, "queries", "tokens", "multiple")
         for name, each in (
             ("concentration", self.concentration),
             *(("concentrations", number) for number in self.concentrations),

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from unitail.configuration import require
+from unitail.configuration import require, require_at_least
 from unitail.nn.episode_model import Visibility
 
 DEFAULT_SEED = 0
@@ -76,8 +76,7 @@ class TrainingConfig:
     """Seed of weights, episodes and draws."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "cycle_steps", "report_every", "checkpoint_every"):
-            require(getattr(self, name) >= 1, name, got=getattr(self, name), allowed="1 or more")
+        require_at_least(1, self, "steps", "cycle_steps", "report_every", "checkpoint_every")
         for name in ("learning_rate", "clip_norm"):
             value = getattr(self, name)
             require(0 < value < math.inf, name, got=value, allowed="a finite number above 0")

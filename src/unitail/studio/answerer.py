@@ -5,15 +5,19 @@ later change no answer, the page may be answered before the rest, and the cost g
 number of items. Joint answers take ten times as long (results/studio_latency.md), too long to wait
 for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time, and from vectors in the span of the labelled ones (`span.py`), which
-saves about a third of that.
+saves about a third of that. Two threads answer side by side, a chunk each: most of what they do
+leaves Python to the other.
 
 Once nobody has changed anything for a moment, all is answered again with a pool: some items without
 labels are read beside the labelled ones, which is worth some points where labels are few
 (results/with_pool.md) and takes three times as long. Exports rest on the same pool.
 """
 
+import math
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +37,8 @@ from unitail.workflows.predict import make_classifier
 
 CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
+AHEAD, AHEAD_CHUNK = 2048, 128
+"""Items that are written in a span, at most, while the labelled ones are learned from."""
 NOVELTY_CHUNK = 2048
 POOL_CHUNK = 128
 """The same with a pool, which takes longer: a new label should not wait."""
@@ -131,9 +137,7 @@ class Answerer:
             known = self._vectors.known()
             places = self._answers.stale(known, self._vectors.versions(known), self._turn)
             if len(places):
-                answered = self._answer(self._next(places))
-                self._answers.put(answered)
-                self._on_answers(answered)
+                self._answer_some(places)
                 continue
             places = self._answers.without_novelty(known)
             if not len(places):
@@ -141,14 +145,37 @@ class Answerer:
                 return
             self._tell_novelty(places[:NOVELTY_CHUNK])
 
-    def _next(self, places: Places) -> Places:
-        """Choose a chunk: what is looked at, or else the first ones."""
+    def _answer_some(self, places: Places) -> None:
+        """Answer what is looked at; or else all, in chunks of equal size, by two threads."""
         seen = places[np.isin(places, self._looked_at)]
-        return seen if len(seen) else places[: POOL_CHUNK if self._pool[0] else CHUNK]
+        if len(seen):
+            self._answer_in_turn(deque([seen]))
+            return
+        chunks = math.ceil(len(places) / (POOL_CHUNK if self._pool[0] else CHUNK))
+        waiting = deque(np.array_split(places, chunks))
+        with ThreadPoolExecutor(1) as other:
+            beside = other.submit(self._answer_in_turn, waiting)
+            self._answer_in_turn(waiting)
+            beside.result()
+
+    def _answer_in_turn(self, waiting: deque[Places]) -> None:
+        """Answer what waits, the first first, until somebody changes something."""
+        while not self._ended and self._read == self._now():
+            try:
+                places = waiting.popleft()
+            except IndexError:
+                return
+            answered = self._answer(places)
+            self._answers.put(answered)
+            self._on_answers(answered)
+
+    def _now(self) -> tuple[int, int]:
+        """Return what counts up whenever labels or vectors change."""
+        return self._labels.revision, self._vectors.changes
 
     def _read_labels(self) -> None:
         """Fit again if labels have changed, or the vector of a labelled item has."""
-        now = (self._labels.revision, self._vectors.changes)
+        now = self._now()
         if now == self._read:
             return
         self._read = now
@@ -162,13 +189,33 @@ class Answerer:
             self._fit(support, NO_POOL)
 
     def _fit(self, support: Support, pool: Pool) -> None:
-        """Learn, for answers from now on."""
-        fitted = _fit(self._vectors, support, pool, self._device, self._spans)
+        """Learn, for answers from now on, and write items in their span meanwhile."""
+        learned = threading.Event()
+        with ThreadPoolExecutor(1) as other:
+
+            def begin(span: Spanned) -> None:
+                other.submit(self._write_ahead, span, learned.is_set)
+
+            try:
+                fitted = _fit(self._vectors, support, pool, self._device, self._spans, begin)
+            finally:
+                learned.set()
         if fitted is not None and fitted.spanned is not None:
             others = [each for each in self._spans if each is not fitted.spanned]
             self._spans = [fitted.spanned, *others[:1]]  # with a pool and without
         self._fitted, self._support, self._pool = fitted, support, pool
         self._turn += 1
+
+    def _write_ahead(self, span: Spanned, is_over: Callable[[], bool]) -> None:
+        """Write items in a span, what is looked at first, until it is time to answer."""
+        known = self._vectors.known()
+        later = ~np.isin(known, self._looked_at)
+        places = known[np.argsort(later, kind="stable")][:AHEAD]
+        for start in range(0, len(places), AHEAD_CHUNK):
+            if is_over():
+                return
+            chunk = places[start : start + AHEAD_CHUNK]
+            span.at(chunk, self._vectors.versions(chunk), self._vectors.at)
 
     def _answer(self, places: Places) -> Answered:
         count, versions = len(places), self._vectors.versions(places)  # before they are read
@@ -176,7 +223,7 @@ class Answerer:
             nothing = np.full((count, 2), NONE, dtype=np.int64)
             zeros = np.zeros((count, 2))
             return Answered(self._turn, places, versions, nothing, zeros, zeros[:, 0])
-        probabilities = self._fitted.probabilities(places, versions, self._vectors.at(places))
+        probabilities = self._fitted.probabilities(places, versions, self._vectors.at)
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
         return Answered(
             self._turn,
@@ -206,12 +253,12 @@ class _Fitted:
     class_ids: NDArray[np.int64]
 
     def probabilities(
-        self, places: Places, versions: Places, rows: NDArray[np.float32]
+        self, places: Places, versions: Places, read: Callable[[Places], NDArray[np.float32]]
     ) -> NDArray[np.float64]:
-        """Answer the items at some places, (m, K)."""
-        if self.spanned is not None:
-            rows = self.spanned.at(places, versions, rows)
-        return self.classifier.predict_proba(rows)
+        """Answer the items at some places, whose vectors can be read: (m, K)."""
+        if self.spanned is None:
+            return self.classifier.predict_proba(read(places))
+        return self.classifier.predict_proba(self.spanned.at(places, versions, read))
 
     def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
         """Say what part each labelled item has in the answer to one vector, (1, d), by place."""
@@ -245,8 +292,12 @@ def _fit(
     pool: Pool,
     device: str,
     kept: Sequence[Spanned],
+    on_span: Callable[[Spanned], None],
 ) -> _Fitted | None:
-    """Fit a classifier of class ids; None if there are not two classes yet."""
+    """Fit a classifier of class ids; None if there are not two classes yet.
+
+    `on_span` is told how items will be written for it, as soon as that is known.
+    """
     places, class_ids, versions = support
     if len(set(class_ids)) < 2:
         return None
@@ -256,6 +307,7 @@ def _fit(
     labelled, labels = seen[: len(places)], np.array(class_ids)
     span = spanned(vectors.chosen, seen, key, kept)
     if span is not None:
+        on_span(span)
         own, seen = without_limit(own), span.span.labelled(seen)
     rows, more = seen[: len(places)], seen[len(places) :]
     own.fit(rows, labels, pool=more if len(more) else None)

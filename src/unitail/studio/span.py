@@ -10,14 +10,17 @@ and the model that reads them limits none.
 While labels change but the labelled items stay the same, so do these vectors.
 """
 
-import copy
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unitail.devices import choose_device
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
@@ -74,25 +77,33 @@ class Span:
 
 
 class Spanned:
-    """The vectors of items in a span; each is written in it once."""
+    """The vectors of items in a span; each is written in it once. Threads may share it."""
 
     def __init__(self, span: Span, key: object) -> None:
         self.span, self.key = span, key
+        self._lock = threading.Lock()
         self._rows = np.empty((0, span.basis.shape[1] + 1), np.float32)
         self._versions = np.empty(0, np.int64)
 
-    def at(self, places: Places, versions: Places, rows: Floats) -> Floats:
-        """Return the vectors at some places, given as they are: (m, r + 1)."""
-        more = int(places.max(initial=-1)) + 1 - len(self._rows)
+    def at(self, places: Places, versions: Places, read: Callable[[Places], Floats]) -> Floats:
+        """Return the vectors at some places, (m, r + 1); those that are new are read."""
+        with self._lock:
+            self._grow(int(places.max(initial=-1)) + 1)
+            new = self._versions[places] != versions
+        if new.any():
+            written = self.span(read(places[new]))
+        with self._lock:
+            if new.any():
+                self._rows[places[new]] = written
+                self._versions[places[new]] = versions[new]
+            chosen: Floats = self._rows[places]
+            return chosen
+
+    def _grow(self, size: int) -> None:
+        more = size - len(self._rows)
         if more > 0:
             self._rows = np.pad(self._rows, ((0, more), (0, 0)))
             self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
-        new = self._versions[places] != versions
-        if new.any():
-            self._rows[places[new]] = self.span(rows[new])
-            self._versions[places[new]] = versions[new]
-        chosen: Floats = self._rows[places]
-        return chosen
 
 
 def spanned(
@@ -116,12 +127,31 @@ def spanned(
     return Spanned(Span.of(labelled, model.config.coordinate_limit), key)
 
 
-def without_limit(classifier: TailClassifier) -> TailClassifier:
-    """Let a classifier of the default model take coordinates as they are."""
-    model = copy.copy(load_default())
+class _Unlimited(Relational):
+    """A model that takes coordinates as they are, with the weights of another.
+
+    Classifiers copy the model that they are given, since somebody may go on to train it, which
+    takes a fifth of the time of a fit. Nobody trains this one.
+    """
+
+    def __init__(self, model: Relational) -> None:
+        self.__dict__.update(vars(model))
+        self.config = replace(model.config, coordinate_limit=None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+@cache
+def _unlimited(device: torch.device) -> _Unlimited:
+    model = load_default(device)
     assert isinstance(model, Relational)
-    model.config = replace(model.config, coordinate_limit=None)
-    classifier.set_params(model=model)
+    return _Unlimited(model)
+
+
+def without_limit(classifier: TailClassifier) -> TailClassifier:
+    """Let a classifier of the default model, in single precision, take coordinates as they are."""
+    classifier.set_params(model=_unlimited(choose_device(classifier.device)))
     return classifier
 
 

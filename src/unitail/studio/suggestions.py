@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
 
 MAX_CANDIDATES = 2000
@@ -22,9 +23,9 @@ ROUNDS = 10
 
 
 def suggest(
-    vectors: NDArray[np.float32],
+    vectors: Rows,
     doubt: Floats | None,
-    labelled: NDArray[np.float32],
+    labelled: Rows,
     count: int,
     *,
     seed: int = 0,
@@ -40,8 +41,8 @@ def suggest(
     generator = np.random.default_rng(seed)
     chosen = _candidates(len(vectors), doubt, generator)
     weights = np.ones(len(chosen)) if doubt is None else np.maximum(doubt[chosen], 1e-6)
-    both = np.concatenate([vectors[chosen], labelled]).astype(np.float64)
-    both = both - both.mean(axis=0)
+    both = np.concatenate([vectors[chosen], labelled]).astype(np.float32)  # half the time of double
+    both -= both.mean(axis=0, dtype=np.float64).astype(np.float32)
     both /= np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-12)
     rows, known = both[: len(chosen)], both[len(chosen) :]
     centres = _spread_out(rows, known, weights, count, generator)
@@ -64,8 +65,8 @@ def _candidates(number: int, doubt: Floats | None, generator: np.random.Generato
 
 
 def _spread_out(
-    rows: Floats, known: Floats, weights: Floats, count: int, generator: np.random.Generator
-) -> Floats:
+    rows: Rows, known: Rows, weights: Floats, count: int, generator: np.random.Generator
+) -> Rows:
     """Draw first centres that are far from each other and from what is labelled (k-means++)."""
     far = np.full(len(rows), np.inf)
     for start in range(0, len(known), 256):
@@ -86,21 +87,23 @@ def _spread_out(
     return rows[chosen]
 
 
-def _grouped(rows: Floats, weights: Floats, centres: Floats) -> tuple[Floats, Places]:
+def _grouped(rows: Rows, weights: Floats, centres: Rows) -> tuple[Rows, Places]:
     """Move centres to the weighted means of their groups, again and again."""
-    groups = np.zeros(len(rows), dtype=np.int64)
+    groups = np.full(len(rows), -1, dtype=np.int64)
     for _ in range(ROUNDS):
+        before = groups
         groups = (rows @ centres.T - 0.5 * (centres**2).sum(axis=1)).argmax(axis=1)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, groups, weights[:, None] * rows)
-        masses = np.bincount(groups, weights, minlength=len(centres))
-        filled = masses > 0
-        centres = np.where(filled[:, None], sums / np.maximum(masses, 1e-12)[:, None], centres)
+        if (groups == before).all():
+            break
+        shares = np.where(groups == np.arange(len(centres))[:, None], weights, 0)
+        masses = shares.sum(axis=1, keepdims=True)
+        means = (shares / np.maximum(masses, 1e-12)).astype(np.float32) @ rows
+        centres = np.where(masses > 0, means, centres)
     return centres, groups
 
 
 def _next_to_centres(
-    rows: Floats, weights: Floats, centres: Floats, groups: Places, count: int
+    rows: Rows, weights: Floats, centres: Rows, groups: Places, count: int
 ) -> list[int]:
     """Return one row of each group, the heaviest group first; then others, the heaviest first."""
     masses = np.bincount(groups, weights, minlength=len(centres))
@@ -110,5 +113,5 @@ def _next_to_centres(
         if len(members):
             far = ((rows[members] - centres[group]) ** 2).sum(axis=1)
             chosen.append(int(members[far.argmin()]))
-    rest = [each for each in np.argsort(-weights, kind="stable") if each not in set(chosen)]
-    return (chosen + rest)[:count]
+    others = np.argsort(-weights, kind="stable")
+    return [*chosen, *others[~np.isin(others, chosen)].tolist()][:count]

@@ -109,6 +109,32 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
     studio.stop()
 
 
+def test_two_threads_answer_and_both_begin_anew_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.answerer.CHUNK", 4)
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path, encoder=Pixels()))
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    red, green = (row.id for row in studio.store.since().classes)
+    both = threading.Barrier(2, timeout=30)
+    told: list[int] = []
+
+    def note(answered: Answered) -> None:
+        told.append(answered.turn)
+        if len(told) <= 2:
+            if both.wait() == 0:  # each of the two is in the middle of its work
+                studio.label({2: green, 3: red}, {2: 0, 3: 0}, author="")
+            both.wait()
+
+    studio.answerer._on_answers = note
+    studio.sync()
+    studio.answerer.answer_all()
+    assert told == [told[0]] * 2 + [told[0] + 1] * 6  # 24 items in chunks of four
+    require_answers_of(studio, {0: red, 1: green, 2: green, 3: red}, pool=[])
+    studio.stop()
+
+
 def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:
     known = np.arange(900)[::2]
     few = Labelled(0, (2, 4), (1, 2), frozenset({6}))

@@ -74,16 +74,36 @@ def test_answers_are_those_of_the_plain_classifier(rows: np.ndarray, encoder: In
     assert np.abs(never.predict_proba(unlimited(rows)) - plain).max() > 1e-3
 
 
+def test_the_model_without_a_limit_is_not_copied_and_the_default_keeps_its_own(
+    rows: np.ndarray,
+) -> None:
+    known = Span.of(rows[:8], FACTOR).labelled(rows[:8])
+    fitted = [without_limit(classifier("single")).fit(known, [0, 1] * 4) for _ in range(2)]
+    first, second = (each._fitted.learner.model for each in fitted)
+    assert first is second
+    default = load_default()
+    assert isinstance(default, Relational)
+    assert default.config.coordinate_limit is not None
+    assert first.head.weight is default.head.weight
+
+
 def test_rows_are_written_once_and_again_where_they_changed(rows: np.ndarray) -> None:
     own = Spanned(Span.of(rows[:8], FACTOR), "key")
     places, versions = np.array([30, 2, 55]), np.array([1, 1, 1])
-    first = own.at(places, versions, rows[places])
+    first = own.at(places, versions, rows.__getitem__)
     assert np.array_equal(first, own.span(rows[places]))
-    assert np.array_equal(own.at(places, versions, np.zeros_like(rows[places])), first)
-    changed = own.at(places[1:], np.array([1, 2]), rows[[60, 61]])
+    read: list[int] = []
+
+    def later(wanted: np.ndarray) -> np.ndarray:
+        read.extend(wanted.tolist())
+        return rows[wanted + 6]
+
+    assert np.array_equal(own.at(places, versions, later), first)
+    changed = own.at(places[1:], np.array([1, 2]), later)
     assert np.array_equal(changed[0], first[1])
     assert np.array_equal(changed[1], own.span(rows[61:62])[0])
-    assert own.at(places[:0], versions[:0], rows[:0]).shape == (0, 9)
+    assert read == [55]
+    assert own.at(places[:0], versions[:0], later).shape == (0, 9)
 
 
 def test_a_span_is_kept_while_the_labelled_are_the_same(

@@ -7,6 +7,8 @@ from datetime import timedelta
 from multiprocessing.context import BaseContext
 from typing import Any, Self
 
+import torch
+
 from unitail.devices import has_accelerator
 from unitail.errors import InvalidConfig
 from unitail.extras import optional
@@ -67,6 +69,14 @@ def ready_to_fork(*modules: str) -> BaseContext:
     context = multiprocessing.get_context(FORKED)
     context.set_forkserver_preload(list(modules))
     return context
+
+
+def threads_of_each(count: int) -> int:
+    """Share the cores among so many processes; none gets more than OMP_NUM_THREADS says.
+
+    Sums are taken in another order by more threads, so their last bits differ.
+    """
+    return max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // count))
 
 
 def end_with_parent() -> None:

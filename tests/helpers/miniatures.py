@@ -145,5 +145,14 @@ def imdb(root: Path) -> None:
 
 
 def intents(root: Path) -> None:
-    rows(root / "test.csv", ("text", "category"), [("Where is it?", "lost"), ("My, my", "card")])
-    rows(root / "train_5.csv", ("text", "category"), [("Lost it", "lost"), ("A card", "card")])
+    """Four files whose texts say where they are from, two as tables and two as folders."""
+    labels = ("lost", "card", "lost")
+    for name in ("test", "train_5", "train_10", "train"):
+        texts = [f"{text}, {name}" for text in ("Lost it", "A card", "Gone")]
+        if name in ("test", "train_5"):
+            content = list(zip(texts, labels, strict=True))
+            rows(root / f"{name}.csv", ("text", "category"), content)
+        else:
+            (root / name).mkdir()
+            (root / name / "seq.in").write_text("\n".join(texts))
+            (root / name / "label").write_text("\n".join(labels))

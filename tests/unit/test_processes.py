@@ -8,7 +8,7 @@ import pytest
 
 from unitail import processes
 from unitail.errors import InvalidConfig, MissingExtra
-from unitail.processes import TIMEOUT, ProcessGroup, require_alone
+from unitail.processes import TIMEOUT, ProcessGroup, require_alone, threads_of_each
 
 
 def test_a_process_by_itself_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +68,17 @@ def test_several_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(MissingExtra, match=r"pip install 'unitail\[train\]'"):
         ProcessGroup.join(cpu=True)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "count", "threads"), [(16, 3, 5), (1, 3, 1), (16, 40, 1), (4, 2, 4)]
+)
+def test_processes_share_the_cores_that_they_are_allowed(
+    allowed: int, count: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(processes.torch, "get_num_threads", lambda: allowed)
+    assert threads_of_each(count) == threads
 
 
 ORPHAN = """

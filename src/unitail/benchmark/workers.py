@@ -1,6 +1,5 @@
 """A benchmark in several processes of one machine: each measures some tables and protocols."""
 
-import os
 from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
@@ -10,7 +9,7 @@ import torch
 
 from unitail.benchmark.setup import BenchSetup
 from unitail.errors import UserError
-from unitail.processes import end_with_parent, ready_to_fork
+from unitail.processes import end_with_parent, ready_to_fork, threads_of_each
 from unitail.progress import OnProgress
 
 POLL_SECONDS = 0.5
@@ -69,7 +68,7 @@ def _watch(
 def _work(setup: BenchSetup, index: int, count: int, told: "Queue[Told]") -> None:
     """Measure one shard."""
     end_with_parent()
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    torch.set_num_threads(threads_of_each(count))
     run, _ = setup.open((index, count))
     told.put((index, 0, run.pending()))
     run.run(lambda done, total: told.put((index, done, total)))

@@ -1,6 +1,5 @@
 """The engine of one machine: this process alone, or several that share the work."""
 
-import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 
 from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
-from unitail.processes import end_with_parent, ready_to_fork
+from unitail.processes import end_with_parent, ready_to_fork, threads_of_each
 
 PRELOADED = ("unitail.engines.encoding", "unitail.engines.answering")
 _WORK: list[Work] = []
@@ -48,7 +47,7 @@ class LocalEngine(Engine):
 
     def _pool(self, work: Work) -> ProcessPoolExecutor:
         context = ready_to_fork(*PRELOADED)
-        threads = max(1, (os.cpu_count() or 1) // self.workers)
+        threads = threads_of_each(self.workers)
         counter = context.Value("i", 0)
         return ProcessPoolExecutor(self.workers, context, _begin, (work, threads, counter))
 

@@ -150,9 +150,6 @@ CASES: list[tuple[str, str, Make, dict[str, str]]] = [
         lambda root: mini.touch(root, "blues/blues.00000.au", "jazz/jazz.00001.wav", "jazz/a.txt"),
         {"blues/blues.00000.au": "blues", "jazz/jazz.00001.wav": "jazz"},
     ),
-    ("banking77", "", mini.intents, {"Where is it?": "lost", "My, my": "card"}),
-    ("clinc150", "train_5", mini.intents, {"Lost it": "lost", "A card": "card"}),
-    ("hwu64", "train_5", mini.intents, {"Lost it": "lost", "A card": "card"}),
 ]
 
 

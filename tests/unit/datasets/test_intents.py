@@ -2,11 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from helpers import miniatures as mini
+from unitail.datasets.catalogue import find_entry
 from unitail.datasets.intents import IntentFiles
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 
 SHAPE = IntentFiles(name="train_5")
+CLASSES = {"banking77": 77, "clinc150": 150, "hwu64": 64}
 
 
 def write(root: Path, texts: str, labels: str) -> None:
@@ -39,3 +42,25 @@ def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
     (tmp_path / "train_5").mkdir()
     with pytest.raises(InvalidInput, match=r"seq\.in cannot be read.*unitail data info"):
         SHAPE.read(tmp_path, Modality.TEXT)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("split", ["test", "train_5", "train_10", "train"])
+def test_every_split_of_the_catalogue_is_its_own_file(
+    tmp_path: Path, name: str, split: str
+) -> None:
+    mini.intents(tmp_path)
+    entry = find_entry(name)
+    assert entry.split() is entry.split("test")
+    [part] = entry.parts(tmp_path, entry.split(split))
+    found = entry.read(part, entry.split(split), any_version=True)
+    texts = [f"Lost it, {split}", f"A card, {split}", f"Gone, {split}"]
+    assert (found.items, found.labels) == (texts, ["lost", "card", "lost"])
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_files_of_few_examples_have_as_many_of_each_class_as_they_say(name: str) -> None:
+    splits = {split.name: split for split in find_entry(name).splits}
+    assert {split.classes for split in splits.values()} == {CLASSES[name]}
+    assert splits["train_5"].rows == 5 * CLASSES[name]
+    assert splits["train_10"].rows == 10 * CLASSES[name]

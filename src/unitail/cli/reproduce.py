@@ -54,12 +54,14 @@ def run(
         with bar(name) as on_progress:
             done.append(work.measure(name, on_progress))
         typer.echo(f"{name}: {_said(done[-1])}")
-        write_report(folder, done, command=command, swapped=encoders)
+        write_report(folder, done, command=command, swapped=encoders, learners=learners)
     if VALIDITY in names:
         with bar(VALIDITY) as on_progress:
             section = validity_section(measure_validity(work, on_progress))
         typer.echo(f"{VALIDITY}: {section.status}.")
-        write_report(folder, done, command=command, swapped=encoders, more=[section])
+        write_report(
+            folder, done, command=command, swapped=encoders, learners=learners, more=[section]
+        )
     typer.echo(f"The report is {folder / 'report.html'}; the same as text, {folder / 'README.md'}.")
 
 

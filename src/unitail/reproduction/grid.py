@@ -87,7 +87,7 @@ def paper_grid(
         ]
     return Grid(
         title=table.title,
-        caption=table.caption,
+        caption=f"In the paper: {table.caption}",
         columns=tuple(columns),
         rows=tuple(lines),
         compared=True,

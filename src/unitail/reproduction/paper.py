@@ -19,8 +19,11 @@ LABELS = {
     "caml": "CAML",
     "tail": "TAIL",
     "tail_50w": "TAIL 50w",
+    "linear_probe_tuned": "Linear Probe, tuned",
     "linear_probe_shrunk": "Linear Probe, shrunk centre",
-    "unitail": "unitail",
+    "proto_head_centred": "ProtoHead, centred",
+    "unitail_joint": "unitail, joint",
+    "unitail_joint_balanced": "unitail, joint, balanced",
 }
 """What tables call learners; others keep their names."""
 

@@ -69,9 +69,13 @@ def build_report(
     *,
     command: str,
     swapped: Sequence[str] = (),
+    learners: Sequence[str] = (),
     more: Sequence[Section] = (),
 ) -> Report:
-    """Put together what was measured and what the paper says; `more` are no suites."""
+    """Put together what was measured and what the paper says; `more` are no suites.
+
+    `learners` are those that were asked for in the place of the suites' own.
+    """
     names = [each.suite.name for each in measured]
     sections = [*(section(each) for each in measured), *more]
     if any(name.startswith("paper_") for name in names):
@@ -86,7 +90,7 @@ def build_report(
         title="The paper's tables, reproduced",
         notes=notes if swapped else [],
         sections=sections,
-        commands=[command, *(_bench_command(each, swapped) for each in measured)],
+        commands=[command, *(_bench_command(each, swapped, learners) for each in measured)],
         versions=versions(measured),
     )
 
@@ -179,7 +183,8 @@ def _versus(measured: Measured) -> tuple[str, list[str], list[list[str]]] | None
     names = list(dict.fromkeys(name for each in measured.results for name in each.evaluations))
     anchor = chosen_anchor(names, "")
     header, rows = versus_rows(measured.results, anchor) if anchor else ([], [])
-    return (anchor, header, rows) if rows else None
+    named = [[LABELS.get(row[0], row[0]), *row[1:]] for row in rows]
+    return (LABELS.get(anchor, anchor), header, named) if rows else None
 
 
 def _training(name: str, suite: str) -> str:
@@ -189,8 +194,9 @@ def _training(name: str, suite: str) -> str:
     return f"unitail train {recipe} --banks BANKS --out RUNS/{name}{such}"
 
 
-def _bench_command(measured: Measured, swapped: Sequence[str]) -> str:
+def _bench_command(measured: Measured, swapped: Sequence[str], learners: Sequence[str]) -> str:
     suite = measured.suite
     words = [f"unitail bench --suite {suite.name} --banks BANKS --runs RUNS"]
     words += [f"--encoder {each}" for each in swapped]
-    return " ".join([*words, f"--episodes {suite.episodes} --seed {suite.seed}"])
+    words += [f"--episodes {suite.episodes} --seed {suite.seed}"]
+    return " ".join([*words, *(f"--learner {name}" for name in learners)])

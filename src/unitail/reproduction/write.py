@@ -20,10 +20,11 @@ def write_report(
     *,
     command: str,
     swapped: Sequence[str] = (),
+    learners: Sequence[str] = (),
     more: Sequence[Section] = (),
 ) -> None:
     """Write all files; each is whole or the old one, whenever the process is killed."""
-    report = build_report(measured, command=command, swapped=swapped, more=more)
+    report = build_report(measured, command=command, swapped=swapped, learners=learners, more=more)
     pictures: dict[str, str] = {}
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -31,8 +31,9 @@ def test_a_section_has_tables_a_comparison_and_its_status(smoke: Measured) -> No
     assert [line.learner for line in grid.rows[:2]] == ["ProtoHead", "Linear Probe, shrunk centre"]
     assert made.versus is not None
     anchor, header, rows = made.versus
-    assert (anchor, header) == ("linear_probe_shrunk", ["learner", "protocol", "tables"])
-    assert [row[0] for row in rows] == ["proto_head_paper"] * 2
+    assert anchor == "Linear Probe, shrunk centre"  # as the tables call it
+    assert header == ["learner", "protocol", "tables"]
+    assert [row[0] for row in rows] == ["ProtoHead"] * 2
     assert made.todo == []
 
 
@@ -57,6 +58,8 @@ def test_the_whole_names_commands_versions_and_hashes(smoke: Measured) -> None:
         "unitail bench --suite smoke --banks BANKS --runs RUNS --encoder a=b --episodes 3 --seed 0"
     )
     assert report.commands[1] == bench
+    some = build_report([smoke], command="c", swapped=["a=b"], learners=["tail", "unitail"])
+    assert some.commands[1] == f"{bench} --learner tail --learner unitail"
     facts = dict(versions([smoke]))
     assert {"unitail", "Python", "torch", "machine", "device"} <= set(facts)
     digits = next(each for each in smoke.results if each.table.bank.name == "digits")

@@ -118,7 +118,7 @@ class Client:
     ) -> dict[str, Any]:
         """Answer items: `classes`, and `answers` with label, probabilities, set and novelty.
 
-        With `influence`, each answer names so many of the examples that decided it.
+        With `influence`, each answer names this many of the examples that decided it.
         """
         wanted = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
         if influence:  # services before this option refuse its name

@@ -17,7 +17,7 @@ class BlankWarning(UserWarning):
 
 
 class TableSizeWarning(UserWarning):
-    """A table has so many labelled rows that another method is the better choice."""
+    """A table has more labelled rows than this method is best for."""
 
 
 class WeightWarning(UserWarning):

@@ -24,12 +24,12 @@ def merge_results(run: BenchRun, folders: Sequence[Path]) -> int:
     taken = 0
     for folder in folders:
         other = ResultStore(folder / STORE_FOLDER)
-        found = [
+        shared = [
             (table, protocol)
             for table, protocol in run.work()
             if other.path(table, protocol).exists()
         ]
-        if not found:
+        if not shared:
             raise UserError(
                 f"{folder} holds no results of this benchmark",
                 got="no file of the same data sets and protocols",
@@ -37,9 +37,9 @@ def merge_results(run: BenchRun, folders: Sequence[Path]) -> int:
                 remedy="Name the --out folder of the same suite, measured elsewhere.",
             )
         with run.store.alone():
-            for table, protocol in found:
+            for table, protocol in shared:
                 _take(run.store, other, table, protocol)
-        taken += len(found)
+        taken += len(shared)
     return taken
 
 

@@ -48,14 +48,14 @@ class BenchTable:
         return " ".join(bank.fingerprint for bank in self.banks)
 
     def allows(self, protocol: EvaluationProtocol) -> bool:
-        """Tell whether two classes or more have rows enough."""
+        """Tell whether two classes or more have enough rows."""
         if isinstance(self.table, CrossTable):
             query = self.table.query.class_sizes
             return protocol.allowed_by(self.table.support.class_sizes, query)
         return protocol.allowed_by(self.table.class_sizes)
 
     def has_one_support(self, protocol: EvaluationProtocol) -> bool:
-        """Tell whether all rows are examples in every episode, as in files made for so many."""
+        """Tell whether all rows are examples in every episode, as in files made for its shots."""
         if not isinstance(self.table, CrossTable):
             return False
         sizes = self.table.support.class_sizes[self.table.query.class_sizes > 0]

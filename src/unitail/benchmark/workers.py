@@ -18,7 +18,7 @@ Told = tuple[int, int, int]
 
 
 def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | None = None) -> None:
-    """Measure what is missing, in so many processes; the results are in the store afterwards.
+    """Measure what is missing, in several processes; the results are in the store afterwards.
 
     They are the same as of one process: which episodes there are depends on no process.
     """

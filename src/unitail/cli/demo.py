@@ -88,7 +88,7 @@ def _shapes(draws: int, on_progress: OnProgress) -> Table:
     table = Table("task", "labels a class", *methods, title="Where kernels and pools matter, in %")
     table.caption = f"{draws} draws; pool: {POOL} rows without labels are read beside the labelled"
     for done, ((name, shots), make) in enumerate(SHAPES.items(), start=1):
-        found: dict[str, list[float]] = {method: [] for method in methods}
+        scores: dict[str, list[float]] = {method: [] for method in methods}
         for seed in range(draws):
             X, y = make(seed)  # noqa: N806 - as scikit-learn calls them
             order = np.random.default_rng(seed).permutation(len(y))
@@ -98,9 +98,9 @@ def _shapes(draws: int, on_progress: OnProgress) -> Table:
             for method, build in methods.items():
                 given = {"pool": X[pool]} if "pool" in method else {}
                 learner = build().fit(X[shown], y[shown], **given)
-                found[method].append(100 * float(learner.score(X[asked], y[asked])))
+                scores[method].append(100 * float(learner.score(X[asked], y[asked])))
         table.add_row(
-            name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in found.values())
+            name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in scores.values())
         )
         on_progress(done, len(SHAPES))
     return table

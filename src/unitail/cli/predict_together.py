@@ -11,8 +11,8 @@ from unitail.cli.console import bar, column_kinds, say_unreadable, tell_rows
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.engines.choice import EngineChoice
+from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.job import answer_rows_to_folder
-from unitail.engines.pool import drawn_pool
 from unitail.engines.results import Summary
 from unitail.engines.sources import Rows, open_rows
 from unitail.engines.storage import Storage

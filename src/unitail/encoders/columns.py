@@ -69,7 +69,7 @@ def holds_texts(column: Series) -> bool:
 
 
 def are_texts(values: Collection[str | None]) -> bool:
-    """Tell whether values have so many words that they are texts rather than names."""
+    """Tell whether values have the words of texts rather than of names."""
     words = sum(len(value.split()) for value in values if value is not None)
     return words >= MIN_WORDS * max(1, len(values))
 

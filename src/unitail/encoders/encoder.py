@@ -30,7 +30,7 @@ class Encoder(ABC, Generic[Decoded]):
 
     modality: ClassVar[Modality]
     max_words: int | None = None
-    """Of a text, what comes after so many words is surely not read; None if all of it is."""
+    """Of a text, words beyond this number are surely not read; None if all are."""
 
     def __init__(self, *, name: str, width: int, fingerprint: str, batch_size: int) -> None:
         self.name = name

@@ -41,7 +41,7 @@ CHUNK = 1 << 22
 
 
 def steps_of(columns: int) -> int:
-    """Return how many thresholds each of so many columns has."""
+    """Return how many thresholds each column has, by the number of columns."""
     return min(STEPS, MAX_WIDTH // max(1, columns))
 
 

@@ -101,7 +101,7 @@ class Categories:
 
     @property
     def holds_texts(self) -> bool:
-        """Whether the categories have so many words that they are texts."""
+        """Whether the categories have words enough to be texts."""
         named = [category for category in self.categories if category is not None]
         return are_texts(named)
 

@@ -17,7 +17,7 @@ _WORK: list[Work] = []
 
 
 class LocalEngine(Engine):
-    """So many processes of this machine; one is this process itself."""
+    """Processes of this machine; one is this process itself."""
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers

@@ -22,7 +22,7 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "
 
 
 class RayEngine(Engine):
-    """So many actors on a cluster of Ray; without a number, as many as it has room for."""
+    """Actors on a cluster of Ray; without a number, as many as it has room for."""
 
     def __init__(
         self,

@@ -63,8 +63,8 @@ class Reading:
             yield self._rows(cells, chunk.first)
             return
         with TemporaryDirectory(prefix="unitail-") as folder:
-            found, reasons = self._found(cells[self.column], Path(folder))
-            places = {place: number for number, place in enumerate(found)}
+            items, reasons = self._items(cells[self.column], Path(folder))
+            places = {place: number for number, place in enumerate(items)}
             records = tuple(
                 Record(
                     cells={name: column[place] for name, column in cells.items()},
@@ -76,8 +76,8 @@ class Reading:
                 for place in range(len(chunk))
             )
             yield Items(
-                items=tuple(found.values()),
-                names=tuple(_name(cells[self.column][place]) for place in found),
+                items=tuple(items.values()),
+                names=tuple(_name(cells[self.column][place]) for place in items),
                 modality=self.modality,
                 content_column=self.column,
                 records=records,
@@ -102,26 +102,26 @@ class Reading:
         fields = [each for each in chunk.rows.schema if not any(is_(each.type) for is_ in binary)]
         return chunk.rows.select([field.name for field in fields])
 
-    def _found(self, cells: list[Any], folder: Path) -> tuple[Mapping[int, Any], Mapping[int, str]]:
+    def _items(self, cells: list[Any], folder: Path) -> tuple[Mapping[int, Any], Mapping[int, str]]:
         """Return the items by place, and why other places have none."""
         if cells and all(isinstance(cell, bytes | None) for cell in cells):
-            found: dict[int, Any] = {n: cell for n, cell in enumerate(cells) if cell is not None}
+            items: dict[int, Any] = {n: cell for n, cell in enumerate(cells) if cell is not None}
         else:
             texts = texts_of(cells)
-            found = {place: text for place, text in enumerate(texts) if self._fits(text)}
-        reasons = {place: self.nothing for place in range(len(cells)) if place not in found}
+            items = {place: text for place, text in enumerate(texts) if self._fits(text)}
+        reasons = {place: self.nothing for place in range(len(cells)) if place not in items}
         if not self.are_files:
-            return found, reasons
-        names = {place: self._whole(str(name)) for place, name in found.items()}
+            return items, reasons
+        names = {place: self._whole(str(name)) for place, name in items.items()}
         with ThreadPoolExecutor(READERS) as pool:
             files = pool.map(_file, names.values(), names, [folder] * len(names))
             for place, file in zip(names, files, strict=True):
                 if isinstance(file, str):
                     reasons[place] = file
-                    del found[place]
+                    del items[place]
                 else:
-                    found[place] = file
-        return found, reasons
+                    items[place] = file
+        return items, reasons
 
     def _fits(self, text: str) -> bool:
         return bool(text) and (

@@ -213,17 +213,17 @@ def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled:
             "several folders at addresses", got=len(names), allowed="one", remedy="Name one."
         )
     folder = Storage(names[0])
-    found = folder.files()
-    kind = kind or common_modality(map(Path, found), folder.name)
-    sizes = {name: size for name, size in found.items() if modality_of(Path(name)) is kind}
+    files = folder.files()
+    kind = kind or common_modality(map(Path, files), folder.name)
+    sizes = {name: size for name, size in files.items() if modality_of(Path(name)) is kind}
     tops = [name.split("/")[0] if "/" in name else "" for name in sizes]
     if not sizes or (labelled and not all(tops)):
         raise InvalidInput(
             f"{folder.name} holds no {kind} files" + (" in class folders" if sizes else ""),
-            got=f"{len(found):,} files",
+            got=f"{len(files):,} files",
             allowed="a folder for each class, with its examples" if labelled else f"{kind} files",
         )
-    others = len(found) - len(sizes)
+    others = len(files) - len(sizes)
     notes = (f"{others:,} files of other kinds",) if others else ()
     labels = tops if labelled else None
     source = ListedSource(FILE, list(sizes), labels, list(sizes.values()))

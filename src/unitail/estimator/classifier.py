@@ -67,7 +67,7 @@ class TailClassifier(
         The most rows that the model relates to each other. Of larger supports, or those of more
         than 100 classes, isolated answers of the default model follow from regressions on all rows
         and blocks of some (see `unitail.relational.large`); joint ones, those with a pool and of
-        other models follow from cluster centres of each class (`unitail.estimator.rows`), and keep
+        other models follow from cluster centres of each class (`unitail.estimator.limits`), with
         the shares of the classes among all rows. None relates all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
@@ -104,9 +104,9 @@ class TailClassifier(
         where the support's shares are an accident of labelling, or a rare class matters.
     class_weight : "balanced", dict of label to float or None, default=None
         What each class counts, as scikit-learn has it: probabilities are multiplied by it and
-        normalised, which by Bayes' rule is a `class_prior` of so many times the shares in the
-        support. "balanced" is n / (n_classes * rows of the class): the balanced prior, so that a
-        class of few rows is not drowned. Classes that are not named count 1.
+        normalised, which by Bayes' rule is a `class_prior` of that times the shares in the support.
+        "balanced" is n / (n_classes * rows of the class): the balanced prior, so that a class of
+        few rows is not drowned. Classes that are not named count 1.
     cache : "auto", bool, str or Path, default="auto"
         Where vectors that an encoder made are kept, so that equal items are encoded once. "auto":
         in the user's cache (see `unitail cache`), but a single item is only looked up, since to

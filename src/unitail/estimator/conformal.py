@@ -2,7 +2,7 @@ r"""Prediction sets with a promised coverage, from answers about the support's o
 
 Every row that can be left out of the support is asked as a query of the rest. Its score is
 1 - p(true class). With the n scores, the set of a query is {k : 1 - p_k <= q}, where q is the
-ceil((n + 1) coverage)-th smallest score; where there are not so many, q is infinite and the set
+ceil((n + 1) coverage)-th smallest score; where there are fewer scores, q is infinite and the set
 holds all classes. A row alone in its class cannot be left out: without it the class is unknown.
 
 One row of every class is left out at a time. Leaving out single rows would take K times as many

@@ -30,7 +30,7 @@ from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vec
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
 MANY_ROWS = 2000
-"""From so many labelled rows of a table on, boosting is usually ahead (results/tables)."""
+"""From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
 
 
 class LearningEstimator(BaseEstimator):  # type: ignore[misc]
@@ -87,7 +87,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
         # 3. Number the classes; rows without weight are none.
         rows, classes = weighted_rows(features, labels, sample_weight)
-        # 4. Let the model read the rows, with this fit's own draws.
+        # 4. Let the model read the rows, and the pool, with this fit's own draws.
         seed = draw_seed(self.random_state)
         drawn = None if pool is None else self._pool(pool, inputs, seed)
         self._learn(rows, classes, seed, inputs, None, drawn)
@@ -275,7 +275,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def size_notes(fitted: Fitted) -> list[str]:
-    """Say where another method is the better choice for so many rows, a phrase each."""
+    """Say where another method is better for this number of rows, a phrase each."""
     scale = fitted.settings.scale
     if isinstance(scale, tuple) or not scale.views or len(fitted.rows) < MANY_ROWS:
         return []

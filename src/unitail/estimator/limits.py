@@ -57,7 +57,7 @@ def support_limit(max_support: int | None, ways: int) -> int | None:
             "the classes do not fit into bounded memory",
             got=f"{ways} classes",
             allowed=f"at most {int(MAX_STATES**0.5)}, or any number with max_support=None",
-            remedy="Set max_support=None if there is memory enough, or split the task.",
+            remedy="Set max_support=None if there is enough memory, or split the task.",
         )
     return max(ways, min(max_support, MAX_STATES // ways))
 

@@ -132,7 +132,7 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def copies_limit(rows: int) -> int:
-    """Return the most rows that so many may stand for."""
+    """Return the most copies that `rows` rows may stand for."""
     return max(MAX_COPIES, 2 * rows)
 
 
@@ -234,7 +234,7 @@ def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
 
 
 def checked_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Return places among so many rows, each once; refuse any other."""
+    """Return places among `count` rows, each once; refuse any other."""
     array = np.asarray(places)
     known = array.dtype.kind in "iu" and bool(((array >= 0) & (array < count)).all())
     if array.ndim != 1 or not (known or array.size == 0):

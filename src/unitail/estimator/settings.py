@@ -130,7 +130,7 @@ class Settings:
         )
 
     def learner(self, num_rows: int, widths: tuple[int, ...] | None = None) -> AnyLearner:
-        """Return the learner that reads so many rows, and parts that have come to these widths."""
+        """Return the learner for this number of rows, and for parts of these widths."""
         dtype = self.precision.dtype(num_rows, self.device)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)

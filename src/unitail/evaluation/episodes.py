@@ -32,7 +32,7 @@ RESIDENT_BYTES = 2**28
 """Features that are kept in memory; of larger banks the rows of each batch are read."""
 
 Sampler = Callable[[int, int, torch.Generator], Episode]
-"""Draws a batch of so many episodes and returns the first so many of them."""
+"""Draws a batch of the first number of episodes and returns the second number of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,7 +185,7 @@ def _fit_task(task: Task, protocol: EvaluationProtocol) -> EvaluationProtocol:
 
 
 def _first(episode: Episode, count: int) -> Episode:
-    """Return the first so many episodes of a batch."""
+    """Return the first `count` episodes of a batch."""
     support, query = episode.support, episode.query
     indices = query.class_indices
     return Episode(

@@ -91,7 +91,7 @@ class EvaluationProtocol:
         return replace(self, ways=min(self.ways, len(left)), queries=queries)
 
     def ranges(self, episodes: int) -> EpisodeRanges:
-        """Return the ranges that hold this shape only, and batches of so many episodes."""
+        """Return the ranges that hold this shape only, and batches of this many episodes."""
         fixed = EpisodeRanges.fixed(
             episodes=episodes, ways=self.ways, shots=self.shots, queries=self.queries
         )

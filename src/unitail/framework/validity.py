@@ -87,10 +87,10 @@ class ValidityReport:
         return "valid as far as tested" if self.valid else "not shown to be valid"
 
     def _rises_text(self) -> str:
-        found = "; ".join(str(rise) for rise in self.finding.rises) or "none found"
+        rises = "; ".join(str(rise) for rise in self.finding.rises) or "none found"
         if self.largest_rise <= 0:
-            return f"{found}; every rise between these sizes is excluded"
-        return f"{found}; up to {self.largest_rise:.4f} is not excluded"
+            return f"{rises}; every rise between these sizes is excluded"
+        return f"{rises}; up to {self.largest_rise:.4f} is not excluded"
 
     def _residual_text(self) -> str:
         if self.epsilon is None:

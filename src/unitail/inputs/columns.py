@@ -56,8 +56,8 @@ def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - 
         _require_column(frame, name)
     unused = {name: "as was asked" for name in frame if chosen.get(name) == SKIP}
     rest = [name for name in frame if name not in unused]
-    found = {name: _item_column(name, frame[name], chosen.get(name)) for name in rest}
-    contents = {name: item for name, item in found.items() if item is not None}
+    items = {name: _item_column(name, frame[name], chosen.get(name)) for name in rest}
+    contents = {name: item for name, item in items.items() if item is not None}
     reasons = {name: _reason_against(name, frame[name]) for name in rest if name not in contents}
     texts = [name for name in reasons if name not in chosen and _may_be_text(frame[name])]
     if not contents and all(reasons[name] or name in texts for name in reasons):
@@ -181,9 +181,9 @@ def _paths_begin(cells: Sequence[str], folder: Path, column: str) -> Path:
     Answers about files have their paths as they were given, wherever the answers were written.
     """
     # os.path, since pathlib raises an error where a name is too long for the system.
-    found = {base: sum(os.path.isfile(base / cell) for cell in cells) for base in (folder, Path())}
-    best = max(found, key=lambda base: found[base])
-    if cells and not found[best]:
+    counts = {base: sum(os.path.isfile(base / cell) for cell in cells) for base in (folder, Path())}
+    best = max(counts, key=lambda base: counts[base])
+    if cells and not counts[best]:
         raise InvalidInput(
             f"no file that column {column!r} names is there",
             got=f"{str(folder / cells[0])!r} and others",

@@ -104,16 +104,16 @@ def beyond_examples(encoder: InputEncoder, examples: Any, asked: Any) -> tuple[s
     """Name the columns of two tables most of whose numbers or dates lie beyond the examples'."""
     cells = encoder.cells if isinstance(encoder, MixedEncoder) else encoder
     columns = cells.columns if isinstance(cells, TableEncoder) and len(examples) else ()
-    found = [
+    beyond = [
         column.name
         for column in columns
         if isinstance(column, Numbers) and _share_beyond(column, examples, asked) > MAX_BEYOND
     ]
-    if not found:
+    if not beyond:
         return ()
     return (
-        f"Most values of {some(map(repr, found))} lie beyond those of the examples, where they may"
-        f" mislead; to leave a column out: --column {found[0]}=skip",
+        f"Most values of {some(map(repr, beyond))} lie beyond those of the examples, where they may"
+        f" mislead; to leave a column out: --column {beyond[0]}=skip",
     )
 
 

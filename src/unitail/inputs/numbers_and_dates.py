@@ -59,12 +59,12 @@ def style_of(cells: Sequence[str], *, prefer_commas: bool = False) -> Style | No
     former is preferred.
     """
     parts = [_CELL.fullmatch(cell) for cell in cells]
-    found = [part for part in parts if part is not None]
-    units = [{part[side] for part in found} - {None} for side in ("before", "after")]
-    if not found or len(found) < len(cells) or max(map(len, units)) > 1:
+    numbers = [part for part in parts if part is not None]
+    units = [{part[side] for part in numbers} - {None} for side in ("before", "after")]
+    if not numbers or len(numbers) < len(cells) or max(map(len, units)) > 1:
         return None
     beside = " ".join(unit for side in units for unit in side)
-    digits = [part["digits"] for part in found]
+    digits = [part["digits"] for part in numbers]
     points, commas = (all(map(form.fullmatch, digits)) for form in (_POINT, _COMMA))
     has_commas = any("," in each for each in digits)
     if commas and has_commas and (prefer_commas or not points):
@@ -99,8 +99,8 @@ def read_dates(
     a number above 12 has it, or the month is first. The order is None if none was needed. Unless
     `every` cell must be a date, None stands for those that are none.
     """
-    found = [_DATE.fullmatch(cell) for cell in cells]
-    dates = [each for each in found if each is not None]
+    matches = [_DATE.fullmatch(cell) for cell in cells]
+    dates = [each for each in matches if each is not None]
     if not dates or (every and len(dates) < len(cells)):
         return None
     open_ones = [each for each in dates if each["mark"] in ("/", "-")]
@@ -108,22 +108,22 @@ def read_dates(
         day_first = any(int(each["first"]) > MONTHS for each in open_ones)
     written = [
         None if each is None else _iso(each, day_first=day_first or each["mark"] == ".")
-        for each in found
+        for each in matches
     ]
     if every and None in written:
         return None
     return written, day_first if open_ones else None
 
 
-def _iso(found: re.Match[str], *, day_first: bool) -> str | None:
-    year, month, day = found["year"], found["month"], found["day"]
-    if found["mark"]:
-        year, month, day = found["last"], found["first"], found["second"]
+def _iso(match: re.Match[str], *, day_first: bool) -> str | None:
+    year, month, day = match["year"], match["month"], match["day"]
+    if match["mark"]:
+        year, month, day = match["last"], match["first"], match["second"]
         if day_first:
             month, day = day, month
     try:
         iso = date(int(year), int(month), int(day)).isoformat()
     except ValueError:
         return None
-    hours, _, rest = (found["time"] or "").partition(":")
+    hours, _, rest = (match["time"] or "").partition(":")
     return f"{iso} {hours:0>2}:{rest}" if rest else iso

@@ -73,11 +73,11 @@ def fingerprint(folder: Path | None = None) -> str:
     stated = _read_manifest(folder)
     for name in SEALED:
         path = folder / name
-        found = sha256_of(path) if path.exists() else "no such file"
-        if found != stated.get(name):
+        actual = sha256_of(path) if path.exists() else "no such file"
+        if actual != stated.get(name):
             raise InvalidCheckpoint(
                 f"the shipped model's {name} is damaged",
-                got=found,
+                got=actual,
                 allowed=f"sha256 {stated.get(name)}",
                 remedy=REINSTALL,
             )

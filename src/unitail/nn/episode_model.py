@@ -149,7 +149,7 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
 
     @abstractmethod
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count the numbers in memory at once while so many rows look at so many labelled ones.
+        """Count the numbers in memory at once while queries look at labelled rows.
 
         Reading a support is the work of its own rows looking at each other.
         """

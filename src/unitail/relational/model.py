@@ -28,7 +28,7 @@ UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""
 
 MAX_ORIGIN_DISTANCE = 1e3
-"""From so many times the spread of features, all of them lie in one direction."""
+"""In spreads of the features: from there on all of them lie in one direction."""
 
 
 @dataclass(frozen=True, eq=False)

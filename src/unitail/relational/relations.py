@@ -178,5 +178,5 @@ def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
 
 
 def largest_score(ways: int) -> float:
-    """Return what scores of so many classes are ended at."""
+    """Return the limit of scores of this many classes."""
     return MAX_SCORE * math.sqrt(ways)

@@ -183,7 +183,7 @@ class Weighing(nn.Module):
         nn.init.zeros_(self.last.bias)
 
     def forward(self, evidence: Evidence, shots: float, ways: int) -> Weights:
-        """Weigh the candidates of tasks with so many labelled rows of a class, on average."""
+        """Weigh the candidates of tasks with `shots` labelled rows of a class, on average."""
         dtype = self.favour.dtype
         hidden = F.gelu(self.first(evidence.statistics.to(dtype)))
         hidden = F.gelu(self.second(hidden))

@@ -18,7 +18,7 @@ from unitail.wording import numbered
 
 VALIDITY = "validity"
 """What the experiment is called where suites are named."""
-FEWEST_DRAWS = 4
+MIN_DRAWS = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ def measure_validity(
         {each.name: each.learner for each in learners},
         declared.tasks,
         shots=declared.shots,
-        draws=max(FEWEST_DRAWS, min(DRAWS, work.episodes or DRAWS)),
+        draws=max(MIN_DRAWS, min(DRAWS, work.episodes or DRAWS)),
         device=device,
         kept=KeptCurves(work.folder / VALIDITY / CURVES),
         stamps={each.name: each.fingerprint for each in learners},

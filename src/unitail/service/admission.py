@@ -16,7 +16,7 @@ RETRY_SECONDS = 1
 
 @dataclass(eq=False)
 class Admission:
-    """An application that takes on so many requests and bytes at a time, and counts them."""
+    """An application that takes on a limited number of requests and bytes, and counts them."""
 
     app: App
     metrics: Metrics

@@ -70,8 +70,8 @@ def _resolved(schema: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     reference = given.get("$ref")
     if reference is None:
         return given
-    found: dict[str, Any] = schema["components"]["schemas"][reference.rpartition("/")[2]]
-    return found
+    definition: dict[str, Any] = schema["components"]["schemas"][reference.rpartition("/")[2]]
+    return definition
 
 
 def _answer(schema: dict[str, Any], reply: dict[str, Any]) -> str:

@@ -195,7 +195,7 @@ class Service:
         if not 1 <= count <= self.limits.items:
             raise Refusal(
                 422 if count == 0 else 413,
-                f"a request cannot bring so many {what}",
+                f"a request cannot bring this many {what}",
                 got=f"{count:,}",
                 allowed=f"1 to {self.limits.items:,}",
                 remedy="Send several requests." if count else "Send one at least.",

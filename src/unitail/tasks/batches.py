@@ -59,7 +59,7 @@ class BatchShape:
         return self.ways * self.queries
 
     def shard(self, rank: int, processes: int) -> slice:
-        """Return the episodes that belong to process `rank` of so many."""
+        """Return the episodes that belong to process `rank` of all."""
         if self.episodes % processes:
             raise UserError(
                 "the episodes of a batch cannot be shared out evenly",
@@ -115,7 +115,7 @@ class EpisodeRanges:
 
     @classmethod
     def fixed(cls, *, episodes: int, ways: int, shots: int, queries: int) -> Self:
-        """Return the ranges that hold one shape only, and batches of so many episodes."""
+        """Return the ranges that hold one shape only, and batches of this many episodes."""
         check_counts(episodes=episodes, shots=shots, queries=queries)
         return cls(
             ways=(ways, ways),

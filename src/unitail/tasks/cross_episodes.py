@@ -26,7 +26,7 @@ class CrossEpisodes:
     def sample(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances; a class takes part if both tables have rows enough of it."""
+        """Draw N-shot instances; a class takes part if both tables have enough rows of it."""
         support, query = self._support, self._query
         fits = (support.sizes >= shots) & (query.sizes >= queries)
         usable = torch.from_numpy(np.flatnonzero(fits))

@@ -54,7 +54,7 @@ class BankChoice:
     bank: str
     """ENCODER/DATASET."""
     ways: int
-    """K; the classes are drawn once, among those with rows enough."""
+    """K; the classes are drawn once, among those with enough rows."""
     group: str = "banks"
     """What it is counted with in reports, such as the modality."""
 
@@ -140,13 +140,13 @@ def declared_tasks(
     declaration: Declaration = BUILT_IN, banks: Path | None = None, *, seed: int = 0
 ) -> DeclaredTasks:
     """Draw or open the tasks; banks that are not there are listed, not fatal."""
-    found = named_banks(banks) if banks is not None else {}
+    paths = named_banks(banks) if banks is not None else {}
     tasks = [_synthetic(choice, seed) for choice in declaration.synthetic]
     if declaration.tables:
         tasks += [DeclaredTask(task=task, group="tables") for task in bundled_tasks()]
     missing = []
     for choice in declaration.banks:
-        table = FeatureBank.open(found[choice.bank]) if choice.bank in found else None
+        table = FeatureBank.open(paths[choice.bank]) if choice.bank in paths else None
         task = None if table is None else bank_task(table, choice, seed)
         if task is None:
             missing.append(choice.name)
@@ -195,9 +195,9 @@ def _synthetic(choice: SyntheticChoice, seed: int) -> DeclaredTask:
 
 def _tables(table: Mapping[str, Any], name: str, path: Path) -> Sequence[Mapping[str, Any]]:
     """Return the [[name]] tables of a file."""
-    found = table.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+    tables = table.get(name, [])
+    if not isinstance(tables, list) or not all(isinstance(each, Mapping) for each in tables):
         raise InvalidConfig(
-            f"{path}: {name} is not a list of tables", got=repr(found), allowed=f"[[{name}]]"
+            f"{path}: {name} is not a list of tables", got=repr(tables), allowed=f"[[{name}]]"
         )
-    return found
+    return tables

@@ -51,13 +51,13 @@ def summary_table(study: ValidityStudy) -> list[list[str]]:
     header = ["learner", *(str(each) for each in reversed(Verdict)), "fails on"]
     rows = []
     for name in study.reports:
-        found = list(study.verdicts(name).values())
+        verdicts = list(study.verdicts(name).values())
         bad = {
             each.group
-            for each, one in zip(study.tasks, found, strict=True)
+            for each, one in zip(study.tasks, verdicts, strict=True)
             if one in (Verdict.CANNOT, Verdict.RISES, Verdict.GUESSES)
         }
-        counts = [str(found.count(each)) for each in reversed(Verdict)]
+        counts = [str(verdicts.count(each)) for each in reversed(Verdict)]
         rows.append([name, *counts, ", ".join(sorted(bad)) or "nothing"])
     return [header, *rows]
 

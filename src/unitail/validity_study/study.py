@@ -182,12 +182,12 @@ def _kept_or_measured(
 
     Where memory ran out it is tried again: the device may have been shared.
     """
-    found = kept.read(about) if kept is not None else None
-    if found is None or (isinstance(found[0], Unsolved) and found[0].message == NO_MEMORY):
-        found = measure(), kind
+    outcome = kept.read(about) if kept is not None else None
+    if outcome is None or (isinstance(outcome[0], Unsolved) and outcome[0].message == NO_MEMORY):
+        outcome = measure(), kind
         if kept is not None:
-            kept.write(about, *found)
-    return found
+            kept.write(about, *outcome)
+    return outcome
 
 
 def _measure(

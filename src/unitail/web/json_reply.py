@@ -14,7 +14,7 @@ from starlette.responses import Response
 PIECE = 16
 """Members of a list that are written at once, ..."""
 PLAIN_PIECE = 4096
-"""... or so many if they are numbers and short texts."""
+"""... or this many if they are numbers and short texts."""
 
 
 class JsonReply(Response):

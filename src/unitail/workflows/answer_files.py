@@ -257,7 +257,7 @@ def _as_sheet(table: AnswerTable) -> bytes:
 def _require_fits(number: int, most: int, what: str) -> None:
     if number > most:
         raise CannotWrite(
-            f"a sheet of Excel cannot hold so many {what}",
+            f"a sheet of Excel cannot hold this many {what}",
             got=f"{number:,}",
             allowed=f"at most {most:,}",
             remedy="Write a .csv or .parquet file.",

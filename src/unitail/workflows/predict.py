@@ -60,9 +60,9 @@ def predict_files(
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
-    `pool` are items without labels that are read with the examples. So many of the least sure
-    answers as `explained` says name the examples nearest to them, and what speaks for them as far
-    as the model can say; `why` asks for that alone, and is refused where it cannot. `on_progress`
+    `pool` are items without labels that are read with the examples. `explained` of the
+    least sure answers name the examples nearest to them, and what speaks for them as far as the
+    model can say; `why` asks for that alone, and is refused where it cannot. `on_progress`
     counts all that are encoded.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
@@ -210,7 +210,7 @@ def check_together(classifier: TailClassifier, number: int) -> None:
     limit = max(classifier.max_support or number, MAX_TOGETHER)
     if classifier.visibility_ == Visibility.JOINT and number > limit:
         raise InvalidInput(
-            "so many files cannot be answered together",
+            "too many files to be answered together",
             got=f"{number:,} files with --joint",
             allowed=f"at most {limit:,}, or any number without --joint",
             remedy="Leave out --joint, or ask for fewer files at a time.",

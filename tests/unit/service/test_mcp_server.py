@@ -84,7 +84,7 @@ def test_what_is_evaluated_is_the_classifier_that_answers() -> None:
         ("classify", {"name": "nothing", "texts": ["a"]}, "no classifier of that name"),
         ("classify", {"name": "blobs"}, "a call brings items of one kind: got none"),
         ("classify", {"name": "blobs", "texts": ["/etc/passwd"]}, "does not take such items"),
-        ("classify", {"name": "letters", "texts": []}, "cannot bring so many items: got 0"),
+        ("classify", {"name": "letters", "texts": []}, "cannot bring this many items: got 0"),
         ("add_examples", {"name": "letters", "texts": ["a"], "labels": []}, "1 item and 0 labels"),
     ],
 )

@@ -151,7 +151,7 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
         ("blobs", {"vectors": [[1.0]]}, "not as wide as the examples: got 1 number; allowed: 6"),
         ("blobs", {"vectors": [[1.0], [1.0, 2.0]]}, "vectors are not of one width: got 1, 2"),
         ("blobs", {"vectors": [[float("inf")] * 6]}, "not finite: got row 0"),
-        ("blobs", {"vectors": []}, "cannot bring so many vectors: got 0; allowed: 1 to 1,000"),
+        ("blobs", {"vectors": []}, "cannot bring this many vectors: got 0; allowed: 1 to 1,000"),
         ("blobs", {"vectors": [["a"] * 6]}, "vectors.0.0 is not as it should be: got 'a'"),
         ("blobs", {"texts": ["a"]}, "'blobs' does not take such items: got texts; allowed: vec"),
         ("blobs", {"files": [b"a"]}, "does not take such items: got files; allowed: vectors"),

@@ -213,10 +213,10 @@ def test_what_a_sheet_cannot_hold_is_refused(
 ) -> None:
     path = tmp_path / "x.xlsx"
     huge = Record(cells={"text": "x" * 40_000}, item=0, row=1)
-    with pytest.raises(CannotWrite, match="so many characters in a cell: got 40,000"):
+    with pytest.raises(CannotWrite, match="this many characters in a cell: got 40,000"):
         write_answers(_answers(_answer(0)), _items((huge,)), path)
     monkeypatch.setattr(answer_files, "MAX_SHEET_ROWS", 5)
-    with pytest.raises(CannotWrite, match=r"so many rows: got 6; .*Write a \.csv or \.parquet"):
+    with pytest.raises(CannotWrite, match=r"this many rows: got 6; .*Write a \.csv or \.parquet"):
         write_answers(RESULT, _items(), path)
     assert not path.exists()
 

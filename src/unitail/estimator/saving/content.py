@@ -19,7 +19,7 @@ PLAIN = (str, bool, int, float)
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], ways: int) -> None:
-    """Refuse arrays that cannot be those of a support of so many classes; `ValueError`."""
+    """Refuse arrays that cannot be those of a support of `ways` classes; `ValueError`."""
     features, indices, pool = arrays["features"], arrays["class_indices"], arrays.get(POOL)
     demands = {
         "features": features.ndim == 2 and features.dtype.kind == "f" and _ends(features),

@@ -13,7 +13,7 @@ import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
 const RETRY = 2000; // milliseconds, after everything could not be loaded
-const VAGUE = 25; // an accuracy that is less certain than so many points says nothing
+const VAGUE = 25; // an accuracy that is less certain than this many points says nothing
 
 function heading() {
   const own = VIEWS[view.name];

@@ -36,7 +36,7 @@ class Rule:
 
     @classmethod
     def draw(cls, columns: int, generator: torch.Generator) -> "Rule":
-        """Draw a rule for a table of so many columns."""
+        """Draw a rule for a table of this many columns."""
         used = draw_between((1, min(MAX_COLUMNS, columns)), generator)
         most = int(MAX_CELLS ** (1 / used) + 1e-9)
         levels = draw_between((2, most if used > 1 else 16), generator)

@@ -39,7 +39,7 @@ class Layout:
     levels: int
     """The different categories of each."""
     missing: int
-    """The first so many columns of numbers have missing values."""
+    """How many columns of numbers, the first ones, have missing values."""
     view: bool = False
     """Whether columns have steps and weights."""
 

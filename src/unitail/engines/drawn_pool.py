@@ -16,7 +16,7 @@ from unitail.inputs.items import Items
 
 @contextmanager
 def drawn_pool(rows: Rows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Items]:
-    """Give so many of the rows as items, drawn before any is read or encoded.
+    """Give `count` of the rows as items, drawn before any is read or encoded.
 
     Every row has a random rank, a hash of what names it, and the lowest are kept: memory does not
     grow with the rows, and neither their order nor how they are stored has an effect. Equal rows

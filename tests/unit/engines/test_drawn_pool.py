@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.engine import Chunk
-from unitail.engines.pool import drawn_pool
 from unitail.engines.reading import Reading
 from unitail.engines.sources import Rows, open_rows
 

@@ -17,43 +17,30 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.errors import CannotSolve
-from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.novelty import Novelty
-from unitail.estimator.rows import Rows
-from unitail.estimator.settings import draw_seed
+from unitail.studio.background import step_back
+from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
 from unitail.studio.labels import Labelled, Labels
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
-from unitail.studio.span import Spanned, spanned, without_limit
+from unitail.studio.span import Spanned
 from unitail.studio.vectors import Vectors
-from unitail.workflows.predict import make_classifier
 
 CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
 AHEAD, AHEAD_CHUNK = 2048, 128
 """Items that are written in a span, at most, while the labelled ones are learned from."""
-NOVELTY_CHUNK = 2048
+NOVELTY_CHUNK = 512
 POOL_CHUNK = 128
 """The same with a pool, which takes longer: a new label should not wait."""
-POOL, MIN_POOL = 200, 20
-"""Items without labels that are read beside the labelled ones, at most and at least."""
-MAX_POOLED = 500
-"""Labels: with more, a pool helps little, and takes long."""
 QUIET_SECONDS = 0.8
 """Without a change, until answers are made with a pool."""
-
-Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""Labelled places, their class ids, and the versions of their vectors."""
-Pool = tuple[tuple[int, ...], tuple[int, ...]]
-"""Places of items that are read beside the labelled ones, and the versions of their vectors."""
-NO_POOL: Pool = ((), ())
+LOOK_SECONDS = 0.01
+"""Between two looks whether a pool is read, or somebody has changed something."""
 
 
 class Answerer:
@@ -76,12 +63,13 @@ class Answerer:
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
         self._support: Support | None = None
-        self._fitted: _Fitted | None = None
+        self._fitted: Fitted | None = None
         self._turn = NONE
         self._read: tuple[int, int] | None = None
         self._spans: list[Spanned] = []
         self._pool = NO_POOL
         """What was read beside the labelled items of `_support`, if anything was."""
+        self._background = ThreadPoolExecutor(1, "studio pool", initializer=step_back)
 
     def wake(self, looked_at: Sequence[int] | None = None) -> None:
         """Say that labels or vectors have changed, and what somebody looks at."""
@@ -106,6 +94,7 @@ class Answerer:
         """End `run`."""
         self._ended = True
         self._wake.set()
+        self._background.shutdown(wait=False, cancel_futures=True)
 
     def run(self) -> None:
         """Answer, and wait for the next change."""
@@ -123,9 +112,16 @@ class Answerer:
             return
         places = pool_of(self._vectors.known(), self._labels.labelled())
         pool = (tuple(places.tolist()), tuple(self._vectors.versions(places).tolist()))
-        if pool != self._pool:
-            self._fit(self._support, pool)
-            self.answer_all()
+        if pool == self._pool:
+            return
+        support = self._support
+        learning = self._background.submit(self._learned, support, pool)
+        while wait([learning], LOOK_SECONDS).not_done:
+            if self._ended or self._read != self._now():  # nobody waits for it any more
+                learning.cancel()
+                return
+        self._take(learning.result(), support, pool)
+        self.answer_all()
 
     def answer_all(self) -> None:
         """Answer all that is out of date, chunk by chunk; a change in between begins anew.
@@ -186,10 +182,10 @@ class Answerer:
         versions = self._vectors.versions(np.array(places, dtype=np.int64))
         support = (places, tuple(each for _, each in pairs), tuple(versions.tolist()))
         if support != self._support:
-            self._fit(support, NO_POOL)
+            self._take(self._learned(support, NO_POOL), support, NO_POOL)
 
-    def _fit(self, support: Support, pool: Pool) -> None:
-        """Learn, for answers from now on, and write items in their span meanwhile."""
+    def _learned(self, support: Support, pool: Pool) -> Fitted | None:
+        """Learn, and write items in the span of what is learned from meanwhile."""
         learned = threading.Event()
         with ThreadPoolExecutor(1) as other:
 
@@ -197,9 +193,19 @@ class Answerer:
                 other.submit(self._write_ahead, span, learned.is_set)
 
             try:
-                fitted = _fit(self._vectors, support, pool, self._device, self._spans, begin)
+                return Fitted.of(
+                    self._vectors,
+                    support,
+                    pool,
+                    device=self._device,
+                    kept=self._spans,
+                    on_span=begin,
+                )
             finally:
                 learned.set()
+
+    def _take(self, fitted: Fitted | None, support: Support, pool: Pool) -> None:
+        """Answer by this from now on."""
         if fitted is not None and fitted.spanned is not None:
             others = [each for each in self._spans if each is not fitted.spanned]
             self._spans = [fitted.spanned, *others[:1]]  # with a pool and without
@@ -238,77 +244,3 @@ class Answerer:
         novelty = self._fitted.novelty(self._vectors.at(places))
         self._answers.put_novelty(places, novelty)
         self._on_novelty(places, novelty)
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A classifier of class ids, how vectors enter it, and what is novel to it."""
-
-    classifier: TailClassifier
-    spanned: Spanned | None
-    """None: they enter as they are."""
-    places: tuple[int, ...]
-    """Of the labelled items."""
-    labelled: NDArray[np.float32]
-    class_ids: NDArray[np.int64]
-
-    def probabilities(
-        self, places: Places, versions: Places, read: Callable[[Places], NDArray[np.float32]]
-    ) -> NDArray[np.float64]:
-        """Answer the items at some places, whose vectors can be read: (m, K)."""
-        if self.spanned is None:
-            return self.classifier.predict_proba(read(places))
-        return self.classifier.predict_proba(self.spanned.at(places, versions, read))
-
-    def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
-        """Say what part each labelled item has in the answer to one vector, (1, d), by place."""
-        rows = rows if self.spanned is None else self.spanned.span(rows)
-        shares = self.classifier.influence(rows).shares[0]
-        return dict(zip(self.places, shares.tolist(), strict=True))
-
-    def novelty(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Say how novel vectors are, as they are: no limit and no basis counts there."""
-        return self.classifier.novelty(rows) if self.spanned is None else self._novelty(rows)
-
-    @cached_property
-    def _novelty(self) -> Novelty:
-        classes, indices = np.unique(self.class_ids, return_inverse=True)
-        rows = Rows(self.labelled, indices, len(classes))
-        return Novelty.of(rows, draw_seed(self.classifier.random_state))
-
-
-def pool_of(known: Places, named: Labelled) -> Places:
-    """Choose the items without labels that are read beside the labelled ones, always the same."""
-    said = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
-    rest = known[~np.isin(known, said)]
-    ranks = np.random.default_rng(0).permutation(int(known.max(initial=0)) + 1)
-    worth_it = len(rest) >= MIN_POOL and len(named.places) <= MAX_POOLED
-    return rest[np.argsort(ranks[rest])][:POOL] if worth_it else rest[:0]
-
-
-def _fit(
-    vectors: Vectors,
-    support: Support,
-    pool: Pool,
-    device: str,
-    kept: Sequence[Spanned],
-    on_span: Callable[[Spanned], None],
-) -> _Fitted | None:
-    """Fit a classifier of class ids; None if there are not two classes yet.
-
-    `on_span` is told how items will be written for it, as soon as that is known.
-    """
-    places, class_ids, versions = support
-    if len(set(class_ids)) < 2:
-        return None
-    own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
-    key = (places, versions, pool)
-    seen = vectors.at(np.array([*places, *pool[0]]))
-    labelled, labels = seen[: len(places)], np.array(class_ids)
-    span = spanned(vectors.chosen, seen, key, kept)
-    if span is not None:
-        on_span(span)
-        own, seen = without_limit(own), span.span.labelled(seen)
-    rows, more = seen[: len(places)], seen[len(places) :]
-    own.fit(rows, labels, pool=more if len(more) else None)
-    return _Fitted(own, span, places, labelled, labels)

@@ -17,8 +17,8 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.studio.answerer import pool_of
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.fitted import pool_of
 from unitail.studio.labels import Labels
 from unitail.studio.vectors import Vectors
 from unitail.workflows.answer_files import write_answers

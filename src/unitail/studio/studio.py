@@ -14,6 +14,7 @@ from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.answerer import Answerer
+from unitail.studio.background import step_back
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import Done
 from unitail.studio.estimate import Estimated, Superseded, estimate
@@ -254,6 +255,7 @@ class Studio:
         self.hub.tell("rest", {"revision": self.labels.revision})
 
     def _estimate(self) -> None:
+        step_back()  # answers are waited for, estimates are not
         while not self._ended.is_set():
             self._labels_moved.wait()
             self._labels_moved.clear()

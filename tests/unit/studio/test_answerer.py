@@ -14,7 +14,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.images import read_image
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.answerer import MAX_POOLED, POOL, pool_of
+from unitail.studio.fitted import MAX_POOLED, POOL, pool_of
 from unitail.studio.labels import Labelled
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
@@ -96,7 +96,7 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
         require_answers_of(studio, given, pool=[])
         assert studio.answerer._fitted is not None
         assert (studio.answerer._fitted.spanned is None) == (encoder.width == 3)
-    monkeypatch.setattr("unitail.studio.answerer.MIN_POOL", 5)
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     studio.answerer.refine()
     pool = pool_of(np.arange(24), studio.labels.labelled()).tolist()
     assert sorted(pool) == sorted(set(range(24)) - set(given))
@@ -151,10 +151,39 @@ def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:
     assert len(pool_of(np.arange(2000), Labelled(2, many[1:], many[1:], frozenset()))) == POOL
 
 
+def test_a_label_does_not_wait_for_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path))
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.sync()
+    studio.answerer.answer_all()
+    begun, go_on, fit = threading.Event(), threading.Event(), TailClassifier.fit
+
+    def slow(self: TailClassifier, *given: Any, **named: Any) -> TailClassifier:  # noqa: ANN401
+        begun.set()
+        assert go_on.wait(30)
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr(TailClassifier, "fit", slow)
+    refining = threading.Thread(target=studio.answerer.refine)
+    refining.start()
+    assert begun.wait(30)
+    [red, _] = (row.id for row in studio.labels.classes())
+    studio.label({2: red}, {2: 0}, author="")
+    refining.join(30)
+    assert not refining.is_alive()  # though the pool is still being read
+    assert studio.answerer._pool[0] == ()
+    go_on.set()
+    studio.answerer.refine()
+    assert len(studio.answerer._pool[0]) == 21
+    studio.stop()
+
+
 def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unitail.studio.answerer.MIN_POOL", 5)
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.2)
     write_pictures(tmp_path, 24)
     studio = open_studio(tmp_path)

@@ -14,8 +14,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.images import read_image
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.fitted import MAX_POOLED, POOL, pool_of
-from unitail.studio.labels import Labelled
+from unitail.studio.fitted import pool_of
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
 
@@ -133,22 +132,6 @@ def test_two_threads_answer_and_both_begin_anew_after_a_change(
     assert told == [told[0]] * 2 + [told[0] + 1] * 6  # 24 items in chunks of four
     require_answers_of(studio, {0: red, 1: green, 2: green, 3: red}, pool=[])
     studio.stop()
-
-
-def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:
-    known = np.arange(900)[::2]
-    few = Labelled(0, (2, 4), (1, 2), frozenset({6}))
-    first = pool_of(known, few)
-    assert (len(set(first.tolist())), len(first)) == (POOL, POOL)
-    assert not {2, 4, 6} & set(first.tolist())
-    assert set(first.tolist()) <= set(known.tolist())
-    taken = int(first[0])
-    second = pool_of(known, Labelled(1, (2, 4, taken), (1, 2, 1), frozenset({6})))
-    assert second[:-1].tolist() == first[1:].tolist()
-    assert len(pool_of(known[:21], few)) == 0  # hardly any are left
-    many = tuple(range(0, 2 * MAX_POOLED + 2, 2))
-    assert len(pool_of(np.arange(2000), Labelled(2, many, many, frozenset()))) == 0
-    assert len(pool_of(np.arange(2000), Labelled(2, many[1:], many[1:], frozenset()))) == POOL
 
 
 def test_a_label_does_not_wait_for_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Co
                 filler.truncate(max(0, size - room * 1024))
             results[run(job, seeds, folder, log, lambda: None)] += 1
         finally:
-            subprocess.run(["umount", folder], check=True)
+            subprocess.run(["umount", "--lazy", folder], check=True)
             shutil.rmtree(folder)
     return results
 
@@ -155,7 +155,7 @@ def read_only(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Co
         subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
         return Counter([run(job, seeds, folder, log, lambda: None)])
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)
         shutil.rmtree(folder)
 
 

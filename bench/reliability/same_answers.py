@@ -32,7 +32,7 @@ from unitail.estimator.classifier import TailClassifier
 
 ROUNDING = 1e-9
 """Of probabilities in double precision, where sums are made in another order."""
-SINGLE = 1e-2
+SINGLE = 1e-4
 """Of probabilities in single precision."""
 PIECE = 20
 """Tasks that one process answers."""

@@ -228,7 +228,10 @@ def _leave_out(gram: Tensor, coefficients: Tensor, scores: Tensor, penalties: Te
     own = own_penalties(scores, penalties).double()
     regular = gram.double().unsqueeze(1) + torch.diag_embed(own)
     gain = own - 1 / invert(regular).diagonal(dim1=2, dim2=3)
-    return scores + gain.to(scores.dtype).unsqueeze(-1) * coefficients
+    left_out = scores + gain.to(scores.dtype).unsqueeze(-1) * coefficients
+    # Of a row at the centre nothing is known: what differs from zero is rounding, and no evidence.
+    known = gram.diagonal(dim1=1, dim2=2) > 0
+    return left_out * known[:, None, :, None]
 
 
 def own_penalties(scores: Tensor, penalties: Tensor) -> Tensor:

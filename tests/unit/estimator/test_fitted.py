@@ -161,3 +161,16 @@ def test_probabilities_add_up_in_double_precision_whatever_the_model_works_in(
     support, y, queries, _ = blobs(ways=5)
     classifier = TailClassifier(precision="single", **parameters).fit(support, y)
     np.testing.assert_allclose(classifier.predict_proba(queries).sum(axis=1), 1, atol=1e-14)
+
+
+@pytest.mark.usefixtures("real_weights")
+def test_a_column_on_one_side_of_zero_is_answered_alike_in_both_precisions() -> None:
+    """Seen from the origin all rows lie in one direction, and regressions on it say nothing."""
+    column = [-1.41550207, -1.49409056, -1.35543346, -1.79675412, -1.02966142, -0.24287105]
+    support, queries = np.array([column], np.float32).T, np.array([[-1.7530812], [2.2583]])
+    single, double = (
+        TailClassifier(precision=each, scale="none").fit(support, [0, 0, 1, 1, 2, 2])
+        for each in ("single", "double")
+    )
+    found = single.predict_proba(queries)
+    np.testing.assert_allclose(found, double.predict_proba(queries), atol=1e-4)

@@ -56,6 +56,16 @@ def test_what_is_left_out_depends_less_on_its_own_label() -> None:
     assert (left_out[:, -1] < 0.3 * fitted[:, -1]).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_a_row_at_the_centre_nothing_is_said(dtype: torch.dtype) -> None:
+    """Not even by rounding, of which evidence would make a right or a wrong answer."""
+    support = directions(ROWS).to(dtype)
+    support[:, ::2] = 0
+    left_out = fit_logistic(support @ support.mT, LABELS).left_out
+    assert (left_out[:, :, ::2] == 0).all()
+    assert (left_out[:, :, 1::2] != 0).all()
+
+
 def test_left_out_scores_are_near_those_of_a_fit_without_the_row() -> None:
     support = directions(ROWS)
     gram = support @ support.mT

@@ -68,8 +68,9 @@ def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdic
         return Verdict(what, True, f"signal {-outcome.code}")
     if "Traceback" in outcome.stderr or outcome.code not in CODES:
         return Verdict("traceback", True, last)
-    if any("Warning:" in line for line in said.splitlines() if not USUAL.search(line)):
-        return Verdict("a warning of a library", True, last)
+    odd = [line for line in said.splitlines() if "Warning:" in line and not USUAL.search(line)]
+    if odd:
+        return Verdict("a warning of a library", True, odd[0])
     if outcome.code == 2 and not _is_one_sentence(said):
         return Verdict("not one sentence", True, said[:300])
     return _judge_files(case, outcome, left) or Verdict(CODES[outcome.code], False, last)

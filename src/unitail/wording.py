@@ -15,6 +15,11 @@ def shown(path: Path | str) -> str:
     return exact(path).translate(CONTROL_CHARACTERS)
 
 
+def one_line(text: str) -> str:
+    """Write a text, whatever names it holds, on one line that any terminal takes."""
+    return " ".join(text.splitlines()).translate(CONTROL_CHARACTERS)
+
+
 def exact(path: Path | str) -> str:
     """Write a path so that it leads to the file again, unless its name is no text at all."""
     return os.fsencode(path).decode("utf-8", "replace").replace(os.sep, "/")

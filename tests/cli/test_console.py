@@ -5,7 +5,7 @@ import typer
 from rich.console import Console
 
 from unitail.cli import console
-from unitail.cli.console import bar, say, say_unreadable
+from unitail.cli.console import bar, bars, say, say_unreadable
 
 
 def test_names_are_never_read_as_markup() -> None:
@@ -79,3 +79,33 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         on_progress(3, 7)
     assert "3/7" in stream.getvalue()
     assert "━" in stream.getvalue()
+
+
+def test_what_comes_after_has_a_bar_of_its_own_once_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=60)
+    monkeypatch.setattr(console, "Console", lambda **_: terminal)
+    with bars("encoding", "answering") as (on_progress, on_answered):
+        on_progress(7, 7)
+        assert "answering" not in stream.getvalue()
+        on_answered(5, 9)
+    assert "5/9" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(1.0, False), (20.0, True)])
+def test_a_log_hears_of_what_comes_after_only_if_it_takes_long(
+    seconds: float, said: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with bars("encoding", "answering") as (on_progress, on_answered):
+        on_progress(9, 9)
+        now[0] = 100.0
+        on_answered(1, 9)
+        now[0] += seconds
+        on_answered(5, 9)
+        on_answered(9, 9)
+    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [*["answering 5/9"] * said, "encoding 9/9", *["answering 9/9"] * said]

@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from unitail.cli.main import app, main
+from unitail.errors import UserError
 
 HEAVY = ("torch", "numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "transformers")
 
@@ -106,6 +107,10 @@ def test_a_name_too_long_for_the_system_is_one_sentence(
         (
             ImportError("x.so: failed to map segment from shared object"),
             "unitail: the memory does not suffice",
+        ),
+        (
+            UserError("a\nb\x1b[2J is odd", got=1, allowed="2"),
+            "unitail: a b\ufffd[2J is odd: got 1",
         ),
         (OSError(28, "No space left", "a\nb"), "unitail: a\ufffdb cannot be used: got No space"),
         (OSError("odd"), "unitail: the system refuses: got odd; allowed: files"),

@@ -55,6 +55,11 @@ class BankManifest:
     """The version of the folder's layout."""
 
     def __post_init__(self) -> None:
+        for each in ("name", "encoder", "licence"):
+            given = getattr(self, each)
+            # A name on the command line may be bytes that are no text.
+            whole = given == given.encode("utf-8", "replace").decode()
+            require(whole, each, got=ascii(given), allowed="text that UTF-8 can hold")
         require(bool(self.name), "name", got="nothing", allowed="the name of the data set")
         # A bank is called ENCODER/NAME, and the encoder of a hub has a slash of its own.
         require("/" not in self.name, "name", got=self.name, allowed="a name without a slash")

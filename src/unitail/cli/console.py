@@ -89,12 +89,13 @@ class LogLines:
         self._what, self._start = what, time.monotonic()
         self._last = self._start
         self.done: tuple[int, int] | None = None
+        self.has_spoken = False
 
     def __call__(self, done: int, of: int) -> None:
         """Take note, and say it if it is time."""
         self.done = (done, of)
         if time.monotonic() - self._last >= LOG_SECONDS:
-            self._last = time.monotonic()
+            self._last, self.has_spoken = time.monotonic(), True
             self.say()
 
     def say(self) -> None:
@@ -107,12 +108,39 @@ class LogLines:
 @contextmanager
 def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[OnProgress]:
     """Show a bar on the error stream as long as some work tells how far it is; in a log, lines."""
+    with bars(what, "", total=total, quiet=quiet) as (on_progress, _):
+        yield on_progress
+
+
+@contextmanager
+def bars(
+    first: str, second: str, total: int | None = None, *, quiet: bool = False
+) -> Iterator[tuple[OnProgress, OnProgress]]:
+    """Show a bar of some work, and below it one of what comes after, when it begins.
+
+    In a log there is a last line of the first; of the second only if it takes long.
+    """
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
-        lines = LogLines(what)
-        yield (lambda done, of: None) if quiet else lines
+        lines, after = LogLines(first), list[LogLines]()
+
+        def tell_after(done: int, of: int) -> None:
+            after.extend([] if after else [LogLines(second)])  # its time begins now
+            after[0](done, of)
+
+        yield (_nobody, _nobody) if quiet else (lines, tell_after)
         lines.say()
+        if after and after[0].has_spoken:
+            after[0].say()
         return
     with progress_bar(console) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        task = progress.add_task(first, total=total)
+        later = progress.add_task(second, total=None, visible=False)
+        yield (
+            lambda done, of: progress.update(task, completed=done, total=of),
+            lambda done, of: progress.update(later, completed=done, total=of, visible=True),
+        )
+
+
+def _nobody(done: int, of: int) -> None:
+    """Tell nobody."""

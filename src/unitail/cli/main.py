@@ -32,7 +32,7 @@ from unitail.cli.memory import (
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
 from unitail.cli.plain_help import PlainCommand, PlainGroup
 from unitail.errors import UserError
-from unitail.wording import excerpt, shown
+from unitail.wording import excerpt, one_line, shown
 
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
@@ -107,7 +107,7 @@ def _run() -> int | str | None:
     try:
         app()
     except UserError as error:
-        typer.echo(f"unitail: {error}", err=True)
+        typer.echo(f"unitail: {one_line(str(error))}", err=True)
         return REFUSED
     except SystemExit as end:
         return end.code

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, bars, column_kinds, say, say_trouble, say_unreadable
 from unitail.cli.predict_screen import MAX_NAMED, tell_answers, tell_inputs, tell_scores
 from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
@@ -182,7 +182,8 @@ def run(
     wanted.sorting.check_items(items)
     tell_inputs(console, examples, items, unlabelled)
     cache = default_cache() if use_cache else None
-    with bar("encoding", len(examples) + len(items) + len(unlabelled or ())) as on_progress:
+    count = len(examples) + len(items) + len(unlabelled or ())
+    with bars("encoding", "answering", count) as (on_progress, on_answered):
         answers = predict_files(
             examples,
             items,
@@ -199,6 +200,7 @@ def run(
             cache=cache,
             device=device,
             on_progress=on_progress,
+            on_answered=on_answered,
         )
     title = f"Answers from {support.name if saved is None else Path(model).name}"
     steps = wanted.make(answers, items, examples, label_column, title)

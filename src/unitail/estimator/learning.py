@@ -63,7 +63,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             How often each row counts. Whole numbers are exactly as many equal rows, zero is none.
             Of others the smallest becomes as many equal rows, ten at most, as keep all ratios to
             5 %: (1, 1.5) is (2, 3). More than 10,000 rows, or twice as many as X has, are not made
-            of them: ratios are then rounded, with a `WeightWarning`.
+            of them: it is 1,000 then, or twice as many, with ratios rounded and a `WeightWarning`.
         pool : array-like of shape (u, n_features), or u items for the encoder, default=None
             Rows without labels, like those that will be asked; for isolated answers of models
             that take a pool, as the default model does. It is read once with the labelled rows, and

@@ -21,6 +21,8 @@ CLASS_KINDS = "biuU"
 """What can only be classes; others may be measurements, which scikit-learn tells apart."""
 MAX_COPIES = 10_000
 """The rows that weighted ones may stand for, or twice their number if that is more."""
+MAX_ROUNDED = 1000
+"""As many, where weights differ by more than copies can say: each costs time, and says little."""
 MAX_UNITS, MAX_ERROR = 10, 0.05
 """Into how many copies the least weight is cut at most, and by what share others may be off."""
 MAX_POOL = 1000
@@ -119,6 +121,7 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     limit = copies_limit(len(weights))
     total = float(np.round(copies).sum())
     if total > limit:
+        limit = max(MAX_ROUNDED, 2 * len(weights))
         # Rounded, or raised to one, each is at most one more: all together stay within the limit.
         shares = weights / weights.max()
         copies = shares * ((limit - len(shares)) / shares.sum())

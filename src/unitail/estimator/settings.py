@@ -264,7 +264,7 @@ def _count(value: object, name: str) -> int | None:
     if value is None:
         return None
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = 0
     require(number >= 1, name, got=repr(value), allowed="1 or more, or None")

@@ -22,7 +22,7 @@ from unitail.inputs.folders import (
     records_of_files,
 )
 from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
-from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of
+from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of, what_is_packed
 from unitail.inputs.table_rows import NOTHING, items_of_rows, read_labelled_rows
 from unitail.inputs.tables import decode, read_table
 from unitail.wording import excerpt, numbered, shown, some
@@ -103,10 +103,12 @@ def _read_examples(
         return read_class_folders(path, modality)
     if is_table(path):
         return read_labelled_rows(path, label_column, content_column, modality, like, columns)
+    got, remedy = what_is_packed(path) or ("another file", None)
     raise InvalidInput(
         f"{shown(path)} does not hold labelled examples",
-        got="another file" if path.exists() else "no such file or folder",
+        got=got if path.exists() else "no such file or folder",
         allowed=f"a folder with a subfolder for each class, or a table ({' '.join(TABLES)})",
+        remedy=remedy if path.exists() else None,
     )
 
 
@@ -221,11 +223,13 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
     if kind in (None, Modality.TABLE) or not path.is_file():
         tables = f"tables: {' '.join(TABLES)}, each with .gz, too"
         like_table = kind is Modality.TABLE
+        other = "another kind of file", "Name another file, or say what it is: --modality KIND."
+        got, remedy = what_is_packed(path) or other
         raise InvalidInput(
             f"{shown(path)} {'is not a table like the examples' if like_table else NO_ITEM}",
-            got="another kind of file",
+            got=got,
             allowed=tables if like_table else f"{known_suffixes()}; {tables}",
-            remedy="Name another file, or say what it is: --modality KIND.",
+            remedy=remedy,
         )
     return Items(
         items=(path,), names=(shown(path),), modality=kind, records=records_of_files([path])

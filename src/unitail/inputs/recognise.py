@@ -30,6 +30,9 @@ TABLES = (
 )  # fmt: skip
 """A file with one of these holds one item in each row; after it there may be `.gz`."""
 
+PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+"""Files that may hold a table or a folder, and are not looked into."""
+
 
 def modality_of(path: Path) -> Modality | None:
     """Say what a file is; None for tables, whose rows are the items, and for all other kinds."""
@@ -51,6 +54,13 @@ def table_suffix(path: Path) -> str:
     """Return the suffix that says how a table is written, whether it is packed or not."""
     last = path.suffix.lower()
     return Path(path.stem).suffix.lower() if last == ".gz" else last
+
+
+def what_is_packed(path: Path) -> tuple[str, str] | None:
+    """Say what a packed file is, and what to do with it; None for others."""
+    if table_suffix(path) not in PACKED:
+        return None
+    return f"a packed file ({table_suffix(path)})", "Unpack it: only tables with .gz are read so."
 
 
 def common_modality(files: Iterable[Path], where: str) -> Modality:

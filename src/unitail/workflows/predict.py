@@ -35,6 +35,9 @@ from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.why import explain, explain_if_possible, with_nearest
 
+AT_ONCE = 4096
+"""Rows that are answered before it is told how far the work is."""
+
 
 def predict_files(
     support: LabelledItems,
@@ -53,6 +56,7 @@ def predict_files(
     cache: FeatureCache | None = None,
     device: str = "auto",
     on_progress: OnProgress | None = None,
+    on_answered: OnProgress | None = None,
 ) -> Answers:
     """Answer all queries that can be read from all examples that can be read.
 
@@ -63,7 +67,7 @@ def predict_files(
     `pool` are items without labels that are read with the examples. `explained` of the
     least sure answers name the examples nearest to them, and what speaks for them as far as the
     model can say; `why` asks for that alone, and is refused where it cannot. `on_progress`
-    counts all that are encoded.
+    counts all that are encoded, `on_answered` what is answered then.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")
@@ -86,7 +90,7 @@ def predict_files(
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
     result = Answers(
-        answers=_answers(classifier, queries, asked, coverage, top),
+        answers=_answers(classifier, queries, asked, coverage, top, on_answered),
         unreadable=_unread(support, known, queries, asked, pool, others),
         modality=support.modality,
         encoder=by.name,
@@ -267,10 +271,21 @@ def answer_rows(
 
 
 def _answers(
-    classifier: TailClassifier, queries: Items, asked: Vectors, coverage: float, top: int
+    classifier: TailClassifier,
+    queries: Items,
+    asked: Vectors,
+    coverage: float,
+    top: int,
+    on_answered: OnProgress | None,
 ) -> tuple[Answer, ...]:
-    """Answer the queries that could be read."""
-    answers = answer_rows(classifier, asked.features, coverage, top) if len(asked.kept) else []
+    """Answer the queries that could be read, as many at once as may see each other."""
+    count = len(asked.kept)
+    size = AT_ONCE if classifier.visibility_ == Visibility.ISOLATED else max(1, count)
+    answers: list[dict[str, Any]] = []
+    for start in range(0, count, size):
+        answers += answer_rows(classifier, asked.features[start : start + size], coverage, top)
+        if on_answered is not None:
+            on_answered(len(answers), count)
     repeated = _repeated(classifier.kept_examples().vectors, asked)
     return tuple(
         Answer(place=place, name=queries.names[place], repeated=again, **answer)

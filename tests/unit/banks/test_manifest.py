@@ -23,6 +23,10 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"name": "a/b"}, "name is out of range: got a/b; allowed: a name without a slash"),
         ({"name": ""}, "name is out of range: got nothing; allowed: the name of the data set"),
         ({"encoder": ""}, "encoder is out of range: got nothing"),
+        (
+            {"encoder": "\udcff"},
+            r"encoder is out of range: got '\\udcff'; allowed: text that UTF-8 can hold",
+        ),
         ({"rows": 0}, "rows is out of range: got 0; allowed: 1 or more"),
         ({"feature_dim": 0}, "feature_dim is out of range: got 0"),
         ({"format": 2}, "format is out of range: got 2; allowed: 1"),

@@ -78,6 +78,7 @@ def test_parameters_are_taken_over() -> None:
         ("visibility", "none", "visibility is unknown: got none; allowed: auto, isolated, joint"),
         ("n_draws", 0, "n_draws is out of range: got 0; allowed: 1 or more"),
         ("chunk_size", 0, "chunk_size is out of range: got 0; allowed: 1 or more, or None"),
+        ("max_support", True, "max_support is out of range: got True; allowed: 1 or more"),
         ("max_support", 2.5, "max_support is out of range: got 2.5; allowed: 1 or more, or None"),
         ("precision", "half", "precision is unknown: got half; allowed: auto, single, double"),
         ("device", "nowhere", "device is unknown: got 'nowhere'; allowed: auto, cpu"),

@@ -167,3 +167,17 @@ def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> 
     told["columns"]["reading"]["styles"]["bill"]["beside"] = 5
     with pytest.raises(InvalidCheckpoint, match="what was saved of the encoder is damaged"):
         restore_encoder(told, None, "cpu")
+
+
+@pytest.mark.parametrize("name", ["t.csv.zip", "t.zip", "t.csv.xz", "t.tar.gz"])
+def test_what_is_packed_in_another_way_is_refused_with_what_to_do(
+    name: str, tmp_path: Path
+) -> None:
+    path = _write(tmp_path / name, "packed")
+    table = _write(tmp_path / "t.csv", "x,label\n1,a\n2,b\n")
+    suffix = ".tar" if name.endswith(".tar.gz") else path.suffix
+    message = rf"got a packed file \({suffix}\); allowed: .* Unpack it: only tables with .gz are"
+    with pytest.raises(InvalidInput, match=message):
+        read_labelled(path)
+    with pytest.raises(InvalidInput, match=message):
+        read_unlabelled([path], like=read_labelled(table))

@@ -76,6 +76,21 @@ def test_images_are_answered(support: Path, queries: Path, joint: bool) -> None:
         assert 0 <= answer.novelty <= 1
 
 
+@pytest.mark.parametrize(("joint", "told"), [(False, [4, 6]), (True, [6])])
+def test_it_is_told_how_many_are_answered(
+    support: Path, queries: Path, joint: bool, told: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces, which change no answer; files that see each other are one."""
+    given, done = _read(support, queries), list[tuple[int, int]]()
+    whole = predict_files(*given, joint=joint)
+    monkeypatch.setattr(predict, "AT_ONCE", 4)
+    found = predict_files(*given, joint=joint, on_answered=lambda *now: done.append(now))
+    assert done == [(each, 6) for each in told]
+    for one, other in zip(found.answers, whole.answers, strict=True):
+        assert (one.place, one.label, one.members) == (other.place, other.label, other.members)
+        assert one.probability == pytest.approx(other.probability, abs=1e-9)
+
+
 def test_joint_answers_are_others(support: Path, queries: Path) -> None:
     joint, isolated = (
         [

@@ -33,7 +33,10 @@ class ExplainingEstimator(AnsweringEstimator):
         What is taken apart is log p(label) less the mean of log p over all classes, of isolated
         answers, whatever `visibility` is. Of two labels, the difference of their values is what
         each row adds to the log of the odds. Exact for the regressions that the model starts from,
-        by integrated gradients for what its blocks correct (`unitail.relational.influence`). It is
+        by integrated gradients for what its blocks correct (`unitail.relational.influence`). A
+        pool's rows have no labels: they are given, and what they change is in all values and in
+        `base`. Where rows were averaged (a pool or several parts, beyond `max_support` rows), those
+        of an average share alike in what it adds. It is
         not what would change if a row was left out; ranks correlate with that at 0.40 to 0.55, and
         the row that matters most is among the first three in 82 to 97 % (results/influence.md).
 

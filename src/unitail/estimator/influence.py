@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.limits import pair_limit
+from unitail.estimator.limits import standing_for
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
-from unitail.wording import numbered, some
+from unitail.wording import some
 
 MAX_WALKED = 65_536
 """Rows that are made of exchanged columns at once."""
@@ -62,30 +62,20 @@ class Influence:
 
 
 def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int64]) -> Floats:
-    """Say what each labelled row adds to the scores of classes (m,): (m, n)."""
-    hypothesis = fitted.hypothesis
-    if len(fitted.kept) < fitted.rows.total:
-        raise _too_many(fitted)
+    """Say what each labelled row adds to the scores of classes (m,): (m, n).
+
+    Where a centre was read in place of several rows, these share alike in what it adds.
+    """
+    hypothesis, rows = fitted.hypothesis, fitted.rows
     asked = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
     values = hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
     read: Floats = values[0].double().cpu().numpy()
-    counts = fitted.rows.counts
-    if counts is None:
+    if len(fitted.kept) < rows.total:
+        stands = standing_for(fitted.scaled.repeated(), fitted.kept)
+        read = (read / np.bincount(stands, minlength=len(fitted.kept)).clip(1))[:, stands]
+    if rows.counts is None:
         return read
-    return np.asarray(np.add.reduceat(read, np.cumsum(counts) - counts, axis=1))
-
-
-def _too_many(fitted: Fitted) -> CannotSolve:
-    """Say that rows were put together before they were read."""
-    rows, settings = fitted.rows, fitted.settings
-    width = fitted.scaled.features.shape[1]
-    limit = pair_limit(settings, rows.ways, width, pooled=fitted.pool is not None)
-    return CannotSolve(
-        "of so many rows it is not known what each adds to an answer",
-        got=f"{rows.total:,} rows of {numbered(rows.ways, 'class')}",
-        allowed=f"at most {limit:,} rows, or any number with max_support=None",
-        remedy="Raise max_support, or fit fewer rows.",
-    )
+    return np.asarray(np.add.reduceat(read, np.cumsum(rows.counts) - rows.counts, axis=1))
 
 
 def column_influence(

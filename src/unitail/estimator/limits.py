@@ -96,6 +96,19 @@ def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
     return Rows(np.concatenate(kept), class_indices, rows.ways)
 
 
+def standing_for(rows: Rows, kept: Rows) -> NDArray[np.int64]:
+    """Return the place of what stands for each row among those that `reduced` kept, (n,)."""
+    from sklearn.metrics import pairwise_distances_argmin
+
+    places = np.empty(len(rows), dtype=np.int64)
+    for own, few in zip(rows.members(), kept.members(), strict=True):
+        near = np.arange(len(own))  # all of them were kept
+        if len(few) < len(own):
+            near = pairwise_distances_argmin(rows.features[own], kept.features[few])
+        places[own] = few[near]
+    return places
+
+
 def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
     """Return the centres of at most `count` clusters; fewer if there are fewer different rows."""
     from sklearn.cluster import KMeans

@@ -19,8 +19,8 @@ from unitail.relational.large.influence import first_answer_parts
 from unitail.relational.large.moments import LabelledRows, Span, measured_scale
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 
-EXPLAINED = 32
-"""Queries whose answers are taken apart at once."""
+EXPLAINED, MAX_EXPLAINED = 32, 2**24
+"""Queries whose answers are taken apart at once, the fewest, and most times rows."""
 MAX_WIDTH = 4096
 """The widest rows whose products are kept."""
 
@@ -50,8 +50,9 @@ class LargeHypothesis:
     def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
         """Say what each labelled row adds to the scores of classes (1, m): (1, m, n)."""
         values = torch.zeros(1, query_features.shape[1], len(self.order))
-        for start in range(0, query_features.shape[1], EXPLAINED):
-            chunk = slice(start, start + EXPLAINED)
+        size = max(EXPLAINED, MAX_EXPLAINED // len(self.order))
+        for start in range(0, query_features.shape[1], size):
+            chunk = slice(start, start + size)
             queries = self._see(self.enter(query_features[:, chunk], "query"))
             asked = classes[0, chunk].to(queries.device)
             parts = first_answer_parts(self.reading, queries, asked)

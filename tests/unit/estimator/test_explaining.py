@@ -1,6 +1,8 @@
 import numpy as np
 import pandas
 import pytest
+import torch
+from numpy.typing import NDArray
 
 from helpers.builders import small_model
 from helpers.letters import Letters
@@ -106,13 +108,31 @@ def test_queries_do_not_matter_to_each_other() -> None:
     np.testing.assert_allclose(all_of_them, alone, atol=1e-12)
 
 
-def test_models_that_cannot_say_and_rows_that_were_averaged_are_named() -> None:
+def test_models_that_cannot_say_are_named() -> None:
     model: Tail = small_model()
     classifier = TailClassifier(model, n_draws=1).fit(X, Y)
     with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
         classifier.influence(ASKED)
-    with pytest.raises(CannotSolve, match=r"of so many rows.*got 24 rows.*at most 9 rows"):
-        TailClassifier(max_support=9).fit(X, Y, pool=X[:3]).influence(ASKED)
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(24) % 2 + 1])
+def test_rows_that_were_averaged_share_in_what_their_centre_adds(
+    weight: NDArray[np.int64] | None,
+) -> None:
+    rows = np.r_[X[:9], X[9:12].repeat(5, axis=0)]  # three rows are there five times
+    labels = np.r_[Y[:9], Y[9:12].repeat(5)]
+    classifier = TailClassifier(max_support=12, random_state=0)
+    classifier.fit(rows, labels, pool=X[12:], sample_weight=weight)
+    fitted = classifier._fitted
+    assert len(fitted.kept) == 12
+    influence = classifier.influence(ASKED)
+    places = influence.labels[None]
+    asked = torch.from_numpy(fitted.scaling(ASKED))[None]
+    added = fitted.hypothesis.contributions(asked, torch.from_numpy(places))
+    np.testing.assert_allclose(influence.values.sum(axis=1), added[0].sum(dim=1), rtol=1e-5)
+    copies = influence.values[:, 9:14] / (1 if weight is None else weight[9:14])
+    np.testing.assert_allclose(copies, copies[:, :1].repeat(5, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(influence.values.sum(axis=1) + influence.base, influence.score)
 
 
 def test_large_supports_say_what_pairs_of_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,7 @@ without values would be to walk as often.
 from dataclasses import dataclass
 
 from unitail.relational.large.committee import num_members
-from unitail.relational.large.first_answer import (
-    COSINES,
-    FEW_SHOTS,
-    FEW_STEPS,
-    FEW_WAYS,
-    MAX_SOFTMAX,
-    num_asked,
-)
+from unitail.relational.large.first_answer import COSINES, has_logistic, is_sparse, num_asked
 from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
 from unitail.relational.large.moments import CHUNK
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
@@ -29,7 +22,7 @@ from unitail.relational.regressions import (
 
 CENTRES, BLOCKS, CARRIERS, VALUES = 4, 3, 9, 4
 """Of the shipped model: heads and operators carry values for each class."""
-STATE, PAIR = 25_000, 32
+STATE, PAIR = 25_000, 16
 """Operations of a block on a state; numbers for a pair of members."""
 SEEN = 12
 """Arrays of a chunk's size while its rows are seen from all centres."""
@@ -54,9 +47,8 @@ def large_cost(
 ) -> LargeCost:
     """Count for rows of a width and classes; queries come `at_once`, numbers have `itemsize`."""
     given, width = width, min(width, rows + 1)
-    many = ways > FEW_WAYS and rows < FEW_SHOTS * ways
-    logistic = 0 if rows * ways > MAX_SOFTMAX else 1 if many else NUM_LOGISTIC
-    taken, asked = FEW_STEPS if many else LOGISTIC_STEPS, num_asked(rows, ways)
+    logistic = NUM_LOGISTIC if has_logistic(rows, ways) else 0
+    taken, asked = LOGISTIC_STEPS, num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
     steps = taken * logistic * 4.0 * rows * width * ways
     solved = 2.0 * len(COSINES) * (width**3 + width**2 * ways)
@@ -96,7 +88,7 @@ class _Part:
 
 def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     """Count the regressions on Gaussian kernels."""
-    count, guides = len(GAUSSIANS), num_guides(rows)
+    count, guides = 1 if is_sparse(rows, ways) else len(GAUSSIANS), num_guides(rows)
     if not guides:
         operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
         kept = count * rows * (rows + ways)
@@ -119,12 +111,12 @@ def _committee(rows: int, width: int, ways: int, queries: int, at_once: int) -> 
     members = num_members(rows, ways)
     known, listed = (ways, ways) if ways <= MANY_WAYS else (KNOWN + 1, ASKED + 1)
     pairs, states = members**2, members * known
-    inverses = NUM_OPERATORS * (members**3 if members < 2 * width else 4 * pairs * width)
+    inverses = NUM_OPERATORS * (width**3 if members < rows else 0) + members**3
     blocks = BLOCKS * (states + queries * listed) * STATE
     heard = BLOCKS * 2.0 * CARRIERS * (members + queries) * members * VALUES * known
     return _Part(
-        inverses + 2.0 * CENTRES * pairs * width + blocks + heard,
+        inverses + 2.0 * (1 + NUM_OPERATORS) * pairs * width + blocks + heard,
         pairs * PAIR * 2.0 + (states + queries * listed) * STATE / 40,
-        pairs * NUM_OPERATORS + BLOCKS * states * CARRIERS * VALUES,
+        pairs + NUM_OPERATORS * width**2 + BLOCKS * states * CARRIERS * VALUES,
         pairs * PAIR + states * 300 + at_once * members,
     )

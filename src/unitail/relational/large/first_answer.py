@@ -13,15 +13,17 @@ which are the same numbers as there, step by step: a test says so. Gaussian kern
 their own (`gaussians.py`). Evidence is heard from some rows, the first of a random order. What
 blocks make of it is in `committee.py`.
 
-Of more than `FEW_WAYS` classes with few labels one logistic regression of few steps stands for all
-three, and so does one Gaussian kernel.
+Of more than `FEW_WAYS` classes with few labels there are no logistic regressions, and one Gaussian
+kernel; nor are there logistic ones of more rows and classes than can be walked over 20 times. Where
+the weighing asks for their evidence, that of the ridge regression on the same cosines stands for
+it, and that of the one kernel; they have no say.
 
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -35,6 +37,7 @@ from unitail.relational.regressions import (
     LOGISTIC_STEPS,
     NUM_CANDIDATES,
     NUM_LOGISTIC,
+    NUM_OPERATORS,
     OPERATORS,
     CosineKernel,
     Weights,
@@ -51,9 +54,8 @@ MAX_ASKED_PAIRS, MAX_ASKED_STATES = 2**24, 2**19
 """... so that they, times rows or classes, are about this, or less."""
 MAX_SOFTMAX = 2**27
 """Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
-FEW_WAYS, FEW_SHOTS, FEW_STEPS = 300, 8, 8
-"""Of more classes than the first with fewer labels than the second one regression takes steps as
-the third says."""
+FEW_WAYS, FEW_SHOTS = 300, 8
+"""Of more classes than the first with fewer labels than the second there are fewer regressions."""
 MIN_WEIGHT = 1e-4
 """Candidates that weigh less than this share are not asked."""
 COSINES = tuple(
@@ -62,6 +64,9 @@ COSINES = tuple(
     if isinstance(ridge.kernel, CosineKernel)
 )
 """Place among ridge regressions, centre, penalty."""
+STAND_IN_PLACE = NUM_OPERATORS + 1
+STAND_IN = COSINES.index((STAND_IN_PLACE, Centre.DIRECTION, 0.3))
+"""The one of them whose evidence stands for that of logistic regressions, if there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +77,10 @@ class LargeReading:
     moments: Moments
     ridges: Tensor
     """W of the ridge regressions on cosines, (them, d_T, K)."""
+    inverses: Tensor
+    """(S + lambda I)^-1 of each of them, (them, d_T, d_T)."""
     regressions: Tensor
-    """W of the logistic ones, (them, d_T, K)."""
+    """W of the logistic ones, (them, d_T, K), or (0, d_T, K)."""
     gaussians: Gaussians
     units: Tensor
     """(candidates, 1, 1)."""
@@ -84,12 +91,15 @@ class LargeReading:
     def of(cls, rows: LabelledRows, weighing: Weighing, *, origin: bool) -> "LargeReading":
         """Read all rows, some at a time; they come in random order, and the first are asked."""
         moments = Moments.of(rows, origin=origin)
-        count = num_asked(len(rows.features), rows.ways)
-        ridges, of_ridges = _ridge(rows, moments, count)
-        regressions, of_regressions = _regress(rows, moments, count)
+        size = len(rows.features), rows.ways
+        count = num_asked(*size)
+        ridges, inverses, of_ridges = _ridge(rows, moments, count)
+        regressions, of_regressions = ridges[:0], of_ridges[STAND_IN]
+        if has_logistic(*size):
+            regressions, of_regressions = _regress(rows, moments, count)
         unit = float(moments.scale.scale.double() ** 2 * moments.mean_distance.double())
-        gaussians = Gaussians.of(rows, unit, count, 1 if is_sparse(rows) else len(GAUSSIANS))
-        left_out = torch.zeros(NUM_CANDIDATES, count, rows.ways).to(rows.features)
+        gaussians = Gaussians.of(rows, unit, count, 1 if is_sparse(*size) else len(GAUSSIANS))
+        left_out = torch.empty(NUM_CANDIDATES, count, rows.ways).to(rows.features)
         left_out[:NUM_LOGISTIC] = of_regressions
         left_out[[NUM_LOGISTIC + place for place, *_ in COSINES]] = of_ridges
         left_out[[NUM_LOGISTIC + place for place, *_ in GAUSSIANS]] = gaussians.left_out
@@ -103,40 +113,57 @@ class LargeReading:
             rows=len(rows.features),
         )
         weights = weighing(evidence, len(rows.features) / rows.ways, rows.ways)
-        silent = (left_out == 0).all(dim=(1, 2)) | (
-            weights.factors < MIN_WEIGHT * weights.factors.sum()
-        )
-        factors = torch.where(silent, 0, weights.factors)
-        factors = factors * (weights.factors.sum() / factors.sum().clamp_min(1e-30))
-        weights = replace(weights, factors=factors)
-        return cls(rows, moments, ridges, regressions, gaussians, units, weights)
+        missing = [*range(len(regressions), NUM_LOGISTIC)]
+        missing += [NUM_LOGISTIC + place for place, *_ in GAUSSIANS[len(gaussians.ridges) :]]
+        weights = replace(weights, factors=_heavy(weights.factors, missing))
+        return cls(rows, moments, ridges, inverses, regressions, gaussians, units, weights)
 
     @torch.no_grad()
     def scores(self, queries: Tensor, *, roughly: bool = False) -> Tensor:
-        """Score the classes for queries (m, d_T): (m, K); roughly, without Gaussian kernels."""
+        """Score the classes for queries (m, d_T): (m, K).
+
+        Roughly, by one candidate: that of most weight on cosines, which are faster, or a usual one.
+        """
         total = torch.zeros(len(queries), self.ridges.shape[2]).to(queries)
         factors = self.weights.factors[0].tolist()
-        last = {NUM_LOGISTIC + place for place, *_ in GAUSSIANS}
-        roughly &= any(factor for place, factor in enumerate(factors) if place not in last)
-        said: dict[int, Tensor] = {}  # one may stand for several
-        for place, which, ask in self._candidates(queries):
-            if factors[place] and not (roughly and place in last):
-                said[which] = said[which] if which in said else ask()
-                total += self._part(place, said[which])
+        asked = {place for place, factor in enumerate(factors) if factor}
+        if roughly:
+            fast = asked - {NUM_LOGISTIC + place for place, *_ in GAUSSIANS}
+            asked = {max(fast, key=factors.__getitem__, default=NUM_LOGISTIC + STAND_IN_PLACE)}
+        for place, ask in self._candidates(queries):
+            if place in asked:
+                total += (factors[place] or 1) * ended(ask() / self.units[place])
         return total
 
-    def _candidates(self, queries: Tensor) -> Iterator[tuple[int, int, Callable[[], Tensor]]]:
-        """Give each candidate: its place, what it is, and how it is asked."""
+    def _candidates(self, queries: Tensor) -> Iterator[tuple[int, Callable[[], Tensor]]]:
+        """Give the place of each candidate, and how it is asked."""
         seen = self.moments.see(queries)
         for place, w in enumerate(self.regressions):
-            yield place, w.data_ptr(), partial(torch.matmul, seen[Centre.DIRECTION], w)
+            yield place, partial(torch.matmul, seen[Centre.DIRECTION], w)
         for (place, centre, _), w in zip(COSINES, self.ridges, strict=True):
-            yield NUM_LOGISTIC + place, w.data_ptr(), partial(torch.matmul, seen[centre], w)
-        for (place, *_), gaussian in zip(GAUSSIANS, self.gaussians.ridges, strict=True):
-            yield NUM_LOGISTIC + place, id(gaussian), partial(gaussian.scores, queries)
+            yield NUM_LOGISTIC + place, partial(torch.matmul, seen[centre], w)
+        for (place, *_), gaussian in zip(GAUSSIANS, self.gaussians.ridges, strict=False):
+            yield NUM_LOGISTIC + place, partial(gaussian.scores, queries)
 
-    def _part(self, place: int, scores: Tensor) -> Tensor:
-        return self.weights.factors[0, place] * ended(scores / self.units[place])
+    @cached_property
+    def bent_inverses(self) -> Tensor:
+        """B^-1 of each logistic regression, for `influence.py`: (them, d_T, d_T)."""
+        rows, w = self.rows, self.regressions
+        penalties = torch.tensor(LOGISTIC_PENALTIES).to(w).view(-1, 1, 1)
+        units = all_directions(rows, self.moments, Centre.DIRECTION)
+        bent = bent_products(rows, units, w, penalties)
+        return invert(bent + torch.eye(bent.shape[1]).to(bent)).to(w)
+
+
+def _heavy(factors: Tensor, missing: list[int]) -> Tensor:
+    """Give what is missing, and what hardly weighs, no weight, and theirs to the others."""
+    silent = factors < MIN_WEIGHT * factors.sum()
+    silent[:, missing] = True
+    kept = torch.where(silent, 0, factors)
+    if not kept.any():  # all that are there hardly weigh
+        kept = factors.clone()
+        kept[:, missing] = 0
+    return kept * (factors.sum() / kept.sum())
 
 
 def ended(scores: Tensor) -> Tensor:
@@ -145,9 +172,14 @@ def ended(scores: Tensor) -> Tensor:
     return scores.clamp(-most, most)
 
 
-def is_sparse(rows: LabelledRows) -> bool:
+def is_sparse(rows: int, ways: int) -> bool:
     """Tell whether there are many classes and few labels of each: regressions are fewer then."""
-    return rows.ways > FEW_WAYS and len(rows.features) < FEW_SHOTS * rows.ways
+    return ways > FEW_WAYS and rows < FEW_SHOTS * ways
+
+
+def has_logistic(rows: int, ways: int) -> bool:
+    """Tell whether there are logistic regressions."""
+    return not is_sparse(rows, ways) and rows * ways <= MAX_SOFTMAX
 
 
 def num_asked(rows: int, ways: int) -> int:
@@ -156,46 +188,40 @@ def num_asked(rows: int, ways: int) -> int:
     return min(rows, by_rows, max(MIN_ASKED, MAX_ASKED_STATES // ways))
 
 
-def _ridge(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, Tensor]:
-    """Return W of each ridge regression, and the scores of the asked rows without their labels."""
+def _ridge(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return W of each ridge regression, the inverse that it is solved by, ...
+
+    ... and the scores of the asked rows without their labels.
+    """
+    kind = rows.features.dtype
     seen, labels = moments.see(rows.features[:asked]), rows.centred_labels(asked)
-    coefficients, left_out = [], []
+    coefficients, inverses, left_out = [], [], []
     for _, centre, penalty in COSINES:
         inverse = invert(plus_diagonal(moments.products[centre], penalty))
         sums = moments.sums[centre]
-        solution = inverse @ (sums - sums.sum(dim=0) / rows.ways).mT
+        solution = (inverse @ (sums - sums.sum(dim=0) / rows.ways).mT).to(kind)
         own = seen[centre].double()
         leverage = ((own @ inverse) * own).sum(dim=1, keepdim=True)
-        left_out.append((own @ solution - leverage * labels) / (1 - leverage))
+        scores = seen[centre] @ solution
+        left_out.append((scores - leverage.to(kind) * labels) / (1 - leverage).to(kind))
         coefficients.append(solution)
-    kind = rows.features.dtype
-    return torch.stack(coefficients).to(kind), torch.stack(left_out).to(kind)
+        inverses.append(inverse.to(kind))
+    return torch.stack(coefficients), torch.stack(inverses), torch.stack(left_out)
 
 
 def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, Tensor]:
-    """Do the same for logistic regressions, in as many walks over all rows as they take steps.
-
-    Of too many rows and classes there are none: their scores are 0, and evidence is against them.
-    """
-    if len(rows.features) * rows.ways > MAX_SOFTMAX:
-        nothing = torch.zeros(NUM_LOGISTIC, 1, rows.ways).to(rows.features)
-        w, left_out = (nothing.expand(-1, n, -1) for n in (rows.features.shape[1], asked))
-        return w, left_out
+    """Do the same for logistic regressions, in as many walks over all rows as they take steps."""
     kind, products = rows.features.dtype, moments.products[Centre.DIRECTION]
-    sparse = is_sparse(rows)
-    chosen = LOGISTIC_PENALTIES[-1:] if sparse else LOGISTIC_PENALTIES
-    steps = FEW_STEPS if sparse else LOGISTIC_STEPS
-    penalties = torch.tensor(chosen).to(products).view(-1, 1, 1)
-    inverses = torch.stack([invert(plus_diagonal(products / 2, p)) for p in chosen])
+    penalties = torch.tensor(LOGISTIC_PENALTIES).to(rows.features).view(-1, 1, 1)
+    inverses = torch.stack([invert(plus_diagonal(products / 2, p)) for p in LOGISTIC_PENALTIES])
     inverses = inverses.to(kind)
-    penalties = penalties.to(kind)
     width = rows.features.shape[1]
-    w = last = torch.zeros(len(chosen), width, rows.ways).to(rows.features)
+    w = last = torch.zeros(NUM_LOGISTIC, width, rows.ways).to(rows.features)
     own = moments.see(rows.features[:asked])[Centre.DIRECTION]
     labels = torch.nn.functional.one_hot(rows.class_indices[:asked], rows.ways).to(kind)
-    a = last_a = torch.zeros(len(chosen), *labels.shape).to(rows.features)
+    a = last_a = torch.zeros(NUM_LOGISTIC, *labels.shape).to(rows.features)
     units = all_directions(rows, moments, Centre.DIRECTION)
-    for number in range(steps):
+    for number in range(LOGISTIC_STEPS):
         ahead = number / (number + 3)
         start, start_a = torch.lerp(last, w, 1 + ahead), torch.lerp(last_a, a, 1 + ahead)
         slopes = _slopes(rows, units, start) - moments.sums[Centre.DIRECTION].mT.to(start)
@@ -211,8 +237,7 @@ def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, 
     inside = ((own.double() @ invert(bent + unit)) * own).sum(dim=2)
     diagonal = 1 / lengths - inside / lengths**2
     gain = (lengths - 1 / diagonal).to(kind)
-    left_out = scores + gain.unsqueeze(-1) * a
-    return w.expand(NUM_LOGISTIC, -1, -1), left_out.expand(NUM_LOGISTIC, -1, -1)
+    return w, scores + gain.unsqueeze(-1) * a
 
 
 def all_directions(rows: LabelledRows, moments: Moments, centre: Centre) -> Tensor:

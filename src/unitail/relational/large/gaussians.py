@@ -71,7 +71,7 @@ class ExactRidge:
         asked: int,
     ) -> "ExactRidge":
         """Solve it by squared distances (n, n); without its label, i has y_i - (P Y)_i / P_ii."""
-        inverse = invert(_gram(squares, sharpness, penalty))
+        inverse = invert(regular_gram(squares, sharpness, penalty))
         solution = rows.sums_of(inverse.mT).mT
         own = rows.centred_labels(asked)
         left_out = own - solution[:asked] / inverse.diagonal()[:asked, None]
@@ -124,7 +124,7 @@ class SparseRidge:
         kind, count = rows.features.dtype, num_guides(len(rows.features))
         guides = rows.features[:count] - centre
         squares = squared_distances(guides.double(), guides.double())
-        root = factorise(_gram(squares, sharpness, JITTER[kind])).to(kind)
+        root = factorise(regular_gram(squares, sharpness, JITTER[kind])).to(kind)
         profiles = torch.empty(len(rows.features), count).to(rows.features)
         noise = torch.empty(len(rows.features), 1).to(rows.features)
         products = torch.eye(count, dtype=torch.float64, device=root.device)
@@ -212,7 +212,7 @@ class SparseRidge:
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """All of them."""
+    """All of them, or the first."""
 
     ridges: tuple[ExactRidge | SparseRidge, ...]
     left_out: Tensor
@@ -220,15 +220,14 @@ class Gaussians:
 
     @classmethod
     def of(cls, rows: LabelledRows, mean_distance: float, asked: int, count: int) -> "Gaussians":
-        """Read all rows; `mean_distance` is squared, between different ones.
+        """Read all rows, for the first `count` of the regressions.
 
-        Only the first regressions may be asked for, so many: the last of them stands for the rest.
+        `mean_distance` is squared, between different rows.
         """
         centre = rows.features.mean(dim=0, dtype=torch.float64).to(rows.features)
         guides = num_guides(len(rows.features))
-        wanted = GAUSSIANS[:count]
         per_unit = 1 / mean_distance if mean_distance > 0 else 0.0  # all rows are equal
-        scaled = [(sharpness * per_unit, penalty) for _, sharpness, penalty in wanted]
+        scaled = [(sharpness * per_unit, penalty) for _, sharpness, penalty in GAUSSIANS[:count]]
         ridges: list[ExactRidge | SparseRidge]
         if guides:
             near = Neighbourhoods(rows.features[guides:], NEAR)
@@ -239,9 +238,7 @@ class Gaussians:
             squares = squared_distances(known, known)
             exact = [ExactRidge.of(rows, squares, centre, *each, asked) for each in scaled]
             ridges, left_out = [*exact], [each.left_out for each in exact]
-        missing = len(GAUSSIANS) - len(wanted)
-        ridges += ridges[-1:] * missing
-        return cls(tuple(ridges), torch.stack(left_out + left_out[-1:] * missing))
+        return cls(tuple(ridges), torch.stack(left_out))
 
     @property
     def operator(self) -> Tensor | None:
@@ -261,7 +258,7 @@ def squared_distances(queries: Tensor, rows: Tensor) -> Tensor:
     return (lengths[0] + lengths[1] - 2 * queries @ rows.mT).clamp_min(0)
 
 
-def _gram(squares: Tensor, sharpness: float, penalty: float) -> Tensor:
+def regular_gram(squares: Tensor, sharpness: float, penalty: float) -> Tensor:
     """Return G + lambda I by squared distances (n, n)."""
     gram = torch.exp(-sharpness * squares)
     gram.fill_diagonal_(1 + penalty)

@@ -11,52 +11,61 @@ come to rest, and near to it after the steps that it takes; what is left is nobo
 what the members of the committee do, by integrated gradients.
 """
 
+from collections import defaultdict
+
 import torch
 from torch import Tensor
 
 from unitail.relational.geometry import Centre
-from unitail.relational.large.first_answer import (
-    COSINES,
-    LargeReading,
-    all_directions,
-    bent_products,
-    ended,
-    is_sparse,
-    plus_diagonal,
-)
+from unitail.relational.large.first_answer import COSINES, LargeReading, ended
 from unitail.relational.large.gaussians import GAUSSIANS
-from unitail.relational.regressions import (
-    LOGISTIC_PENALTIES,
-    NUM_LOGISTIC,
-    invert,
-    own_penalties,
-)
+from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, own_penalties
 
 
 @torch.no_grad()
 def first_answer_parts(reading: LargeReading, queries: Tensor, classes: Tensor) -> Tensor:
     """Say what each row adds to the first scores of classes (m,): (m, n)."""
-    rows = reading.rows
+    rows, seen = reading.rows, reading.moments.see(queries)
     said = (rows.class_indices == classes.unsqueeze(1)).to(queries) - 1 / rows.ways  # (m, n)
     values = torch.zeros_like(said)
-    seen, factors = reading.moments.see(queries), reading.weights.factors[0].tolist()
-    for place, coefficients in enumerate(reading.regressions):
-        if factors[place]:
-            own = seen[Centre.DIRECTION]
-            share = _share(reading, place, own @ coefficients, classes)
-            values += share * _logistic(reading, place, own, classes)
-    for (place, centre, penalty), coefficients in zip(COSINES, reading.ridges, strict=True):
-        if factors[NUM_LOGISTIC + place]:
+    for (place, *_), gaussian in zip(GAUSSIANS, reading.gaussians.ridges, strict=False):
+        if reading.weights.factors[0, NUM_LOGISTIC + place]:
+            share = _share(reading, NUM_LOGISTIC + place, gaussian.scores(queries), classes)
+            values += share * gaussian.carried(queries)
+    ridges, logistic = _ridges(reading, seen, classes), _regressions(reading, seen, classes)
+    parts = zip(rows.chunks(), rows.split(values.mT), rows.split(said.mT), strict=True)
+    for (features, known), piece, own in parts:
+        directions = reading.moments.see(features)
+        for centre, carried in ridges.items():
+            piece.addmm_(directions[centre], carried.mT)
+        piece.mul_(own)  # all of the above are carried labels
+        for place, carried in logistic.items():
+            units = directions[Centre.DIRECTION]
+            says = _logistic(reading, place, units, known, classes)
+            piece.addcmul_(says, units @ carried.mT)
+    return values
+
+
+def _ridges(reading: LargeReading, seen: Tensor, classes: Tensor) -> dict[Centre, Tensor]:
+    """Return what is carried to queries, as seen (centres, m, d_T), by all that have a centre."""
+    carried: dict[Centre, Tensor] = defaultdict(lambda: torch.zeros_like(seen[0]))
+    solved = zip(COSINES, reading.ridges, reading.inverses, strict=True)
+    for (place, centre, _), coefficients, inverse in solved:
+        if reading.weights.factors[0, NUM_LOGISTIC + place]:
             own = seen[centre]
             share = _share(reading, NUM_LOGISTIC + place, own @ coefficients, classes)
-            inverse = invert(plus_diagonal(reading.moments.products[centre], penalty))
-            carried = own @ inverse.to(own) @ all_directions(rows, reading.moments, centre).mT
-            values += share * carried * said
-    for (place, *_), gaussian in zip(GAUSSIANS, reading.gaussians.ridges, strict=True):
-        if factors[NUM_LOGISTIC + place]:
-            share = _share(reading, NUM_LOGISTIC + place, gaussian.scores(queries), classes)
-            values += share * gaussian.carried(queries) * said
-    return values
+            carried[centre] += share * (own @ inverse)
+    return carried
+
+
+def _regressions(reading: LargeReading, seen: Tensor, classes: Tensor) -> dict[int, Tensor]:
+    """Return what each logistic regression carries to queries."""
+    carried, own = {}, seen[Centre.DIRECTION]
+    for place, coefficients in enumerate(reading.regressions):
+        if reading.weights.factors[0, place]:
+            share = _share(reading, place, own @ coefficients, classes)
+            carried[place] = share * (own @ reading.bent_inverses[place])
+    return carried
 
 
 def _share(reading: LargeReading, place: int, scores: Tensor, classes: Tensor) -> Tensor:
@@ -70,21 +79,13 @@ def _share(reading: LargeReading, place: int, scores: Tensor, classes: Tensor) -
     return counted * reading.weights.factors[0, place] / reading.units[place]
 
 
-def _logistic(reading: LargeReading, place: int, own: Tensor, classes: Tensor) -> Tensor:
-    """Return what rows add to a logistic regression's scores of classes (m,): (m, n)."""
-    rows, w = reading.rows, reading.regressions[place]
-    penalty = LOGISTIC_PENALTIES[-1 if is_sparse(rows) else place]
-    units = all_directions(rows, reading.moments, Centre.DIRECTION)
-    penalties = torch.full((1, 1, 1), penalty).to(w)
-    bent = bent_products(rows, units, w[None], penalties)[0]
-    carried = own @ invert(plus_diagonal(bent, 1.0)).to(own)
-    values = torch.empty(len(own), len(units)).to(own)
-    pieces = (rows.split(units), rows.split(rows.class_indices), rows.split(values.mT))
-    for seen, known, piece in zip(*pieces, strict=True):
-        scores = seen @ w
-        lengths = own_penalties(scores[None, None], penalties)[0, 0].unsqueeze(1)  # L
-        labels = torch.nn.functional.one_hot(known, rows.ways).to(scores)
-        targets = scores + lengths * (labels - scores.softmax(dim=1)) / penalty
-        targets = targets - targets.mean(dim=1, keepdim=True)
-        piece.copy_(seen @ carried.mT / lengths * targets[:, classes])
-    return values
+def _logistic(
+    reading: LargeReading, place: int, units: Tensor, known: Tensor, classes: Tensor
+) -> Tensor:
+    """Return what rows with directions (r, d_T) and labels have to say of classes (m,): (r, m)."""
+    penalties = torch.full((1, 1, 1), LOGISTIC_PENALTIES[place]).to(units)
+    scores = units @ reading.regressions[place]
+    lengths = own_penalties(scores[None, None], penalties)[0, 0].unsqueeze(1)  # L
+    labels = torch.nn.functional.one_hot(known, scores.shape[1]).to(scores)
+    targets = scores + lengths * (labels - scores.softmax(dim=1)) / penalties[0]
+    return (targets - targets.mean(dim=1, keepdim=True))[:, classes] / lengths

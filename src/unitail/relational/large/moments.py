@@ -106,6 +106,10 @@ class Moments:
     """Of the rows of each class, as seen from each centre: (centres, K, d_T)."""
     mean_distance: Tensor
     """Squared, ()."""
+    mean_cosine: Tensor
+    """Between different rows, from each centre: (centres,)."""
+    cosine_deviation: Tensor
+    """(centres,)."""
     shapes: Tensor
     """How rows lie, as evidence has it: (1, NUM_SHAPES)."""
 
@@ -128,7 +132,8 @@ class Moments:
         within = _within(rows, sums[Centre.DIRECTION], products, means[Centre.DIRECTION])
         spread, shrinking = lengths, direction.norm()
         shapes = torch.stack([*means, *deviations, spread, shrinking, within, *dimensions])
-        return cls(scale, to_mean, direction, products, sums, mean_distance, shapes[None])
+        usual = mean_distance, means, deviations
+        return cls(scale, to_mean, direction, products, sums, *usual, shapes[None])
 
     def see(self, features: Tensor) -> Tensor:
         """Return the directions of rows (m, d_T) from each centre: (centres, m, d_T)."""

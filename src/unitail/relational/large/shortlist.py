@@ -48,6 +48,10 @@ class Few:
             answers = torch.cat([known, answers[:, own.shape[1] :]], dim=1)
         return cls(answers.topk(min(count, ways - 1), dim=2).indices, ways)
 
+    def split(self, rows: int) -> "list[Few]":
+        """Cut them into so many rows each."""
+        return [Few(classes, self.ways) for classes in torch.split(self.classes, rows, dim=1)]
+
     @property
     def size(self) -> int:
         """S."""
@@ -95,13 +99,50 @@ class KeptFew:
     """What one layer keeps of the tokens that are seen: `block.Kept`, for few classes of each."""
 
     seen: Few
-    others: Tensor
-    """v_j*: (B, heads + operators, t, value_dim)."""
+    alike: Tensor
+    """v_j*, and the sum over its classes k of v_jk - v_j*: (B, heads + operators, t, 2 value_dim).
+    """
     above: Tensor
-    """v_jk - v_j* of the classes that j has: (B, heads + operators, t, S, value_dim)."""
+    """v_jk - v_j* of the classes that j has: (B, heads + operators, t * S, value_dim); or where
+    classes are not many, 0 for all others: (B, heads + operators, t, K * value_dim)."""
+    speakers: "tuple[Speakers, ...]"
+    """Who has which class in each episode, where classes are many."""
     weights: Tensor
     context: Tensor
     classes: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Speakers:
+    """The states (t, S) of each class of one episode: some of `places`, one class after another."""
+
+    places: Tensor
+    firsts: Tensor
+    """(K,)."""
+    counts: Tensor
+    """(K,)."""
+
+    @classmethod
+    def of(cls, classes: Tensor, ways: int) -> "Speakers":
+        """Sort the states (t, S) by their class."""
+        counts = torch.bincount(classes.flatten(), minlength=ways)
+        return cls(classes.flatten().argsort(stable=True), counts.cumsum(0) - counts, counts)
+
+    def meet(self, hearing: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Give states that hear, how many speak to each, and who: the states of the same class.
+
+        All as places among states (rows, S), (t, S); some of the hearing at a time.
+        """
+        hearing = hearing.flatten()
+        counts = self.counts[hearing]
+        step = max(1, MAX_MEETINGS // max(1, int(counts.max())))
+        for start in range(0, len(hearing), step):
+            places = torch.arange(start, min(start + step, len(hearing)), device=hearing.device)
+            count = counts[places]
+            total = int(count.sum())
+            skipped = self.firsts[hearing[places]] - (count.cumsum(0) - count)
+            rank = torch.arange(total, device=hearing.device)
+            yield places, count, self.places[rank + skipped.repeat_interleave(count)]
 
 
 def keep_few(block: FusedBlock, z: Tensor, seen: Few, labels: Tensor, size: Tensor) -> KeptFew:
@@ -125,10 +166,13 @@ def keep_few(block: FusedBlock, z: Tensor, seen: Few, labels: Tensor, size: Tens
     sums, mass = sums[..., :-1], sums[..., -1:]
     least = mass.clamp_min(torch.finfo(mass.dtype).tiny)  # a class may have no row here
     values = block.say(u, torch.stack([y, y - p], dim=-1)).transpose(3, 4)
+    others, above = values[:, :, :, -1], values[:, :, :, :-1] - values[:, :, :, -1:]
+    many = seen.ways > MANY_WAYS
     return KeptFew(
         seen,
-        others=values[:, :, :, -1],
-        above=values[:, :, :, :-1] - values[:, :, :, -1:],
+        alike=torch.cat([others, above.sum(dim=3)], dim=3),
+        above=above.flatten(2, 3) if many else _everywhere(above, seen),
+        speakers=tuple(Speakers.of(each, seen.ways) for each in seen.classes) if many else (),
         weights=block.bend(context),
         context=context,
         classes=block.from_class(torch.cat([sums / least, log_shares(mass)], dim=-1)),
@@ -142,9 +186,9 @@ def update_few(
     a, operators = block.attend(kept.weights, relations), relations.operators
     if operators.shape[3] < a.shape[3]:  # operators carry what labelled rows say, and no others
         operators = F.pad(operators, (0, a.shape[3] - operators.shape[3]))
-    carried = torch.cat([a.to(z.dtype), operators.to(z.dtype)], dim=1)  # (B, h, rows, t)
+    carried = [a.to(z.dtype), operators.to(z.dtype)]
     if relations.heard is not None:
-        carried = carried * relations.heard.unsqueeze(1)
+        carried = [each * relations.heard.unsqueeze(1) for each in carried]
     heard = _hear(carried, rows, kept)
     z = z + block.out(heard.flatten(3))
     u = block.mlp_norm(z)
@@ -158,46 +202,57 @@ def update_few(
     return z + change
 
 
-def _hear(carried: Tensor, rows: Few, kept: KeptFew) -> Tensor:
-    """Carry what is said to each state: (B, rows, S + 1, heads + operators, value_dim)."""
-    alike = (carried @ kept.others).transpose(1, 2)  # (B, rows, h, value_dim)
-    above = (carried @ kept.above.sum(dim=3)).transpose(1, 2)
+def _everywhere(above: Tensor, seen: Few) -> Tensor:
+    """Give what is said of few classes (B, h, t, S, value_dim) a place among all of them."""
+    places = seen.classes[:, None, :, :, None].expand_as(above)
+    said = torch.zeros(*above.shape[:3], seen.ways, above.shape[4]).to(above)
+    return said.scatter_(3, places, above).flatten(3)
+
+
+def _hear(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
+    """Carry what is said to each state: (B, rows, S + 1, heads + operators, value_dim).
+
+    What heads carry, and operators, are (B, h, rows, t) each: to join them would be to copy them.
+    """
+    heard = _through(carried, kept.alike).transpose(1, 2)  # (B, rows, h, 2 value_dim)
+    all_alike, above = heard.chunk(2, dim=3)
     own = _own(carried, rows, kept)
     rest = (above - own.sum(dim=2)) / rows.others
-    return torch.cat([own, rest.unsqueeze(2)], dim=2) + alike.unsqueeze(2)
+    return torch.cat([own, rest.unsqueeze(2)], dim=2) + all_alike.unsqueeze(2)
 
 
-def _own(carried: Tensor, rows: Few, kept: KeptFew) -> Tensor:
+def _through(carried: list[Tensor], said: Tensor) -> Tensor:
+    """Carry what is said (B, heads + operators, t, w) to rows: (B, heads + operators, rows, w)."""
+    each = torch.split(said, [part.shape[1] for part in carried], dim=1)
+    return torch.cat([part @ own for part, own in zip(carried, each, strict=True)], dim=1)
+
+
+def _own(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
     """Carry v_jk - v_j* to each state of a class: (B, rows, S, heads + operators, value_dim)."""
-    episodes, h, _, _, width = kept.above.shape
-    if rows.ways <= MANY_WAYS:  # one product over all rows and classes is faster
-        places = kept.seen.classes[:, None, :, :, None].expand_as(kept.above)
-        said = torch.zeros(*kept.above.shape[:3], rows.ways, width).to(kept.above)
-        heard = carried @ said.scatter_(3, places, kept.above).flatten(3)
-        heard = heard.view(episodes, h, -1, rows.ways, width).permute(0, 2, 3, 1, 4)
-        return heard.take_along_dim(rows.classes[..., None, None], dim=2)
-    values = kept.above.permute(0, 2, 3, 1, 4).flatten(1, 2)  # (B, t * S, h, value_dim)
-    own = torch.zeros(episodes, rows.classes[0].numel(), h, width).to(carried)
-    for b in range(episodes):
-        for hearing, saying in _meetings(rows.classes[b], kept.seen.classes[b], rows.ways):
-            i, j = hearing // rows.size, saying // kept.seen.size
-            shares = carried[b, :, i, j].mT.unsqueeze(-1)  # (meetings, h, 1)
-            own[b] = own[b].index_add(0, hearing, shares * values[b, saying])
-    return own.view(*rows.classes.shape, h, width)
+    if not kept.speakers:  # one product over all rows and classes is faster
+        heard = _through(carried, kept.above)
+        heard = heard.view(*heard.shape[:3], rows.ways, -1)
+        return heard.permute(0, 2, 3, 1, 4).take_along_dim(rows.classes[..., None, None], dim=2)
+    each = [
+        _own_of_one([part[b] for part in carried], rows.classes[b], kept.above[b], kept, speakers)
+        for b, speakers in enumerate(kept.speakers)
+    ]
+    return torch.stack(each).view(*rows.classes.shape, *each[0].shape[1:])
 
 
-def _meetings(hearing: Tensor, saying: Tensor, ways: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give the places of states (rows, S) and (t, S) that are of the same class, some at a time."""
-    hearing, saying = hearing.flatten(), saying.flatten()
-    speakers = saying.argsort(stable=True)
-    sizes = torch.bincount(saying, minlength=ways)
-    firsts = sizes.cumsum(0) - sizes
-    counts = sizes[hearing]
-    step = max(1, MAX_MEETINGS // max(1, int(counts.max())))
-    for start in range(0, len(hearing), step):
-        places = torch.arange(start, min(start + step, len(hearing)), device=hearing.device)
-        count = counts[places]
-        own = places.repeat_interleave(count)
-        rank = torch.arange(len(own), device=own.device)
-        rank = rank - (count.cumsum(0) - count).repeat_interleave(count)
-        yield own, speakers[firsts[hearing[own]] + rank]
+def _own_of_one(
+    carried: list[Tensor], classes: Tensor, above: Tensor, kept: KeptFew, speakers: Speakers
+) -> Tensor:
+    """Do so in one episode, where states meet only those of their class: (rows * S, h, v)."""
+    pieces = []
+    for places, count, saying in speakers.meet(classes):
+        row = (places // classes.shape[1]).repeat_interleave(count)
+        pairs = row * carried[0].shape[2] + saying // kept.seen.size
+        shares = [one.flatten().index_select(0, pairs) for part in carried for one in part]
+        starts = count.cumsum(0) - count
+        sums = [
+            F.embedding_bag(saying, values, starts, mode="sum", per_sample_weights=share)
+            for values, share in zip(above, shares, strict=True)
+        ]
+        pieces.append(torch.stack(sums, dim=1))
+    return torch.cat(pieces)

@@ -1,5 +1,7 @@
 """Supports too large for pairs of rows: the same numbers as from pairs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from unitail.relational.large.first_answer import COSINES, LargeReading
 from unitail.relational.large.gaussians import GAUSSIANS
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
-from unitail.relational.regressions import NUM_RIDGES
+from unitail.relational.regressions import NUM_LOGISTIC, NUM_RIDGES
 from unitail.relational.relations import relate
 
 WAYS = 3
@@ -88,17 +90,28 @@ def test_the_order_of_rows_changes_nothing() -> None:
     )
 
 
-def test_many_classes_have_one_logistic_regression_of_few_steps(
+def test_many_classes_with_few_labels_have_fewer_regressions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     usual = read(rows())
     monkeypatch.setattr(first_answer, "FEW_WAYS", WAYS - 1)
     monkeypatch.setattr(first_answer, "FEW_SHOTS", 100)
     many = read(rows())
-    assert torch.equal(many.regressions[0], many.regressions[2])
-    assert not torch.equal(usual.regressions[0], usual.regressions[2])
-    torch.testing.assert_close(many.regressions[2], usual.regressions[2], rtol=0, atol=0.3)
-    assert (many.scores(queries()).argmax(1) == usual.scores(queries()).argmax(1)).all()
+    assert (len(many.regressions), len(many.gaussians.ridges)) == (0, 1)
+    assert torch.equal(many.ridges, usual.ridges)
+    others = [place for place, *_ in GAUSSIANS[1:]]
+    missing = [*range(NUM_LOGISTIC), *(NUM_LOGISTIC + place for place in others)]
+    assert usual.weights.factors[0, missing].any()
+    assert not many.weights.factors[0, missing].any()
+    torch.testing.assert_close(many.scores(queries()), usual.scores(queries()), rtol=0, atol=1.5)
+
+
+def test_what_is_missing_leaves_its_weight_to_the_others() -> None:
+    factors = torch.tensor([[4.0, 2.0, 1e-5, 2.0]])
+    kept = first_answer._heavy(factors, [0])
+    torch.testing.assert_close(kept, torch.tensor([[0, 4.0, 0, 4.0]]), rtol=1e-4, atol=0)
+    alone = first_answer._heavy(torch.tensor([[1.0, 1e-9]]), [0])
+    torch.testing.assert_close(alone, torch.tensor([[0, 1.0]]))
 
 
 def test_too_many_rows_and_classes_have_no_logistic_regression(
@@ -106,6 +119,20 @@ def test_too_many_rows_and_classes_have_no_logistic_regression(
 ) -> None:
     monkeypatch.setattr(first_answer, "MAX_SOFTMAX", 100)
     reading = read(rows())
-    assert not reading.regressions.any()
-    assert not reading.weights.factors[0, :3].any()
+    assert (len(reading.regressions), len(reading.gaussians.ridges)) == (0, len(GAUSSIANS))
+    assert not reading.weights.factors[0, :NUM_LOGISTIC].any()
     assert reading.scores(queries()).isfinite().all()
+
+
+def test_rough_scores_are_those_of_the_candidate_on_cosines_of_most_weight() -> None:
+    reading = read(rows())
+    factors = torch.zeros_like(reading.weights.factors)
+    first, second = NUM_LOGISTIC + COSINES[0][0], NUM_LOGISTIC + COSINES[2][0]
+    gaussian = NUM_LOGISTIC + GAUSSIANS[0][0]
+    factors[0, [first, second, gaussian]] = torch.tensor([1.0, 2.0, 9.0]).double()
+    chosen = replace(reading, weights=replace(reading.weights, factors=factors))
+    factors = torch.zeros_like(factors)
+    factors[0, second] = 2.0
+    alone = replace(reading, weights=replace(reading.weights, factors=factors))
+    assert torch.equal(chosen.scores(queries(), roughly=True), alone.scores(queries()))
+    assert not torch.equal(chosen.scores(queries()), alone.scores(queries()))

@@ -71,8 +71,8 @@ class FeatureScale:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Centre and scale (B, rows, d_T), in at least single precision."""
-        scaled = (at_least_float32(features) - self.centre) / self.scale
-        return scaled.clamp(-MAX_SCALED, MAX_SCALED)
+        scaled = (at_least_float32(features) - self.centre).div_(self.scale)
+        return scaled.clamp_(-MAX_SCALED, MAX_SCALED)
 
 
 def at_least_float32(features: Tensor) -> Tensor:

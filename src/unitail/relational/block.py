@@ -162,13 +162,14 @@ class Kept:
     """v for each head, then each operator: (B, heads + operators, t, value_dim, K)."""
     weights: Tensor
     """w, bent: (B, heads, relations)."""
-    context: Tensor
-    """c: (B, context_dim)."""
     classes: Tensor
-    """What the hidden layer of the MLP takes from each class: (B, K, hidden)."""
+    """What the hidden layer of the MLP takes from each class and from c, with all that it adds to
+    whatever it is told: (B, K, hidden)."""
+    from_state: Tensor
+    """Its weights of a state, p and log p: (hidden, width + 2)."""
     groups: Tensor | None = None
     """If `values` has one token for each group of alike ones, which the seen are in, one-hot:
-    (B, 1, seen, t)."""
+    (B, seen, t)."""
 
 
 class FusedBlock(RelationalBlock):
@@ -189,39 +190,53 @@ class FusedBlock(RelationalBlock):
         one_of_each = torch.eye(labels.shape[2], dtype=labels.dtype, device=labels.device)
         kept = self._keep(tokens, one_of_each.unsqueeze(0), size)
         masses = log_shares(labels.sum(dim=1).unsqueeze(-1)) * self.from_class.weight[:, -1]
-        return replace(kept, classes=kept.classes + masses, groups=labels.unsqueeze(1))
+        return replace(kept, classes=kept.classes + masses, groups=labels)
 
     def update(self, z: Tensor, kept: Kept, relations: Relations) -> Tensor:
         """Update z (B, rows, K, width) by what is kept of the seen."""
+        heard = self._hear(kept, relations).transpose(1, 2)
+        return _joined([self._update_rows(kept, *chunk) for chunk in _row_chunks(z, heard)], dim=1)
+
+    def _hear(self, kept: Kept, relations: Relations) -> Tensor:
+        """Return what heads and operators carry: (B, heads + operators, rows, value_dim * K)."""
         a, operators = self.attend(kept.weights, relations), relations.operators
         a = a.to(kept.values.dtype)
         if relations.heard is not None:
             heard = relations.heard.unsqueeze(1)
             a, operators = a * heard, operators * heard[..., : operators.shape[3]]
-        if kept.groups is not None:  # what goes to the tokens of a group goes to the one for them
-            a, operators = a @ kept.groups, operators @ kept.groups
         values = kept.values.flatten(3)  # (B, heads + operators, t, value_dim * K)
-        by_heads = a @ values[:, : self.heads]
-        by_operators = operators @ values[:, self.heads :, : operators.shape[3]]
-        chunks = _row_chunks(z, by_heads.transpose(1, 2), by_operators.transpose(1, 2))
-        return torch.cat([self._update_rows(kept, *chunk) for chunk in chunks], dim=1)
+        num_labelled = operators.shape[3]
+        if num_labelled < a.shape[3]:  # operators carry what labelled rows say, and no others
+            by_operators = operators @ values[:, self.heads :, :num_labelled]
+            return torch.cat([a @ values[:, : self.heads], by_operators], dim=1)
+        carried = torch.cat([a, operators.to(a.dtype)], dim=1)
+        if kept.groups is not None:  # what goes to the tokens of a group goes to the one for them
+            grouped = carried.flatten(1, 2) @ kept.groups
+            carried = grouped.view(*carried.shape[:3], -1)
+        return carried @ values
 
     def _keep(self, seen: Tensor, labels: Tensor, size: Tensor) -> Kept:
         n = labels.shape[1]
         u = self.norm(seen)
         p = self.belief(u).squeeze(-1).softmax(dim=-1)  # (B, t, K)
-        y = torch.cat([labels, p[:, n:]], dim=1)
         # A label is one-hot: of the labelled only the state of their own class counts.
-        own = u[:, :n].take_along_dim(labels.argmax(dim=2)[:, :, None, None], dim=2).squeeze(2)
-        guessed = u[:, n:] * p[:, n:].to(u.dtype).unsqueeze(-1)
-        sums = labels.mT.to(own.dtype) @ own + guessed.sum(dim=1)  # (B, K, width)
+        classes = labels.argmax(dim=2, keepdim=True)  # (B, n, 1)
+        own = u[:, :n].gather(2, classes.unsqueeze(-1).expand(-1, -1, -1, u.shape[3])).squeeze(2)
+        likelihood = p[:, :n].gather(2, classes).squeeze(2)
+        y, sums = labels, labels.mT.to(own.dtype) @ own  # (B, K, width)
+        if seen.shape[1] > n:
+            y = torch.cat([labels, p[:, n:]], dim=1)
+            sums = sums + (u[:, n:] * p[:, n:].to(u.dtype).unsqueeze(-1)).sum(dim=1)
         mass = y.sum(dim=1).unsqueeze(-1)
-        context = self.summarise(own, (p[:, :n] * labels).sum(dim=2), size)
+        context = self.summarise(own, likelihood, size)
+        of_class = self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1))
+        bias = self.from_state.bias + self.from_others.bias + self.from_belief.bias
+        of_episode = F.linear(context, self.from_others.weight[:, 2 * u.shape[3] :], bias)
         return Kept(
             values=self.say(u, torch.stack([y, y - p], dim=-1)),
             weights=self.bend(context),
-            context=context,
-            classes=self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1)),
+            classes=of_class + of_episode.unsqueeze(1),
+            from_state=torch.cat([self.from_state.weight, self.from_belief.weight], dim=1),
         )
 
     def say(self, u: Tensor, told: Tensor) -> Tensor:
@@ -237,27 +252,33 @@ class FusedBlock(RelationalBlock):
             value = torch.baddbmm(bias, weight.expand(len(said), -1, -1), said)
             value = value.view(len(said), -1, self.value_dim, *chunk[0].shape[1:3])
             values.append(value.transpose(2, 3))  # (B, heads + operators, t, value_dim, K)
-        return torch.cat(values, dim=2)
+        return _joined(values, dim=2)
 
-    def _update_rows(self, kept: Kept, z: Tensor, heads: Tensor, operators: Tensor) -> Tensor:
-        """Hear what heads and operators carried, (B, rows, of them, value_dim * K), and think."""
-        heard = torch.cat([heads, operators], dim=2)
-        heard = heard.view(*z.shape[:2], -1, z.shape[2]).mT  # (B, rows, K, all values)
-        z = z + self.out(heard)
+    def _update_rows(self, kept: Kept, z: Tensor, heard: Tensor) -> Tensor:
+        """Hear what was carried, (B, rows, heads + operators, value_dim * K), and think."""
+        episodes, rows, ways, _ = z.shape
+        # All values of a state stand under each other, so one product takes all states at once.
+        heard = heard.view(*heard.shape[:3], -1, ways).permute(0, 2, 3, 1, 4)
+        heard = heard.reshape(episodes, -1, rows * ways).mT  # (B, rows * K, all values)
+        taken = torch.baddbmm(self.out.bias, heard, self.out.weight.mT.expand(episodes, -1, -1))
+        z = z + taken.view(episodes, rows, ways, -1)
         u = self.mlp_norm(z)
         score = self.mlp_belief(u).squeeze(-1)  # (B, rows, K)
         p = score.softmax(dim=-1)
-        likely = (p.unsqueeze(2).to(u.dtype) @ u).squeeze(2)
-        episode = kept.context.unsqueeze(1).expand(-1, z.shape[1], -1)
-        others = self.from_others(torch.cat([u.mean(dim=2), likely, episode], dim=-1))
-        inputs = [u, p.unsqueeze(-1), score.log_softmax(dim=-1).unsqueeze(-1)]
-        weight = torch.cat([self.from_state.weight, self.from_belief.weight], dim=1)
-        bias = self.from_state.bias + self.from_belief.bias
-        hidden = F.linear(torch.cat(inputs, dim=-1), weight, bias)
+        shares = torch.stack([torch.full_like(p, 1 / ways), p], dim=2).to(u.dtype)
+        rivals = (shares @ u).flatten(2)  # the mean state, then the likely one
+        others = F.linear(rivals, self.from_others.weight[:, : rivals.shape[2]])
+        told = [u, p.unsqueeze(-1), score.log_softmax(dim=-1).unsqueeze(-1)]
+        hidden = F.linear(torch.cat(told, dim=-1), kept.from_state)
         hidden += others.unsqueeze(2)  # in place: it is the largest tensor of all
         hidden += kept.classes.unsqueeze(1)
         change: Tensor = self.mlp_out(F.gelu(hidden))
         return z + change
+
+
+def _joined(chunks: list[Tensor], dim: int) -> Tensor:
+    """Put chunks together; one alone is as it should be."""
+    return torch.cat(chunks, dim=dim) if len(chunks) > 1 else chunks[0]
 
 
 def _row_chunks(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:

@@ -25,7 +25,11 @@ No second derivative of the loss exceeds 1/2 (Boehning, *Multinomial logistic re
     A  <-  A - D,   D = M (R + lambda A),
 
 descends. Since G M = 2 (I - lambda M), S follows without another product: G D = 2 (R + lambda A -
-lambda D). Steps start from where the last two point to, as Nesterov's do.
+lambda D). So with B = lambda A and T = S + 2 B a step is no more than
+
+    B  <-  B - lambda M (R + B),   T  <-  T - 2 (R + B),   S = T - 2 B.
+
+Steps start from where the last two point to, as Nesterov's do.
 
 At the end each row is left out by one Newton step. Where the loss of row j bends by about
 w_j = (1 - sum_k p_jk^2) / (K - 1), the mean over directions, A solves the ridge regression
@@ -129,6 +133,8 @@ def regularised(gram: Tensor) -> Tensor:
 
 def constants(numbers: Sequence[float], like: Tensor) -> Tensor:
     """Make a tensor of numbers where another lies; to copy them to a GPU would be to wait."""
+    if like.device.type == "cpu":
+        return torch.tensor(numbers, dtype=like.dtype)
     return torch.cat([like.new_full((1,), number) for number in numbers])
 
 
@@ -204,22 +210,20 @@ def fit_logistic(gram: Tensor, labels: Tensor) -> LogisticRegressions:
 
     The inverse is made in double precision: scores are the difference of large numbers.
     """
-    labels = labels.to(gram.dtype).unsqueeze(1)
     penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1)
     regular = (gram.double() / 2).unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
     regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1).double())
-    inverse = invert(regular).to(gram.dtype)
-    coefficients = torch.zeros_like(labels).repeat(1, NUM_LOGISTIC, 1, 1)
-    scores = last_coefficients = last_scores = torch.zeros_like(coefficients)
+    inverse = (penalties.double() * invert(regular)).to(gram.dtype).flatten(0, 1)
+    labels = labels.to(gram.dtype).repeat_interleave(NUM_LOGISTIC, dim=0)
+    last = now = torch.zeros_like(labels).repeat(2, 1, 1, 1)  # B and T, of all regressions
     for number in range(LOGISTIC_STEPS):
-        ahead = number / (number + 3)
-        a = torch.lerp(last_coefficients, coefficients, 1 + ahead)
-        s = torch.lerp(last_scores, scores, 1 + ahead)
-        slope = (s.softmax(dim=-1) - labels).addcmul_(penalties, a)
-        step = inverse @ slope
-        last_coefficients, last_scores = coefficients, scores
-        coefficients = a.sub_(step)
-        scores = s.sub_(slope.addcmul_(penalties, step, value=-1), alpha=2)
+        last, now = now, torch.lerp(last, now, 1 + number / (number + 3))
+        b, t = now
+        slope = torch.sub(t, b, alpha=2).softmax(dim=-1).sub_(labels).add_(b)
+        b.baddbmm_(inverse, slope, alpha=-1)
+        t.sub_(slope, alpha=2)
+    b, t = now.view(2, -1, NUM_LOGISTIC, *labels.shape[1:])
+    coefficients, scores = b / penalties, torch.sub(t, b, alpha=2)
     return LogisticRegressions(coefficients, _leave_out(gram, coefficients, scores, penalties))
 
 

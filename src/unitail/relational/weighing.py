@@ -32,8 +32,9 @@ from unitail.nn.transformer import initialise_linear
 from unitail.relational.geometry import Centre, Comparison
 from unitail.relational.regressions import NUM_CANDIDATES, Weights, constants
 
-TEMPERATURES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+TEMPERATURES = tuple(0.25 * 2**doublings for doublings in range(6))
 """T, as a factor of scores of root mean square 1."""
+LOG_TEMPERATURES = tuple(math.log(factor) for factor in TEMPERATURES)
 MAX_ROWS = 2000
 MAX_WAYS = 200
 """More than these are told as these."""
@@ -114,16 +115,15 @@ def hear(
     share = (asked / asked.sum(dim=1, keepdim=True).clamp_min(1)).unsqueeze(1)  # (B, 1, n)
     truth = classes[:, None, :, None].expand(-1, left_out.shape[1], -1, 1)
     own = left_out.gather(3, truth).squeeze(3)  # (B, candidates, n)
-    losses = [
-        (share * ((factor * left_out).logsumexp(dim=3) - factor * own)).sum(dim=2)
-        for factor in TEMPERATURES
-    ]
-    loss = torch.stack(losses, dim=2)  # (B, candidates, T)
+    best = left_out.amax(dim=3)
+    below = own - best
+    surprise = _log_sums(left_out - best.unsqueeze(3))  # (B, candidates, n, T)
+    surprise = surprise - constants(TEMPERATURES, own) * below.unsqueeze(3)
+    loss = (share.unsqueeze(3) * surprise).sum(dim=2)  # (B, candidates, T)
     weights = (-count.unsqueeze(2) * loss).softmax(dim=2)
-    steps = [math.log(factor) * weights[..., place] for place, factor in enumerate(TEMPERATURES)]
-    log_temperature = known * torch.stack(steps).sum(dim=0)
+    log_temperature = known * (weights * constants(LOG_TEMPERATURES, own)).sum(dim=2)
     relative = known * loss.amin(dim=2) / math.log(ways) + (1 - known)
-    right = (own >= left_out.amax(dim=3)).to(own.dtype)
+    right = (below >= 0).to(own.dtype)
     accuracy = (share * right).sum(dim=2) + (1 - known) / ways
     statistics = [
         _sizes(rows, ways, unlabelled, left_out).expand(len(left_out), -1),
@@ -131,6 +131,18 @@ def hear(
         *(shapes, relative - 1, accuracy, log_temperature),
     ]
     return Evidence(count, relative, log_temperature, accuracy, torch.cat(statistics, dim=1))
+
+
+def _log_sums(below: Tensor) -> Tensor:
+    """Return log sum_k exp(T s_k) for each T, of scores (..., K) below the best: (..., T).
+
+    Each T is twice the one before: powers are squared, and not taken again.
+    """
+    powers = (TEMPERATURES[0] * below).exp_()
+    sums = [powers.sum(dim=-1)]
+    for _ in TEMPERATURES[1:]:
+        sums.append(powers.square_().sum(dim=-1))
+    return torch.stack(sums, dim=-1).log()
 
 
 def _sizes(n: int, ways: int, unlabelled: int, like: Tensor) -> Tensor:
@@ -144,11 +156,11 @@ def _lie(compared: Comparison, labels: Tensor) -> Tensor:
     """Say how rows lie: cosines and their spread, lengths, dimensions, classes: (B, NUM_SHAPES)."""
     geometry, n = compared.seen, labels.shape[1]
     means, deviations = geometry.mean_cosine.flatten(1), geometry.cosine_deviation.flatten(1)
-    lengths = (geometry.vectors + geometry.to_mean[Centre.ORIGIN]).norm(dim=-1)
+    lengths = geometry.origin_lengths
     tiny = torch.finfo(lengths.dtype).tiny
     spread = lengths.std(dim=1, correction=0) / lengths.mean(dim=1).clamp_min(tiny)
-    seen_from = [Centre.MEAN, Centre.ORIGIN, Centre.DIRECTION]
-    squares = compared.cosines[seen_from].pow(2).mean(dim=(2, 3))  # 1 / dimensions, (3, B)
+    squares = compared.cosines.pow(2).mean(dim=(2, 3))  # 1 / dimensions, (centres, B)
+    seen_from = [squares[centre] for centre in (Centre.MEAN, Centre.ORIGIN, Centre.DIRECTION)]
     alike = labels @ labels.mT
     alike.diagonal(dim1=1, dim2=2).zero_()
     pairs = alike.sum(dim=(1, 2))
@@ -156,7 +168,7 @@ def _lie(compared: Comparison, labels: Tensor) -> Tensor:
     angles = angles - geometry.mean_cosine[Centre.DIRECTION]
     within = (alike * angles).sum(dim=(1, 2)) / pairs.clamp_min(1)
     shrinking = geometry.direction.norm(dim=-1).squeeze(1)
-    dimensions = squares.clamp_min(MIN_SQUARE).log()
+    dimensions = torch.stack(seen_from).clamp_min(MIN_SQUARE).log()
     return torch.stack([*means, *deviations, spread, shrinking, within, *dimensions], dim=1)
 
 

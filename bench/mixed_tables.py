@@ -22,7 +22,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
 from unitail.inputs.encode import encode
-from unitail.inputs.input_encoder import MixedEncoder, Part
+from unitail.inputs.input_encoder import MixedEncoder, TablePart
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.mixed import fit_mixed
 from unitail.inputs.read import read_labelled
@@ -69,7 +69,7 @@ class Table:
 
     def together(self, blocks: Mapping[str, Vectors], support: NDArray[np.int64]) -> Vectors:
         """Put parts side by side as the classifier does."""
-        parts = [Part(part.encoder, part.column) for part in self.parts]
+        parts = [TablePart(part.encoder, part.column) for part in self.parts]
         by = MixedEncoder(parts[: len(blocks)])
         by.join([block[support] for block in blocks.values()], len(support))
         return by.join(list(blocks.values()), 0)

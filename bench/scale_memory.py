@@ -21,10 +21,10 @@ import pyarrow
 import pyarrow.parquet
 from measuring import Page
 
-from unitail.engines.engine import Chunk, Report, Work
+from unitail.engines.engine import Chunk, ChunkReport, Work
 from unitail.engines.job import encode_rows
 from unitail.engines.local import LocalEngine
-from unitail.engines.sources import open_rows
+from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.workflows.encode_bank import encoder_for
 
@@ -51,7 +51,7 @@ class Watched:
     def __init__(self, work: Work) -> None:
         self.work = work
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         """Do it."""
         busy = time.process_time()
         report = self.work(chunk)
@@ -65,7 +65,7 @@ class Watching(LocalEngine):
 
     memory, cpu = 0, 0.0
 
-    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
+    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
         """Do the work, and look at the reports."""
         for report in super().map(Watched(work), chunks):
             self.memory = max(self.memory, int(report.seconds["MiB"]))

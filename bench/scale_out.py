@@ -31,10 +31,10 @@ from scipy import stats
 
 from unitail import TailClassifier
 from unitail.engines.encoding import EncodeChunk
-from unitail.engines.engine import Chunk, Engine, Report, Work
+from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder
-from unitail.engines.sources import Rows, open_rows
+from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.workflows.predict import answer_rows
 
@@ -74,7 +74,7 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
     most = max(args.workers)
     make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
     rates: dict[tuple[str, int], list[float]] = {}
-    reports: dict[tuple[str, int], list[Report]] = {}
+    reports: dict[tuple[str, int], list[ChunkReport]] = {}
     starts: dict[str, list[float]] = {}
     for name in args.engines:
         engine_of(name, most)  # a cluster of Ray has room for the most
@@ -122,7 +122,7 @@ def tell_rate(
     name: str,
     workers: int,
     rates: list[float],
-    reports: list[Report],
+    reports: list[ChunkReport],
 ) -> dict[str, Any]:
     """Write the row of an engine and number of workers; return what it was made from."""
     seconds = {stage: [one.seconds[stage] for one in reports] for stage in STAGES}
@@ -148,12 +148,12 @@ def engine_of(name: str, workers: int) -> Engine:
 
 
 def timed(
-    engine: Engine, workers: int, rows: Rows, out: Path, args: argparse.Namespace
-) -> tuple[float, float, list[Report]]:
+    engine: Engine, workers: int, rows: JobRows, out: Path, args: argparse.Namespace
+) -> tuple[float, float, list[ChunkReport]]:
     """Return the seconds to the first results, the rate after them, and the reports since then."""
     results = ChunkFolder(Storage(out))
     work = OneThread(EncodeChunk(args.encoder, "cpu", rows.reading, results))
-    chunks = list(rows.source.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
+    chunks = list(rows.stream.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
     began, counted = time.perf_counter(), 0
     started = first = began
     reports = []
@@ -174,7 +174,7 @@ class OneThread:
     def __init__(self, work: Work) -> None:
         self.work = work
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         """Do it."""
         torch.set_num_threads(1)
         began, busy = time.perf_counter(), time.process_time()
@@ -186,9 +186,9 @@ class OneThread:
 class Nothing:
     """No work at all."""
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         """Report at once."""
-        return Report(index=chunk.index, rows=0)
+        return ChunkReport(index=chunk.index, rows=0)
 
 
 def dispatch_seconds(engines: Sequence[str], workers: int, chunks: int = 200) -> dict[str, float]:

@@ -228,7 +228,7 @@ def preload(*encoders: str) -> None:
                 raise
             print(f"{name} is not installed: images are read the same, and made small.")
             made = Thumbnail()
-        registry.ENCODERS[name] = registry.Entry(entry.modality, partial(_given, made))
+        registry.ENCODERS[name] = registry.RegisteredEncoder(entry.modality, partial(_given, made))
 
 
 class Thumbnail(Encoder[NDArray[np.uint8]]):

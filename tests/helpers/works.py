@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow
 
-from unitail.engines.engine import Chunk, Report, Work
+from unitail.engines.engine import Chunk, ChunkReport, Work
 from unitail.engines.results import ChunkFolder
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
@@ -27,9 +27,9 @@ class Note:
 
     folder: Path
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         rows = chunk.rows.append_column("process", [[os.getpid()] * len(chunk)])
-        report = Report(index=chunk.index, rows=len(chunk))
+        report = ChunkReport(index=chunk.index, rows=len(chunk))
         ChunkFolder(Storage(self.folder)).write(rows, report)
         return report
 
@@ -43,7 +43,7 @@ class Die:
     at: int
     times: int
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         died = list(self.folder.glob("death*"))
         if chunk.index == self.at and len(died) < self.times:
             (self.folder / f"death{len(died)}").touch()
@@ -58,7 +58,7 @@ class Refuse:
     work: Work
     at: int
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         if chunk.index == self.at:
             raise InvalidInput("this chunk is wrong", got=chunk.index, allowed="others")
         return self.work(chunk)

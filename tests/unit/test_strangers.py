@@ -32,7 +32,7 @@ from unitail.encoders.cache import FILE, FeatureCache
 from unitail.encoders.images import read_image
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.sounds import read_sound
-from unitail.engines.engine import Report
+from unitail.engines.engine import ChunkReport
 from unitail.engines.results import ChunkFolder
 from unitail.engines.storage import Storage
 from unitail.errors import UserError
@@ -158,7 +158,7 @@ def _runs(folder: Path, mark: Path) -> None:
 def _chunks(folder: Path, mark: Path) -> None:
     results = ChunkFolder(Storage(folder / "job"))
     results.begin({"job": "encode"})
-    results.write(pa.table({"x": [1]}), Report(index=0, rows=1))
+    results.write(pa.table({"x": [1]}), ChunkReport(index=0, rows=1))
     for name in ("chunk-00000000.parquet", "_job.json", "_summary.json"):
         (folder / "job" / name).write_bytes(pickle.dumps(Payload(mark)))
         for read in (

@@ -50,7 +50,7 @@ class About(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class PairedComparison:
     """The mean difference of two learners' accuracies, first minus second, with its interval."""
 
     first: str
@@ -104,11 +104,11 @@ def paired_bootstrap(
 
 def compare_accuracies(
     first: str, second: str, differences: Mapping[str, NDArray[np.float64]], *, seed: int = 0
-) -> Comparison:
+) -> PairedComparison:
     """Compare two learners by the differences of their accuracies, on each data set's episodes."""
     values = list(differences.values())
     low, high = paired_bootstrap(values, seed=seed)
-    return Comparison(
+    return PairedComparison(
         first=first,
         second=second,
         difference=float(np.mean([each.mean() for each in values])),
@@ -143,7 +143,7 @@ def read_rows(folder: Path) -> EpisodeRows:
     )
 
 
-def compare(rows: EpisodeRows, first: str, second: str, *, seed: int = 0) -> Comparison:
+def compare(rows: EpisodeRows, first: str, second: str, *, seed: int = 0) -> PairedComparison:
     """Compare two learners on all episodes that both have answered."""
     _check_learners(rows, (first, second))
     pairs = paired_differences(rows, first, second)
@@ -163,7 +163,7 @@ def compare(rows: EpisodeRows, first: str, second: str, *, seed: int = 0) -> Com
 
 def compare_groups(
     rows: EpisodeRows, first: str, second: str, *, seed: int = 0
-) -> dict[str, Comparison]:
+) -> dict[str, PairedComparison]:
     """Compare two learners for each protocol, in each group and in all groups together.
 
     Groups without an episode that both answered are left out; that all are so is an error.

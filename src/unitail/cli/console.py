@@ -15,7 +15,7 @@ from unitail.progress import OnProgress
 from unitail.wording import numbered
 
 if TYPE_CHECKING:  # commands without workers do without engines
-    from unitail.engines.sources import Rows
+    from unitail.engines.rows import JobRows
 
 LOG_SECONDS = 15.0
 """Between two lines that say how far work is, in a log."""
@@ -52,9 +52,9 @@ def say_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None
     raise typer.Exit(1)
 
 
-def tell_rows(rows: "Rows") -> None:
+def tell_rows(rows: "JobRows") -> None:
     """Say what was found."""
-    number = rows.source.total
+    number = rows.stream.total
     count = "rows as they come" if number is None else numbered(number, "row")
     where = f", in the column {rows.reading.column!r}" if rows.reading.column else ""
     typer.echo(f"{rows.reading.modality}: {count}{where}.")

@@ -15,14 +15,14 @@ from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
 from unitail.cli.encode import NOT_IN_BANK, tell_bank
 from unitail.configuration import choice
-from unitail.datasets.catalogue import Entry, Split, catalogue, entry_of_bank, find_entry
+from unitail.datasets.catalogue import CatalogueEntry, Split, catalogue, entry_of_bank, find_entry
 from unitail.encoders.cache import default_cache
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.registry import default_encoder, make_encoder
 from unitail.engines.bank import BankFacts
 from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows_to_bank
-from unitail.engines.sources import rows_of_items
+from unitail.engines.rows import rows_of_items
 from unitail.processes import ProcessGroup
 from unitail.wording import numbered
 from unitail.workflows.prepare import Prepared, encode_data_set, read_data_set
@@ -174,7 +174,7 @@ def _tell(part: Prepared) -> None:
         typer.echo(f"Left out: {note}.")
 
 
-def _made_from(data_set: str) -> Entry | None:
+def _made_from(data_set: str) -> CatalogueEntry | None:
     """Find the entry of a bank; those of collections begin with its name."""
     known = entry_of_bank(data_set)
     starts = [each for each in catalogue().values() if data_set.startswith(f"{each.name}_")]

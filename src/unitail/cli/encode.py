@@ -15,7 +15,7 @@ from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
 from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows, encode_rows_to_bank
-from unitail.engines.sources import open_rows
+from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.inputs.items import LabelledItems
@@ -118,7 +118,7 @@ def _encode_together(
     tell_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()
-    with bar(f"encoding with {maker.name}", rows.source.total) as on_progress:
+    with bar(f"encoding with {maker.name}", rows.stream.total) as on_progress:
         bank, summary = encode_rows_to_bank(
             workers,
             rows,
@@ -148,7 +148,7 @@ def _encode_to_files(
     tell_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()
-    with bar(f"encoding with {maker.name}", rows.source.total) as on_progress:
+    with bar(f"encoding with {maker.name}", rows.stream.total) as on_progress:
         summary = encode_rows(
             workers,
             rows,

@@ -9,7 +9,7 @@ from unitail.cli.console import say
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.saving.folder import is_classifier
-from unitail.export.onnx import Sizes, export_classifier, export_model
+from unitail.export.onnx import GraphSizes, export_classifier, export_model
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.wording import shown
@@ -38,7 +38,7 @@ def run(model: str, file: Path, *, support: int, classes: int, width: int) -> No
         network = load_shipped(model, torch.device("cpu"), torch.float32)
     else:
         network = load_model(Path(model))
-    export_model(network, Sizes(support=support, classes=classes, width=width), file)
+    export_model(network, GraphSizes(support=support, classes=classes, width=width), file)
     say(
         console,
         f"Wrote {shown(file)}: support ({support}, {width}), class_indices ({support},) and queries"

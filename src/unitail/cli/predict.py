@@ -101,7 +101,7 @@ class Sorting:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Outputs:
     """What is to be made of the answers."""
 
     out: Path | None
@@ -158,7 +158,7 @@ def run(
     label_column: str,
     content_column: str | None,
     columns: Sequence[str],
-    wanted: Wanted,
+    wanted: Outputs,
     use_cache: bool,
     encoder: str | None,
     model: str,

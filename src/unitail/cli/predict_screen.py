@@ -8,7 +8,7 @@ from rich.text import Text
 from unitail.cli.console import say
 from unitail.inputs.items import Items, LabelledItems
 from unitail.wording import numbered, some
-from unitail.workflows.answers import DOUBTFUL, NOVEL, Answers, Scores, State
+from unitail.workflows.answers import DOUBTFUL, NOVEL, Answers, AnswerScores, State
 
 MAX_ROWS = 30
 """Answers on the screen."""
@@ -53,7 +53,7 @@ def tell_answers(console: Console, answers: Answers) -> None:
             console.print(_why_table(answers, room=console.width // 4))
 
 
-def tell_scores(console: Console, scores: Scores) -> None:
+def tell_scores(console: Console, scores: AnswerScores) -> None:
     """Print how right the answers are, in all and for each class."""
     low, high = scores.interval
     without = (
@@ -133,7 +133,7 @@ def _why_table(answers: Answers, room: int) -> Table:
     return table
 
 
-def _score_table(scores: Scores) -> Table:
+def _score_table(scores: AnswerScores) -> Table:
     """Show the classes with most mistakes."""
     table = Table(
         Column("class", no_wrap=True),

@@ -14,7 +14,7 @@ from unitail.engines.choice import EngineChoice
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.results import Summary
-from unitail.engines.sources import Rows, open_rows
+from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
@@ -69,7 +69,7 @@ def run_together(
         saved, examples, unlabelled, cache, {"encoder": encoder, "model": model, "device": device}
     )
     workers = engine.make()
-    with bar("answering", rows.source.total) as on_progress:
+    with bar("answering", rows.stream.total) as on_progress:
         summary = answer_rows_to_folder(
             workers,
             rows,
@@ -89,7 +89,7 @@ def run_together(
 def _fitted(
     saved: TailClassifier | None,
     examples: LabelledItems,
-    pool: Rows | None,
+    pool: JobRows | None,
     cache: FeatureCache | None,
     settings: Mapping[str, Any],
 ) -> tuple[TailClassifier, tuple[Unread, ...]]:

@@ -121,7 +121,7 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(source, project, label_column=label_column, **how)
-    from unitail.studio.results import Kind
+    from unitail.studio.results import ResultKind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
         vectors = studio.vectors
@@ -134,11 +134,11 @@ def write(
         )
     results = studio.results()
     for path in targets.out:
-        kind = Kind.REPORT if path.suffix.lower() in PAGES else Kind.TABLE
+        kind = ResultKind.REPORT if path.suffix.lower() in PAGES else ResultKind.TABLE
         results.write(kind, path, label_column=label_column)
         say(console, f"All answers are in {path}.")
     if targets.save is not None:
-        results.write(Kind.CLASSIFIER, targets.save)
+        results.write(ResultKind.CLASSIFIER, targets.save)
         say(console, f"The classifier is in {targets.save}.")
     if targets.sort_into is not None:
         steps = results.sort_into(targets.sort_into, SortBy(targets.sort_by))

@@ -14,7 +14,7 @@ from unitail.datasets.class_folders import ClassFolders
 from unitail.datasets.csv_index import CsvIndex
 from unitail.datasets.intents import IntentFiles
 from unitail.datasets.lists import JoinedLists, LabelLists, PresenceLists
-from unitail.datasets.reading import Found, Part, Shape
+from unitail.datasets.reading import DataSetPart, Found, Shape
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput, UserError
 from unitail.wording import some
@@ -47,7 +47,7 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class CatalogueEntry:
     """A data set, or a collection of some, that the catalogue knows."""
 
     name: str
@@ -73,16 +73,16 @@ class Entry:
             raise UserError(f"{self.name} has no such split", got=name, allowed=", ".join(names))
         return self.splits[names.index(name) if name else 0]
 
-    def bank_name(self, split: Split, part: Part) -> str:
+    def bank_name(self, split: Split, part: DataSetPart) -> str:
         """Name the bank: the usual split like the data set, others like "cub200-test"."""
         own = self.name if split is self.splits[0] else f"{self.name}-{split.name}"
         return f"{own}_{part.name}" if part.name else own
 
-    def parts(self, root: Path, split: Split) -> list[Part]:
+    def parts(self, root: Path, split: Split) -> list[DataSetPart]:
         """List the data sets in a folder: one, unless this is a collection."""
         return split.shape.parts(self._home(root))
 
-    def read(self, part: Part, split: Split, *, any_version: bool = False) -> Found:
+    def read(self, part: DataSetPart, split: Split, *, any_version: bool = False) -> Found:
         """Find the items of a part, and compare them with what was published."""
         found = part.shape.read(part.root, self.modality)
         if len(found.class_sizes) < 2:
@@ -136,13 +136,13 @@ class Entry:
 
 
 @cache
-def catalogue() -> dict[str, Entry]:
+def catalogue() -> dict[str, CatalogueEntry]:
     """Return all entries by name, in the order of the file."""
     tables = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return {name: _entry(name, table) for name, table in tables.items()}
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> CatalogueEntry:
     """Look an entry up."""
     entries = catalogue()
     if name not in entries:
@@ -157,16 +157,16 @@ def find_entry(name: str) -> Entry:
     return entries[name]
 
 
-def entry_of_bank(bank: str) -> Entry | None:
+def entry_of_bank(bank: str) -> CatalogueEntry | None:
     """Return the entry that a bank of this data set would be made from, if there is one."""
     return catalogue().get(bank.partition("-")[0])
 
 
-def _entry(name: str, table: Mapping[str, Any]) -> Entry:
+def _entry(name: str, table: Mapping[str, Any]) -> CatalogueEntry:
     keys = {"title", "role", "source", "licence", "layout", "folder", "notes"}
     splits = table["splits"]
     words = {key: " ".join(str(table.get(key, "")).split()) for key in keys - {"layout"}}
-    return Entry(
+    return CatalogueEntry(
         name=name,
         modality=choice(Modality, table["modality"], "modality"),
         layout=str(table["layout"]).strip("\n"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unitail.configuration import parse_json
-from unitail.datasets.reading import Found, Part, check_there, column, read_rows
+from unitail.datasets.reading import DataSetPart, Found, check_there, column, read_rows
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.wording import some
@@ -42,10 +42,10 @@ class CsvIndex:
     columns_from: str = ""
     """A JSON file beside the table that may name other columns (image_column_name, ...)."""
 
-    def parts(self, root: Path) -> list[Part]:
+    def parts(self, root: Path) -> list[DataSetPart]:
         """List the data sets: one for each folder of a collection, and for each task."""
         if not self.each:
-            return self._tasks(Part("", self, root))
+            return self._tasks(DataSetPart("", self, root))
         folders = [path.parent for path in sorted(root.glob(f"{self.each}/{self.file}"))]
         kept = [folder for folder in folders if folder.name not in self.leave_out]
         if not kept:
@@ -59,7 +59,7 @@ class CsvIndex:
         return [
             task
             for folder in kept
-            for task in whole._tasks(Part(_word(folder.name), whole, folder))
+            for task in whole._tasks(DataSetPart(_word(folder.name), whole, folder))
         ]
 
     def read(self, root: Path, modality: Modality) -> Found:
@@ -128,7 +128,7 @@ class CsvIndex:
                 remedy="Fetch the file again.",
             ) from error
 
-    def _tasks(self, whole: Part) -> list[Part]:
+    def _tasks(self, whole: DataSetPart) -> list[DataSetPart]:
         """Make a data set of each task, where the column of labels stands for several."""
         if not self.label.endswith(ANY):
             return [whole]
@@ -136,7 +136,9 @@ class CsvIndex:
         _, first = next(read_rows(whole.root / self.file), (0, {}))
         tasks = [name.removeprefix(prefix) for name in first if name.startswith(prefix)]
         return [
-            Part(f"{whole.name}_{_word(task)}".strip("_"), replace(self, label=task), whole.root)
+            DataSetPart(
+                f"{whole.name}_{_word(task)}".strip("_"), replace(self, label=task), whole.root
+            )
             for task in tasks
         ]
 

@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Part:
+class DataSetPart:
     """A data set within a collection, with a name of its own."""
 
     name: str
@@ -49,7 +49,7 @@ class Part:
 class Shape(Protocol):
     """How the files of a data set say which item has which label."""
 
-    def parts(self, root: Path) -> list[Part]:
+    def parts(self, root: Path) -> list[DataSetPart]:
         """List the data sets in a folder: one, or those of a collection."""
         ...
 
@@ -62,9 +62,9 @@ class Shape(Protocol):
 class OneSet:
     """A shape that holds a single data set."""
 
-    def parts(self, root: Path) -> list[Part]:
+    def parts(self, root: Path) -> list[DataSetPart]:
         """Return the one."""
-        return [Part("", self, root)]  # type: ignore[arg-type]
+        return [DataSetPart("", self, root)]  # type: ignore[arg-type]
 
 
 def read_lines(path: Path) -> list[str]:

@@ -21,26 +21,26 @@ from unitail.errors import UnknownEncoder
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredEncoder:
     """An encoder with a name of its own."""
 
     modality: Modality
     make: Callable[[torch.device], Encoder[Any]]
 
 
-ENCODERS: dict[str, Entry] = {
-    "efficientnet-lite0": Entry(Modality.IMAGE, EfficientNetLite0),
-    "openclip-vit-h-14": Entry(
+ENCODERS: dict[str, RegisteredEncoder] = {
+    "efficientnet-lite0": RegisteredEncoder(Modality.IMAGE, EfficientNetLite0),
+    "openclip-vit-h-14": RegisteredEncoder(
         Modality.IMAGE, partial(VisionEncoder, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
     ),
-    "openclip-vit-h-14-paper": Entry(
+    "openclip-vit-h-14-paper": RegisteredEncoder(
         Modality.IMAGE, partial(PaperVisionEncoder, "laion/CLIP-ViT-H-14-laion2B-s32B-b79K")
     ),
-    "resnet-18": Entry(Modality.IMAGE, partial(VisionEncoder, "microsoft/resnet-18")),
-    "minilm": Entry(Modality.TEXT, lambda device: TextEncoder(minilm_folder(), device)),
-    "distilbert": Entry(Modality.TEXT, partial(TextEncoder, "distilbert-base-uncased")),
-    "log-mel": Entry(Modality.AUDIO, LogMelEncoder),
-    "wav2vec2": Entry(Modality.AUDIO, partial(SpeechEncoder, "facebook/wav2vec2-base")),
+    "resnet-18": RegisteredEncoder(Modality.IMAGE, partial(VisionEncoder, "microsoft/resnet-18")),
+    "minilm": RegisteredEncoder(Modality.TEXT, lambda device: TextEncoder(minilm_folder(), device)),
+    "distilbert": RegisteredEncoder(Modality.TEXT, partial(TextEncoder, "distilbert-base-uncased")),
+    "log-mel": RegisteredEncoder(Modality.AUDIO, LogMelEncoder),
+    "wav2vec2": RegisteredEncoder(Modality.AUDIO, partial(SpeechEncoder, "facebook/wav2vec2-base")),
 }
 """Encoders with a name of their own; the first of each modality works without network."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from unitail.encoders.encoding import Vectors
 from unitail.engines.encoding import row_reasons, unreadable_rows
-from unitail.engines.engine import Chunk, Report
+from unitail.engines.engine import Chunk, ChunkReport
 from unitail.engines.reading import Reading
 from unitail.engines.results import ChunkFolder
 from unitail.estimator.classifier import TailClassifier
@@ -51,7 +51,7 @@ class AnswerChunk:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_by", "_asked")}
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         """Write the rows with their answers, and say what came of them."""
         began = time.monotonic()
         with self.reading.items(chunk) as items:
@@ -61,7 +61,7 @@ class AnswerChunk:
         answers = self._answers(items, vectors)
         answered = time.monotonic()
         table = self._table(self.reading.kept(chunk), items, answers)
-        report = Report(
+        report = ChunkReport(
             index=chunk.index,
             rows=len(chunk),
             **unreadable_rows(self.reading, items, row_reasons(items, vectors)),

@@ -30,7 +30,7 @@ STREAMED = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 """Tables that are read piece by piece."""
 
 
-class Source(ABC):
+class RowStream(ABC):
     """Rows in an order of their own, which are the same each time they are read."""
 
     total: int | None = None
@@ -68,7 +68,7 @@ class Source(ABC):
         return first.rows
 
 
-class ListedSource(Source):
+class ListedStream(RowStream):
     """Items that are known by name: paths of files, addresses or texts, with labels or without."""
 
     def __init__(
@@ -103,7 +103,7 @@ class ListedSource(Source):
             yield pyarrow.table(columns, schema=types)
 
 
-class TableSource(Source):
+class TableStream(RowStream):
     """The rows of one table, or of several with the same columns, one after the other."""
 
     def __init__(self, tables: Sequence[Storage]) -> None:

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from unitail.engines.engine import Chunk
-from unitail.engines.sources import Rows
+from unitail.engines.rows import JobRows
 from unitail.estimator.rows import MAX_POOL
 from unitail.extras import optional
 from unitail.inputs.items import Items
 
 
 @contextmanager
-def drawn_pool(rows: Rows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Items]:
+def drawn_pool(rows: JobRows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Items]:
     """Give `count` of the rows as items, drawn before any is read or encoded.
 
     Every row has a random rank, a hash of what names it, and the lowest are kept: memory does not
@@ -24,7 +24,7 @@ def drawn_pool(rows: Rows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Ite
     """
     pyarrow = optional("pyarrow", extra="scale")
     column, lowest = rows.reading.column, dict[int, Any]()
-    for table in rows.source.tables():
+    for table in rows.stream.tables():
         named = table if column is None else table.select([column])
         places = {_rank(cells, seed): place for place, cells in enumerate(named.to_pylist())}
         lowest = {

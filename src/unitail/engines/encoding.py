@@ -11,7 +11,7 @@ import numpy as np
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.encoding import Vectors, encode_items
 from unitail.encoders.hashing import content_hash
-from unitail.engines.engine import MAX_NAMED, Chunk, Report
+from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport
 from unitail.engines.reading import Reading
 from unitail.engines.results import ChunkFolder
 from unitail.extras import optional
@@ -45,7 +45,7 @@ class EncodeChunk:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_encoder"}
 
-    def __call__(self, chunk: Chunk) -> Report:
+    def __call__(self, chunk: Chunk) -> ChunkReport:
         """Write the rows with their vectors, and say what came of them."""
         encoder, began = self._encoder, time.monotonic()
         with self.reading.items(chunk) as items:
@@ -55,7 +55,7 @@ class EncodeChunk:
         encoded = time.monotonic()
         reasons = row_reasons(items, vectors)
         table = _with_vectors(self.reading.kept(chunk), items, vectors, hashes, reasons, self.dtype)
-        report = Report(
+        report = ChunkReport(
             index=chunk.index,
             rows=len(chunk),
             **unreadable_rows(self.reading, items, reasons),

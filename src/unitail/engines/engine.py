@@ -29,7 +29,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ChunkReport:
     """What came of a chunk; the rows themselves are in a file."""
 
     index: int
@@ -43,7 +43,7 @@ class Report:
     """How long each stage took."""
 
 
-Work = Callable[[Chunk], Report]
+Work = Callable[[Chunk], ChunkReport]
 """Done by a worker, which keeps it: what it loads for the first chunk serves all others."""
 
 
@@ -51,7 +51,7 @@ class Engine(ABC):
     """Workers that share the chunks of a job."""
 
     @abstractmethod
-    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
+    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
         """Do the work on every chunk and report, in whatever order they are finished.
 
         `work` can be pickled. Chunks are taken from the iterable as workers become free. One whose

@@ -1,4 +1,4 @@
-"""A job: the chunks of a source, shared out by an engine, with a file for the result of each."""
+"""A job: chunks of rows, shared out by an engine, with a file for the result of each."""
 
 import hashlib
 import json
@@ -15,9 +15,9 @@ from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank
 from unitail.engines.chunks import CHUNK_ROWS
 from unitail.engines.encoding import EncodeChunk
-from unitail.engines.engine import Chunk, Engine, Report, Work
+from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.results import ChunkFolder, Summary
-from unitail.engines.sources import Rows
+from unitail.engines.rows import JobRows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
@@ -33,7 +33,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 def run_job(
     engine: Engine,
-    rows: Rows,
+    rows: JobRows,
     work: Work,
     results: ChunkFolder,
     about: Mapping[str, Any],
@@ -46,10 +46,10 @@ def run_job(
     `about` is what decides the result, beside the rows and how they are read: another one is
     refused in the same folder.
     """
-    source, read = rows.source, rows.reading.identity
+    stream, read = rows.stream, rows.reading.identity
     job = {
         "format": FORMAT,
-        "rows": source.identity,
+        "rows": stream.identity,
         "rows of a chunk": chunk_rows,
         **read,
         **about,
@@ -57,10 +57,10 @@ def run_job(
     reports = results.begin(job)
     if results.is_emptied:
         return results.summary()
-    progress = _Progress(reports, source.total, on_progress)
+    progress = _Progress(reports, stream.total, on_progress)
 
     def waiting() -> Iterator[Chunk]:
-        for chunk in source.chunks(chunk_rows):
+        for chunk in stream.chunks(chunk_rows):
             progress.seen += len(chunk)
             if chunk.index not in reports:
                 yield chunk
@@ -76,7 +76,7 @@ class _Progress:
     """How many rows are done; of how many is known at last, if not before."""
 
     def __init__(
-        self, reports: Mapping[int, Report], total: int | None, on_progress: OnProgress | None
+        self, reports: Mapping[int, ChunkReport], total: int | None, on_progress: OnProgress | None
     ) -> None:
         self._done = sum(report.rows for report in reports.values())
         self._total, self._on_progress, self.seen = total, on_progress, 0
@@ -90,7 +90,7 @@ class _Progress:
 
 def encode_rows(
     engine: Engine,
-    rows: Rows,
+    rows: JobRows,
     encoder: Encoder[Any],
     out: Storage,
     *,
@@ -124,7 +124,7 @@ def encode_rows(
 
 def encode_rows_to_bank(
     engine: Engine,
-    rows: Rows,
+    rows: JobRows,
     encoder: Encoder[Any],
     folder: Path,
     facts: BankFacts,
@@ -165,7 +165,7 @@ def encode_rows_to_bank(
 
 def answer_rows_to_folder(
     engine: Engine,
-    rows: Rows,
+    rows: JobRows,
     classifier: TailClassifier,
     out: Storage,
     *,

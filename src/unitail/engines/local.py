@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
+from unitail.engines.engine import MAX_ATTEMPTS, Chunk, ChunkReport, Engine, Work, gave_up
 from unitail.processes import end_with_parent, ready_to_fork, threads_of_each
 
 PRELOADED = ("unitail.engines.encoding", "unitail.engines.answering")
@@ -22,7 +22,7 @@ class LocalEngine(Engine):
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
-    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
+    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
         """Do the work on every chunk; see `Engine`."""
         if self.workers == 1:
             yield from map(work, chunks)
@@ -54,9 +54,9 @@ class LocalEngine(Engine):
 
 def _share(
     pool: ProcessPoolExecutor, room: int, waiting: Iterator[Chunk], died: list[Chunk]
-) -> Iterator[Report]:
+) -> Iterator[ChunkReport]:
     """Have `room` chunks at work until none waits; after a death, `died` has all that were."""
-    busy: dict[Future[Report], Chunk] = {}
+    busy: dict[Future[ChunkReport], Chunk] = {}
     while not died:
         while len(busy) < room and (chunk := next(waiting, None)) is not None:
             try:
@@ -92,5 +92,5 @@ def _begin(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a 
     _WORK[:] = [work]
 
 
-def _do(chunk: Chunk) -> Report:
+def _do(chunk: Chunk) -> ChunkReport:
     return _WORK[0](chunk)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from unitail.engines.engine import MAX_ATTEMPTS, Chunk, Engine, Report, Work, gave_up
+from unitail.engines.engine import MAX_ATTEMPTS, Chunk, ChunkReport, Engine, Work, gave_up
 from unitail.errors import UserError
 from unitail.extras import optional
 
@@ -40,7 +40,7 @@ class RayEngine(Engine):
             self._connect(address, workers)
         self.workers = workers or self._room()
 
-    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[Report]:
+    def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
         """Do the work on every chunk; see `Engine`."""
         kind = self._ray.remote(num_cpus=1, num_gpus=self._gpus)(_Worker)
         shared = self._ray.put(work)
@@ -88,7 +88,7 @@ class _Worker:
     def ready(self) -> None:
         """Answer as soon as it is up."""
 
-    def do(self, chunk: Chunk) -> Report:
+    def do(self, chunk: Chunk) -> ChunkReport:
         return self._work(chunk)
 
 
@@ -120,7 +120,7 @@ class _Sharing:
         for actor in [*self._idle, *(actor for actor, _ in self._pending.values())]:
             self._ray.kill(actor)
 
-    def run(self) -> Iterator[Report]:
+    def run(self) -> Iterator[ChunkReport]:
         """Give every actor that is up a chunk at a time, until all are done."""
         chunk = self._take()
         while chunk is not None or self._busy:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from unitail.configuration import parse_json
-from unitail.engines.engine import MAX_NAMED, Report
+from unitail.engines.engine import MAX_NAMED, ChunkReport
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.extras import optional
@@ -39,7 +39,7 @@ class Summary:
     """How long each stage took, of all workers together."""
 
     @classmethod
-    def of(cls, reports: Iterable[Report]) -> "Summary":
+    def of(cls, reports: Iterable[ChunkReport]) -> "Summary":
         """Add up."""
         ordered = sorted(reports, key=lambda report: report.index)
         counts: dict[str, int] = {}
@@ -65,7 +65,7 @@ class ChunkFolder:
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
 
-    def begin(self, job: Mapping[str, Any]) -> dict[int, Report]:
+    def begin(self, job: Mapping[str, Any]) -> dict[int, ChunkReport]:
         """Take the folder for a job, and return the reports of chunks that are there already."""
         names = self._names()
         if JOB_FILE in names:
@@ -90,7 +90,7 @@ class ChunkFolder:
         done = (CHUNK_FILE.fullmatch(name) for name in names)
         return {int(name[1]): self.report(int(name[1])) for name in done if name is not None}
 
-    def write(self, table: Any, report: Report) -> None:  # noqa: ANN401 - a table of pyarrow
+    def write(self, table: Any, report: ChunkReport) -> None:  # noqa: ANN401 - a table of pyarrow
         """Write what came of a chunk, with the report on it."""
         parquet = optional("pyarrow.parquet", extra="scale")
         told = {**(table.schema.metadata or {}), REPORT: json.dumps(asdict(report)).encode()}
@@ -103,11 +103,11 @@ class ChunkFolder:
         with self._open(index) as file:
             return file.read()
 
-    def report(self, index: int) -> Report:
+    def report(self, index: int) -> ChunkReport:
         """Return the report on a chunk that is there."""
         with self._open(index) as file:
             told = json.loads(file.schema_arrow.metadata[REPORT])
-        return Report(**{**told, "named": tuple(told["named"])})
+        return ChunkReport(**{**told, "named": tuple(told["named"])})
 
     @property
     def is_emptied(self) -> bool:
@@ -125,7 +125,7 @@ class ChunkFolder:
         told = self._told(SUMMARY_FILE)
         return Summary(**{**told, "named": tuple(told["named"])})
 
-    def finish(self, reports: Mapping[int, Report]) -> Summary:
+    def finish(self, reports: Mapping[int, ChunkReport]) -> Summary:
         """Check that nothing is missing, and write what came of all."""
         assert sorted(reports) == list(range(len(reports))), "a chunk was lost"
         summary = Summary.of(reports.values())

@@ -38,7 +38,7 @@ class CannotExport(UserError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sizes:
+class GraphSizes:
     """Sizes of the support that a model is exported for."""
 
     support: int
@@ -80,7 +80,7 @@ def export_classifier(classifier: TailClassifier, path: Path) -> Path:
     return _write(graph, (example,), (rows,), facts, path, Check((asked,), expected))
 
 
-def export_model(model: AnyModel, sizes: Sizes, path: Path) -> Path:
+def export_model(model: AnyModel, sizes: GraphSizes, path: Path) -> Path:
     """Write a model: support, class indices and queries in, probabilities out, any queries."""
     model = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(0)

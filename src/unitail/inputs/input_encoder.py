@@ -65,7 +65,7 @@ class ItemColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TablePart:
     """Some columns of a table, the encoder that reads them, and how large its vectors are."""
 
     encoder: ItemEncoder | TableEncoder
@@ -76,7 +76,7 @@ class Part:
     size: float = 0.0
     """The root of their mean squared distance from it."""
 
-    def learned(self, block: NDArray[np.float32]) -> "Part":
+    def learned(self, block: NDArray[np.float32]) -> "TablePart":
         """Measure the examples' vectors; rows without an item are NaN."""
         present = block[~np.isnan(block).any(axis=1)].astype(np.float64)
         centre = present.mean(axis=0) if len(present) else np.zeros(block.shape[1])
@@ -106,7 +106,7 @@ class MixedEncoder:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[TablePart],
         unused: Mapping[str, str] | None = None,
         size: float | None = None,
     ) -> None:
@@ -157,7 +157,7 @@ class MixedEncoder:
         """Put the vectors of all parts side by side; the first rows are examples, if it is new."""
         if self.size is None:
             examples = [block[:num_examples] for block in blocks]
-            self.parts = tuple(map(Part.learned, self.parts, examples))
+            self.parts = tuple(map(TablePart.learned, self.parts, examples))
             tables = (part.size for part in self.parts if isinstance(part.encoder, TableEncoder))
             self.size = next(tables, 0.0) or 1.0
         if len(blocks) == 1:
@@ -189,7 +189,7 @@ def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
     }
 
 
-def _describe_part(part: Part) -> dict[str, Any]:
+def _describe_part(part: TablePart) -> dict[str, Any]:
     centre = None if part.centre is None else part.centre.tolist()
     reader = describe_encoder(part.encoder)
     return {"reader": reader, "column": part.column, "centre": centre, "size": part.size}
@@ -244,8 +244,8 @@ def _restored(
     )
 
 
-def _part(table: Mapping[str, Any], device: str) -> Part:
+def _part(table: Mapping[str, Any], device: str) -> TablePart:
     reader = _restored(table["reader"], None, device)
     assert isinstance(reader, ItemEncoder | TableEncoder)
     centre = None if table["centre"] is None else np.array(table["centre"], dtype=np.float64)
-    return Part(reader, table["column"], centre, float(table["size"]))
+    return TablePart(reader, table["column"], centre, float(table["size"]))

@@ -13,7 +13,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
-from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, Part
+from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, TablePart
 from unitail.inputs.recognise import is_frame, says_nothing
 from unitail.progress import OnProgress
 
@@ -37,9 +37,9 @@ def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEnc
             strings_are_files=column.are_files,
             device=device,
         )
-        parts.append(Part(reader, name))
+        parts.append(TablePart(reader, name))
     if layout.features:
-        parts.append(Part(fit_cells(frame[list(layout.features)]), None))
+        parts.append(TablePart(fit_cells(frame[list(layout.features)]), None))
     return MixedEncoder(parts, layout.unused)
 
 
@@ -120,7 +120,7 @@ def _taken_by(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 - a Modality
     )
 
 
-def _items_of(part: Part, frames: Sequence[Any]) -> dict[int, Any]:
+def _items_of(part: TablePart, frames: Sequence[Any]) -> dict[int, Any]:
     """Return the items of a part by their rows; cells of numbers and categories are none."""
     if part.column is None:
         return {}

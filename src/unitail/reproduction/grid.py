@@ -16,7 +16,7 @@ WAYS = 5
 """That the paper's tables ask for."""
 
 
-class Verdict(StrEnum):
+class CellVerdict(StrEnum):
     """How our number stands to the paper's."""
 
     HIGHER = "higher"
@@ -32,7 +32,7 @@ class Cell:
 
     ours: str = ""
     paper: str = ""
-    verdict: Verdict = Verdict.NONE
+    verdict: CellVerdict = CellVerdict.NONE
     best: bool = False
     """Whether it is the highest of ours in its column and shots."""
 
@@ -128,12 +128,12 @@ def compared(ours: Number | str, paper: Number | None, *, best: bool = False) ->
     below = "" if paper is None else _text(paper)
     if isinstance(ours, str):
         return Cell(ours, below)
-    verdict = Verdict.NONE
+    verdict = CellVerdict.NONE
     if paper is not None:
         doubt = math.hypot(ours.half_width, paper.half_width)
         difference = ours.mean - paper.mean
-        higher = Verdict.HIGHER if difference > 0 else Verdict.LOWER
-        verdict = higher if abs(difference) > doubt else Verdict.ALIKE
+        higher = CellVerdict.HIGHER if difference > 0 else CellVerdict.LOWER
+        verdict = higher if abs(difference) > doubt else CellVerdict.ALIKE
     return Cell(_text(ours), below, verdict, best)
 
 

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 
-from unitail.reproduction.grid import Cell, Grid, Verdict
+from unitail.reproduction.grid import Cell, CellVerdict, Grid
 from unitail.reproduction.report import Report, Section
 from unitail.wording import markdown_table
 
-MARKS = {Verdict.HIGHER: " ▲", Verdict.LOWER: " ▼", Verdict.ALIKE: "", Verdict.NONE: ""}
+MARKS = {
+    CellVerdict.HIGHER: " ▲",
+    CellVerdict.LOWER: " ▼",
+    CellVerdict.ALIKE: "",
+    CellVerdict.NONE: "",
+}
 LEGEND = """\
 Accuracy in % (half width of its 95 % interval over episodes). Below ours, in italics, the paper's;
 ▲ ours is higher and ▼ lower beyond doubt: by more than both intervals together. Ours are bold where

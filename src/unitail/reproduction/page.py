@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from unitail.reproduction.grid import Cell, Grid, Verdict
+from unitail.reproduction.grid import Cell, CellVerdict, Grid
 from unitail.reproduction.report import Report, Section
 
 STYLE = Path(__file__).parent / "style.css"
@@ -109,7 +109,7 @@ def _unbroken(name: str) -> str:
 
 def _cell(cell: Cell) -> str:
     ours = escape(cell.ours) or NOTHING
-    kind = f' class="{cell.verdict}"' if cell.verdict is not Verdict.NONE else ""
+    kind = f' class="{cell.verdict}"' if cell.verdict is not CellVerdict.NONE else ""
     text = f"<b>{ours}</b>" if cell.best else ours
     below = f"<small>{escape(cell.paper)}</small>" if cell.paper else ""
     return f"<td{kind}>{text}{below}</td>"

@@ -26,7 +26,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class AskedRows:
     """Rows of one request to one version."""
 
     version: Version
@@ -59,7 +59,7 @@ def check_rows(version: Version, rows: NDArray[Any]) -> None:
         )
 
 
-def answer(questions: Sequence[Question]) -> list[list[dict[str, Any]]]:
+def answer(questions: Sequence[AskedRows]) -> list[list[dict[str, Any]]]:
     """Answer questions of one kind; the answers of each are those that it gets alone."""
     version = questions[0].version
     classifier = version.classifier
@@ -76,7 +76,7 @@ def answer(questions: Sequence[Question]) -> list[list[dict[str, Any]]]:
 
 
 def _answers(
-    question: Question, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
+    question: AskedRows, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
     classes = question.version.classifier.classes_.tolist()
     probabilities, wanted = np.exp(log_proba), question.wanted
@@ -98,7 +98,7 @@ def _answers(
     return answers
 
 
-def _deciding(question: Question) -> list[list[dict[str, Any]]]:
+def _deciding(question: AskedRows) -> list[list[dict[str, Any]]]:
     """Name the examples that decided each answer, the strongest first."""
     version, count = question.version, question.wanted.influence
     told, labels = version.classifier.influence(question.rows), version.labels.tolist()
@@ -116,7 +116,9 @@ def _deciding(question: Question) -> list[list[dict[str, Any]]]:
     ]
 
 
-def _sets(question: Question, log_proba: NDArray[np.float64], coverage: float) -> NDArray[np.bool_]:
+def _sets(
+    question: AskedRows, log_proba: NDArray[np.float64], coverage: float
+) -> NDArray[np.bool_]:
     classifier = question.version.classifier
     if classifier.visibility_ == Visibility.ISOLATED:
         return classifier.predict_set(coverage=coverage, log_proba=log_proba)

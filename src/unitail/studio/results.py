@@ -38,7 +38,7 @@ COVERAGE, TOP = 0.9, 3
 SET_ASIDE = "set aside: none of the classes"
 
 
-class Kind(StrEnum):
+class ResultKind(StrEnum):
     """What is written."""
 
     TABLE = "table"
@@ -94,10 +94,10 @@ class Results:
             catalogue.source,
         )
 
-    def write(self, kind: Kind, target: Path, *, label_column: str = "label") -> Path:
+    def write(self, kind: ResultKind, target: Path, *, label_column: str = "label") -> Path:
         """Write a file, or the folder of a classifier; it is whole or not there."""
         match kind:
-            case Kind.REPORT:
+            case ResultKind.REPORT:
                 write_html_report(
                     self.answers,
                     self.queries,
@@ -106,7 +106,7 @@ class Results:
                     examples=self.examples,
                     label_column=label_column,
                 )
-            case Kind.CLASSIFIER:
+            case ResultKind.CLASSIFIER:
                 self.classifier.save(target)
             case _:
                 write_answers(self.answers, self.queries, target, label_column=label_column)

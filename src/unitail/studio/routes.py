@@ -16,7 +16,7 @@ import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, Done
-from unitail.studio.results import Kind, zipped
+from unitail.studio.results import ResultKind, zipped
 from unitail.studio.studio import Studio
 from unitail.web.json_reply import JsonReply
 from unitail.wording import shown
@@ -26,7 +26,7 @@ from unitail.workflows.sort_files import SortBy
 MAX_ITEMS = 100_000
 MAX_CONTENTS = 500
 MAX_NEXT = 200
-KINDS = {"html": Kind.REPORT, "classifier": Kind.CLASSIFIER}
+KINDS = {"html": ResultKind.REPORT, "classifier": ResultKind.CLASSIFIER}
 DAY = 24 * 60 * 60
 Place = Annotated[int, InPath(ge=0)]
 Size = Literal["small", "large"]
@@ -75,7 +75,7 @@ class Asking(BaseModel):
     places: list[int] = Field(max_length=MAX_CONTENTS)
 
 
-class Sorting(BaseModel):
+class SortRequest(BaseModel):
     """How files are sorted into class folders."""
 
     by: SortBy = SortBy.COPY
@@ -211,14 +211,14 @@ def export_routes(studio: Studio) -> APIRouter:
 
     @router.get("/{kind}")
     def download(kind: Literal["csv", "json", "html", "classifier"]) -> FileResponse:
-        what, stem = KINDS.get(kind, Kind.TABLE), studio.catalogue.source.resolve().stem
-        name = f"{stem}-classifier" if what is Kind.CLASSIFIER else f"{stem}-answers.{kind}"
+        what, stem = KINDS.get(kind, ResultKind.TABLE), studio.catalogue.source.resolve().stem
+        name = f"{stem}-classifier" if what is ResultKind.CLASSIFIER else f"{stem}-answers.{kind}"
         results = studio.results()
         folder = tempfile.mkdtemp(prefix="unitail-")
         clean = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
         try:
             written = results.write(what, Path(folder) / name)
-            if what is Kind.CLASSIFIER:
+            if what is ResultKind.CLASSIFIER:
                 written = zipped(written)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -226,7 +226,7 @@ def export_routes(studio: Studio) -> APIRouter:
         return FileResponse(written, filename=written.name, background=clean)
 
     @router.post("/folders")
-    def folders(body: Sorting) -> dict[str, Any]:
+    def folders(body: SortRequest) -> dict[str, Any]:
         if body.by is SortBy.MOVE:
             raise InvalidInput("files are not moved from a page", got="move", allowed="copy, link")
         steps = studio.results().sort_into(studio.sorted_folder, body.by)

@@ -27,7 +27,7 @@ Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Progress:
+class EncodingProgress:
     """How far the encoding is."""
 
     done: int
@@ -64,7 +64,7 @@ class Vectors:
         """The hash of each file's content, by place."""
         self.failures: dict[int, str] = {}
         """Why an item has no vector, by place."""
-        self.progress = Progress(0, len(catalogue))
+        self.progress = EncodingProgress(0, len(catalogue))
         self.changes = 0
         """Counts up whenever a vector comes, changes or goes, or items are new."""
 

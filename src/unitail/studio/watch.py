@@ -13,7 +13,7 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenFile:
     """What is different from the last look."""
 
     vanished: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class Watch:
             if path is not None:
                 self._stamps[place] = _stamp(path)
 
-    def look(self) -> Seen:
+    def look(self) -> SeenFile:
         """Return what has happened since the last look."""
         before, vanished, changed = self._stamps, [], []
         self._stamps = {place: self._now(place) for place in before}
@@ -50,7 +50,7 @@ class Watch:
                 vanished.append(place)
             elif stamp is not None and stamp != before[place]:
                 changed.append(place)
-        return Seen(tuple(vanished), tuple(changed))
+        return SeenFile(tuple(vanished), tuple(changed))
 
     def folders_changed(self) -> bool:
         """Tell whether something was put into a folder, or taken out, since this was last asked."""

@@ -48,7 +48,7 @@ class SyntheticChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BankChoice:
+class DeclaredBank:
     """Some classes of a feature bank."""
 
     bank: str
@@ -76,7 +76,7 @@ class Declaration:
     tables: bool = False
     """Whether scikit-learn's digits, wine and breast cancer tables are among the tasks."""
     synthetic: tuple[SyntheticChoice, ...] = ()
-    banks: tuple[BankChoice, ...] = ()
+    banks: tuple[DeclaredBank, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ BUILT_IN = Declaration(
     tables=True,
     synthetic=tuple(SyntheticChoice(width=width, ways=ways) for width in WIDTHS for ways in WAYS),
     banks=tuple(
-        BankChoice(bank=bank, ways=ways, group=group)
+        DeclaredBank(bank=bank, ways=ways, group=group)
         for bank, ways, group in (
             ("efflite0/cub200", 5, "images"),
             ("efflite0/cub200", 100, "images"),
@@ -129,7 +129,7 @@ def read_declaration(path: Path) -> Declaration:
         name: tuple(
             from_table(kind, each, f"{path}: {name}") for each in _tables(table, name, path)
         )
-        for name, kind in (("synthetic", SyntheticChoice), ("banks", BankChoice))
+        for name, kind in (("synthetic", SyntheticChoice), ("banks", DeclaredBank))
     }
     rest = {key: value for key, value in table.items() if key not in chosen}
     declared = from_table(Declaration, {**rest}, str(path))
@@ -162,7 +162,7 @@ def declared_tasks(
     return DeclaredTasks(tasks=tuple(tasks), shots=declaration.shots, missing=tuple(missing))
 
 
-def bank_task(table: FeatureTable, choice: BankChoice, seed: int = 0) -> ArrayTask | None:
+def bank_task(table: FeatureTable, choice: DeclaredBank, seed: int = 0) -> ArrayTask | None:
     """Make a task of K classes of a table, drawn by the seed; None if too few have enough rows."""
     enough = np.flatnonzero(table.class_sizes >= MIN_ROWS)
     if len(enough) < choice.ways:

@@ -138,7 +138,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True)
-class Scores:
+class AnswerScores:
     """Answers beside true labels."""
 
     confusion: Mapping[str, Mapping[str, int]]
@@ -187,7 +187,7 @@ class Scores:
         ]
 
 
-def score(result: Answers, queries: Items) -> Scores | None:
+def score(result: Answers, queries: Items) -> AnswerScores | None:
     """Hold answers to the labels of the records; None if no answered item has one.
 
     Items that equal an example say nothing about new ones, and are left out.
@@ -200,10 +200,10 @@ def score(result: Answers, queries: Items) -> Scores | None:
     confusion: dict[str, Counter[str]] = {}
     for answer in counted:
         confusion.setdefault(truths[answer.place], Counter())[answer.label] += 1
-    return Scores(dict(sorted(confusion.items())), len(known) - len(counted))
+    return AnswerScores(dict(sorted(confusion.items())), len(known) - len(counted))
 
 
-def scores_as_json(scores: Scores) -> dict[str, Any]:
+def scores_as_json(scores: AnswerScores) -> dict[str, Any]:
     """Return all of it, for `json`."""
     low, high = (round(value, DIGITS) for value in scores.interval)
     return {

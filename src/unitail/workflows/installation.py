@@ -57,7 +57,7 @@ class Extra:
 
 
 @dataclass(frozen=True)
-class Weights:
+class ShippedWeights:
     """A shipped model."""
 
     sha256: str
@@ -99,7 +99,7 @@ def extras() -> list[Extra]:
     ]
 
 
-def shipped_weights(name: str) -> Weights | str:
+def shipped_weights(name: str) -> ShippedWeights | str:
     """Describe a shipped model, or say why it cannot be used."""
     folder = shipped_folder(name)
     try:
@@ -107,7 +107,7 @@ def shipped_weights(name: str) -> Weights | str:
         number = sum(parameter.numel() for parameter in load_shipped(name).parameters())
     except UserError as error:
         return str(error)
-    return Weights(sha256, number, folder / "README.md")
+    return ShippedWeights(sha256, number, folder / "README.md")
 
 
 def encoders() -> Iterator[EncoderState]:

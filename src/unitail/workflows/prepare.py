@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.banks.manifest import FeatureType
-from unitail.datasets.catalogue import Entry, Split
+from unitail.datasets.catalogue import CatalogueEntry, Split
 from unitail.datasets.reading import Found
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder
@@ -42,7 +42,7 @@ class Prepared:
 
 
 def read_data_set(
-    entry: Entry, root: Path, split: Split, *, any_version: bool = False
+    entry: CatalogueEntry, root: Path, split: Split, *, any_version: bool = False
 ) -> Iterator[Prepared]:
     """Read the data sets of an entry: one, or those of a collection, one after the other."""
     for part in entry.parts(root, split):

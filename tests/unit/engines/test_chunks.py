@@ -5,18 +5,18 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from unitail.engines.chunks import ListedSource, Source, TableSource
+from unitail.engines.chunks import ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 
 
-def _texts(source: Source, size: int) -> list[list[str]]:
+def _texts(source: RowStream, size: int) -> list[list[str]]:
     return [chunk.rows.column("text").to_pylist() for chunk in source.chunks(size)]
 
 
-def _table(path: Path, content: str | bytes) -> TableSource:
+def _table(path: Path, content: str | bytes) -> TableStream:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return TableSource([Storage(path)])
+    return TableStream([Storage(path)])
 
 
 EXPECTED = [["a", "b, c"], ["d\ne", ""], ["f"]]
@@ -31,12 +31,12 @@ def test_tables_of_all_kinds_are_cut_alike(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(
         pyarrow.table({"n": range(5), "text": texts}), tmp_path / "t.parquet", row_group_size=3
     )
-    parquet = TableSource([Storage(tmp_path / "t.parquet")])
+    parquet = TableStream([Storage(tmp_path / "t.parquet")])
     for source in (csv, tabs, json, parquet):
         assert _texts(source, 2) == EXPECTED
         assert [chunk.first for chunk in source.chunks(2)] == [0, 2, 4]
     assert (csv.total, parquet.total) == (None, 5)
-    assert _texts(TableSource([Storage(tmp_path / "t.parquet")] * 2), 4) == [
+    assert _texts(TableStream([Storage(tmp_path / "t.parquet")] * 2), 4) == [
         texts[:4], ["f", "a", "b, c", "d\ne"], ["", "f"],
     ]  # fmt: skip
 
@@ -44,7 +44,7 @@ def test_tables_of_all_kinds_are_cut_alike(tmp_path: Path) -> None:
 def test_a_chunk_that_is_sent_to_a_worker_is_small(tmp_path: Path) -> None:
     table = pyarrow.table({"text": [f"{n:01000}" for n in range(4096)], "n": range(4096)})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    chunks = list(TableSource([Storage(tmp_path / "t.parquet")]).chunks(300))
+    chunks = list(TableStream([Storage(tmp_path / "t.parquet")]).chunks(300))
     assert pyarrow.concat_tables([chunk.rows for chunk in chunks]).equals(table)
     assert [len(chunk) for chunk in chunks] == [300] * 13 + [196]
     assert all(len(pickle.dumps(chunk)) < 1100 * len(chunk) for chunk in chunks)
@@ -52,22 +52,22 @@ def test_a_chunk_that_is_sent_to_a_worker_is_small(tmp_path: Path) -> None:
 
 def test_a_source_knows_its_rows_again(tmp_path: Path) -> None:
     table = _table(tmp_path / "t.csv", "text\na\nb\n")
-    same = TableSource([Storage(tmp_path / "t.csv")])
+    same = TableStream([Storage(tmp_path / "t.csv")])
     assert table.identity == same.identity
     assert _table(tmp_path / "t.csv", "text\na\nc\nd\n").identity != same.identity
-    listed = ListedSource("text", ["a", "b"], ["x", "y"])
-    assert listed.identity == ListedSource("text", ["a", "b"], ["x", "y"]).identity
+    listed = ListedStream("text", ["a", "b"], ["x", "y"])
+    assert listed.identity == ListedStream("text", ["a", "b"], ["x", "y"]).identity
     others = [
-        ListedSource("text", ["a", "b"]),
-        ListedSource("text", ["b", "a"], ["x", "y"]),
-        ListedSource("text", ["a", "b"], ["x", "x"]),
-        ListedSource("text", ["a", "b"], ["x", "y"], [1, 2]),
+        ListedStream("text", ["a", "b"]),
+        ListedStream("text", ["b", "a"], ["x", "y"]),
+        ListedStream("text", ["a", "b"], ["x", "x"]),
+        ListedStream("text", ["a", "b"], ["x", "y"], [1, 2]),
     ]
     assert listed.identity not in [other.identity for other in others]
 
 
 def test_listed_items_have_labels_beside_them() -> None:
-    source = ListedSource("file", ["a.png", "b\udcff.png", "c.png"], ["x", "x\udcff", "y"])
+    source = ListedStream("file", ["a.png", "b\udcff.png", "c.png"], ["x", "x\udcff", "y"])
     [first, last] = source.chunks(2)
     assert first.rows.to_pydict() == {"file": ["a.png", "b\ufffd.png"], "label": ["x", "x\ufffd"]}
     assert last.rows.to_pylist() == [{"file": "c.png", "label": "y"}]
@@ -110,7 +110,7 @@ def test_other_types_than_the_first_table_s_are_refused(tmp_path: Path) -> None:
     for name, cells in (("a", [1]), ("b", ["x"])):
         table = pyarrow.table({"n": cells, "same": ["s"]})
         pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
-    both = TableSource([Storage(tmp_path / f"{name}.parquet") for name in "ab"])
+    both = TableStream([Storage(tmp_path / f"{name}.parquet") for name in "ab"])
     with pytest.raises(
         InvalidInput, match=r"b\.parquet has columns of other types .* got n: string;"
     ):
@@ -122,7 +122,7 @@ def test_a_broken_parquet_file_and_other_columns_are_refused(tmp_path: Path) -> 
         _table(tmp_path / "t.parquet", b"PAR1 or not")
     for name, column in (("a", "text"), ("b", "other")):
         pyarrow.parquet.write_table(pyarrow.table({column: ["x"]}), tmp_path / f"{name}.parquet")
-    both = TableSource([Storage(tmp_path / f"{name}.parquet") for name in "ab"])
+    both = TableStream([Storage(tmp_path / f"{name}.parquet") for name in "ab"])
     with pytest.raises(InvalidInput, match="other columns than the first table: got other"):
         list(both.chunks(2))
     with pytest.raises(InvalidInput, match="there are no rows"):

@@ -8,15 +8,15 @@ import pytest
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.engine import Chunk
 from unitail.engines.reading import Reading
-from unitail.engines.sources import Rows, open_rows
+from unitail.engines.rows import JobRows, open_rows
 
 
-def _rows(path: Path, texts: list[str]) -> Rows:
+def _rows(path: Path, texts: list[str]) -> JobRows:
     path.write_text("\n".join(["text,n", *(f"{text},{n}" for n, text in enumerate(texts))]))
     return open_rows([str(path)], content_column="text")
 
 
-def _drawn(rows: Rows, count: int, seed: int = 0) -> list[str]:
+def _drawn(rows: JobRows, count: int, seed: int = 0) -> list[str]:
     with drawn_pool(rows, count, seed) as items:
         return list(items.items)
 

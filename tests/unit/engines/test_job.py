@@ -21,7 +21,7 @@ from unitail.engines.encoding import EncodeChunk
 from unitail.engines.job import answer_rows_to_folder, encode_rows, encode_rows_to_bank
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder, Summary
-from unitail.engines.sources import open_rows
+from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.inputs.read import read_labelled

@@ -14,7 +14,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder, Summary
-from unitail.engines.sources import open_rows
+from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidConfig
 from unitail.inputs.read import read_labelled, read_unlabelled

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.works import Die, Note, Refuse, chunks_of, noted, workers
-from unitail.engines.engine import Chunk, Report
+from unitail.engines.engine import Chunk, ChunkReport
 from unitail.engines.local import LocalEngine
 from unitail.errors import InvalidInput, UserError
 
@@ -68,7 +68,7 @@ def test_an_error_of_the_work_comes_back_as_it_was(count: int, tmp_path: Path) -
 
 
 def test_one_worker_is_this_process() -> None:
-    def work(chunk: Chunk) -> Report:  # which could not be sent to another
-        return Report(index=chunk.index, rows=len(chunk))
+    def work(chunk: Chunk) -> ChunkReport:  # which could not be sent to another
+        return ChunkReport(index=chunk.index, rows=len(chunk))
 
     assert [each.rows for each in LocalEngine().map(work, chunks_of(2))] == [3, 3]

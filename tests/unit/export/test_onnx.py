@@ -12,7 +12,7 @@ from helpers.blobs import blobs
 from unitail import TailClassifier
 from unitail.errors import InvalidConfig
 from unitail.export import operators
-from unitail.export.onnx import CannotExport, Sizes, export_classifier, export_model
+from unitail.export.onnx import CannotExport, GraphSizes, export_classifier, export_model
 from unitail.relational import regressions
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -80,7 +80,9 @@ def test_a_model_reads_examples_in_onnx_as_in_python(
     monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 4)  # each step is a part of the graph
     monkeypatch.setattr(operators, "STEPS", 24)  # enough for few rows
     network = model()
-    path = export_model(network, Sizes(support=12, classes=3, width=6), tmp_path / "model.onnx")
+    path = export_model(
+        network, GraphSizes(support=12, classes=3, width=6), tmp_path / "model.onnx"
+    )
     session = onnxruntime.InferenceSession(path)
     for seed, count in ((1, 1), (2, 7)):
         rows, labels, asked, _ = blobs(ways=3, shots=4, queries=5, width=6, seed=seed)
@@ -115,5 +117,5 @@ def test_what_looks_at_values_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         network, "preconditioner", lambda support: float(support.features.sum()) and None
     )
     with pytest.raises(CannotExport, match="this model cannot be written as ONNX: got"):
-        export_model(network, Sizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
+        export_model(network, GraphSizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ import pytest
 
 from unitail.benchmark.tables import DataSetMeans
 from unitail.evaluation.result import Outcome
-from unitail.reproduction.grid import Verdict, compared, paper_grid, plain_grids
+from unitail.reproduction.grid import CellVerdict, compared, paper_grid, plain_grids
 from unitail.reproduction.paper import Number, paper_tables
 
 Make = Callable[..., DataSetMeans]
@@ -13,9 +13,11 @@ TABLE = paper_tables()["in_domain"]
 
 @pytest.mark.parametrize(
     ("ours", "verdict"),
-    [(50.51, Verdict.HIGHER), (49.49, Verdict.LOWER), (50.49, Verdict.ALIKE)],
+    [(50.51, CellVerdict.HIGHER), (49.49, CellVerdict.LOWER), (50.49, CellVerdict.ALIKE)],
 )
-def test_numbers_differ_by_more_than_both_intervals_together(ours: float, verdict: Verdict) -> None:
+def test_numbers_differ_by_more_than_both_intervals_together(
+    ours: float, verdict: CellVerdict
+) -> None:
     """Half widths of 0.3 and 0.4 join to 0.5."""
     assert compared(Number(ours, 0.3), Number(50.0, 0.4)).verdict is verdict
 
@@ -24,7 +26,7 @@ def test_cells_without_one_of_the_two_have_no_verdict() -> None:
     alone = compared(Number(50.0, 1.0), None, best=True)
     assert (alone.ours, alone.paper, alone.verdict, alone.best) == ("50.00 (1.00)", "", "", True)
     assert compared("cannot", Number(50.0, 1.0)).paper == "50.00 (1.00)"
-    assert compared("", Number(50.0, 1.0)).verdict is Verdict.NONE
+    assert compared("", Number(50.0, 1.0)).verdict is CellVerdict.NONE
 
 
 def test_a_table_is_laid_out_as_in_the_paper(row: Make) -> None:
@@ -44,11 +46,11 @@ def test_a_table_is_laid_out_as_in_the_paper(row: Make) -> None:
     assert len(grid.rows) == 14
     probe, tail, ours = (grid.rows[place].cells for place in (0, 5, 6))
     assert (tail[0].ours, tail[0].paper) == ("94.55 (0.30)", "94.55 (0.29)")
-    assert (tail[0].verdict, tail[0].best) == (Verdict.ALIKE, True)
-    assert (probe[0].verdict, probe[0].best) == (Verdict.HIGHER, False)
+    assert (tail[0].verdict, tail[0].best) == (CellVerdict.ALIKE, True)
+    assert (probe[0].verdict, probe[0].best) == (CellVerdict.HIGHER, False)
     assert (tail[1].ours, tail[1].paper) == ("", "99.63 (0.06)")
     assert (ours[3].ours, ours[3].paper, ours[3].best) == ("90.00 (0.30)", "", True)
-    assert grid.rows[12].cells[0].verdict is Verdict.LOWER
+    assert grid.rows[12].cells[0].verdict is CellVerdict.LOWER
 
 
 def test_wide_tables_have_shots_in_columns_and_averages_of_groups(row: Make) -> None:
@@ -84,8 +86,8 @@ def test_averages_over_some_of_the_sets_are_not_compared(row: Make) -> None:
     rows = [row("cifar_fs", "tail", 0.8), row("mini_imagenet", "tail", 0.9)]
     table = paper_tables()["resnet18_average"]
     for whole, text, verdict in (
-        (2, "85.00 (0.21)", Verdict.LOWER),
-        (4, "85.00 (0.21), 2 of 4 sets", Verdict.NONE),
+        (2, "85.00 (0.21)", CellVerdict.LOWER),
+        (4, "85.00 (0.21), 2 of 4 sets", CellVerdict.NONE),
     ):
         tail = paper_grid(table, rows, {"in-domain": whole}).rows[2].cells[0]
         assert (tail.ours, tail.paper, tail.verdict) == (text, "88.91 (0.21)", verdict)

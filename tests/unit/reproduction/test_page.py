@@ -3,7 +3,7 @@ import hashlib
 import re
 from html.parser import HTMLParser
 
-from unitail.reproduction.grid import Cell, Grid, Row, Verdict
+from unitail.reproduction.grid import Cell, CellVerdict, Grid, Row
 from unitail.reproduction.markdown import markdown_page
 from unitail.reproduction.page import html_page
 from unitail.reproduction.report import PlainTable, Report, Section
@@ -13,7 +13,7 @@ GRID = Grid(
     caption="A & B",
     columns=("x*",),
     rows=(
-        Row("5-shot", "TAIL", (Cell("91.00 (0.10)", "90.00 (0.10)", Verdict.HIGHER, True),)),
+        Row("5-shot", "TAIL", (Cell("91.00 (0.10)", "90.00 (0.10)", CellVerdict.HIGHER, True),)),
         Row("1-shot", "SNAIL", (Cell("", "80.00 (0.10)"),)),
     ),
     compared=True,

@@ -5,12 +5,12 @@ import pytest
 from helpers.known_learners import write_blobs
 from unitail.reproduction.run import Reproduction
 from unitail.reproduction.validity import Studied, measure_validity, validity_section
-from unitail.validity_study.declared import BankChoice, Declaration, SyntheticChoice
+from unitail.validity_study.declared import Declaration, DeclaredBank, SyntheticChoice
 
 FEW = Declaration(
     shots=(1, 3),
     synthetic=(SyntheticChoice(width=2, ways=2),),
-    banks=(BankChoice(bank="net/blobs", ways=3), BankChoice(bank="minilm/clinc150", ways=5)),
+    banks=(DeclaredBank(bank="net/blobs", ways=3), DeclaredBank(bank="minilm/clinc150", ways=5)),
 )
 
 

@@ -12,7 +12,7 @@ from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.changes import ASIDE
-from unitail.studio.results import Kind, Results
+from unitail.studio.results import ResultKind, Results
 from unitail.studio.studio import Studio
 from unitail.workflows.sort_files import SortBy
 
@@ -37,7 +37,7 @@ def results(studio: Studio) -> Results:
 
 
 def test_a_table_has_every_item_in_its_order(results: Results, tmp_path: Path) -> None:
-    results.write(Kind.TABLE, tmp_path / "a.csv")
+    results.write(ResultKind.TABLE, tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
     assert [Path(row["file"]).name for row in rows] == [
         *(f"{n:04}.png" for n in range(12)),
@@ -53,11 +53,11 @@ def test_a_table_has_every_item_in_its_order(results: Results, tmp_path: Path) -
 
 
 def test_json_and_report_and_classifier(results: Results, tmp_path: Path) -> None:
-    results.write(Kind.TABLE, tmp_path / "a.json")
+    results.write(ResultKind.TABLE, tmp_path / "a.json")
     told = json.loads((tmp_path / "a.json").read_text())
     assert told["examples"] == {"blue": 2, "green": 2, "red": 2}
     assert len(told["answers"]) == 13
-    results.write(Kind.REPORT, tmp_path / "a.html")
+    results.write(ResultKind.REPORT, tmp_path / "a.html")
     assert "Answers for pictures" in (tmp_path / "a.html").read_text()
 
 
@@ -65,7 +65,7 @@ def test_a_saved_classifier_answers_new_rows(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n")
     studio = answered(open_studio(table))
-    studio.results().write(Kind.CLASSIFIER, tmp_path / "saved")
+    studio.results().write(ResultKind.CLASSIFIER, tmp_path / "saved")
     loaded = TailClassifier.load(tmp_path / "saved", device="cpu")
     assert loaded.predict(pandas.DataFrame({"x": [0.5, 8.5], "y": [1, 9]})).tolist() == ["a", "b"]
     with pytest.raises(InvalidInput, match="only files can be sorted"):

@@ -8,8 +8,8 @@ from unitail.errors import InvalidConfig, UserError
 from unitail.tasks.arrays import ArrayTask
 from unitail.validity_study.declared import (
     BUILT_IN,
-    BankChoice,
     Declaration,
+    DeclaredBank,
     SyntheticChoice,
     as_declared,
     bank_task,
@@ -46,7 +46,7 @@ def test_a_file_is_read_and_its_tasks_are_drawn_by_the_seed(tmp_path: Path) -> N
     assert declaration == Declaration(
         shots=(1, 4),
         synthetic=(SyntheticChoice(width=3, ways=4, separation=1.5),),
-        banks=(BankChoice(bank="some/set", ways=2, group="text"),),
+        banks=(DeclaredBank(bank="some/set", ways=2, group="text"),),
     )
     declared = declared_tasks(declaration)
     (only,) = declared.tasks
@@ -94,7 +94,7 @@ def test_the_built_in_tasks_have_the_widths_and_numbers_of_classes_that_are_prom
 
 def test_a_bank_task_has_whole_classes_with_rows_enough() -> None:
     source = table((9, 3, 12, 8, 20))
-    task = bank_task(source, BankChoice(bank="some/set", ways=3))
+    task = bank_task(source, DeclaredBank(bank="some/set", ways=3))
     assert task is not None
     kept = [task.features[task._order, 0].unique_consecutive().numel(), task.ways]
     assert kept == [3, 3]
@@ -102,7 +102,7 @@ def test_a_bank_task_has_whole_classes_with_rows_enough() -> None:
     sizes = {0.0: 9, 2.0: 12, 3.0: 8, 4.0: 20}
     for value in task.features[:, 0].unique().tolist():
         assert int((task.features[:, 0] == value).sum()) == sizes[value]
-    assert bank_task(source, BankChoice(bank="some/set", ways=5)) is None
+    assert bank_task(source, DeclaredBank(bank="some/set", ways=5)) is None
 
 
 def test_plain_tasks_take_part() -> None:

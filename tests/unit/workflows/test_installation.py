@@ -38,7 +38,7 @@ def test_versions_are_told() -> None:
 
 def test_the_shipped_weights_are_described() -> None:
     found = installation.shipped_weights("default")
-    assert isinstance(found, installation.Weights)
+    assert isinstance(found, installation.ShippedWeights)
     assert found.sha256 == pretrained.fingerprint()
     assert found.number > 100_000
     assert found.card.exists()

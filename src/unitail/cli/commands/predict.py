@@ -141,13 +141,13 @@ def predict(
             examples, files or [], engine=chosen, out=out, pool=pool or [], unable=unable, **asked
         )
         return
-    from unitail.cli.predict import Sorting, Wanted, run
+    from unitail.cli.predict import Outputs, Sorting, run
 
     run(
         examples,
         [Path(file) for file in files or []],
         pool=[Path(each) for each in pool or []],
-        wanted=Wanted(
+        wanted=Outputs(
             None if out is None else Path(out), report, Sorting(sort_into, sort_by, dry_run=dry_run)
         ),
         why=why,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_uniform
-from unitail.tasks.synthetic.table_columns import Layout
+from unitail.tasks.synthetic.table_columns import TableShape
 
 MAX_COLUMNS = 4
 """Columns of a rule, at most."""
@@ -49,7 +49,7 @@ class Rule:
         cells: int = self.levels**self.columns
         return cells
 
-    def others(self, layout: Layout) -> Layout:
+    def others(self, layout: TableShape) -> TableShape:
         """Return the columns of a table that the rule leaves alone."""
         if self.categories:
             return replace(layout, categories=layout.categories - self.columns)

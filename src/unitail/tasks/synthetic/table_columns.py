@@ -29,7 +29,7 @@ MISSING = (0.02, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TableShape:
     """The columns that the tables of a batch have."""
 
     numbers: int
@@ -67,7 +67,7 @@ class Columns:
     """Which columns are related to others at all, (B, columns, 1)."""
 
     @classmethod
-    def pick(cls, nodes: Tensor, layout: Layout, numbers: PerEpisode) -> "Columns":
+    def pick(cls, nodes: Tensor, layout: TableShape, numbers: PerEpisode) -> "Columns":
         """Pick nodes (B, T, nodes), each at most once more often than others, and blur them."""
         turns = -(-layout.columns // nodes.shape[2])
         orders = numbers.spread(turns, nodes.shape[2]).argsort(dim=2, stable=True)
@@ -78,7 +78,9 @@ class Columns:
         return cls.of(values[:, :, : layout.numbers], levels, layout, numbers)
 
     @classmethod
-    def of(cls, values: Tensor, levels: Tensor, layout: Layout, numbers: PerEpisode) -> "Columns":
+    def of(
+        cls, values: Tensor, levels: Tensor, layout: TableShape, numbers: PerEpisode
+    ) -> "Columns":
         """Put numbers and categories side by side, all of them relevant."""
         meant = look_up(numbers.normal(layout.levels, layout.categories), levels)
         values = standardised(torch.cat([values, meant], dim=2))
@@ -99,7 +101,7 @@ class Columns:
         return replace(self, values=self.values.gather(1, order), levels=levels, relevant=relevant)
 
     def vectors(
-        self, layout: Layout, classes: Tensor, shape: BatchShape, numbers: PerEpisode
+        self, layout: TableShape, classes: Tensor, shape: BatchShape, numbers: PerEpisode
     ) -> Tensor:
         """Return the rows as they enter a model, scaled by the support: (B, T, width).
 
@@ -112,7 +114,7 @@ class Columns:
         view = TableView.of(encoded[:, :known], classes[:, :known], shape.ways, stepped)
         return view(encoded)
 
-    def encoded(self, layout: Layout, num_support: int, numbers: PerEpisode) -> Tensor:
+    def encoded(self, layout: TableShape, num_support: int, numbers: PerEpisode) -> Tensor:
         """Return the rows as the encoder of tables would: (B, T, coordinates)."""
         values = warped(self.values[:, :, : layout.numbers], numbers)
         support = values[:, :num_support]

@@ -31,7 +31,7 @@ from unitail.tasks.random_numbers import (
 from unitail.tasks.synthetic.graphs import FUNCTIONS, Function, Graph, draw_roots, standardised
 from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.tasks.synthetic.rules import Rule
-from unitail.tasks.synthetic.table_columns import Columns, Layout
+from unitail.tasks.synthetic.table_columns import Columns, TableShape
 
 PIECES = (1, 1, 1, 2, 3)
 """Intervals or clusters of a class; one of these numbers is drawn for each batch."""
@@ -130,7 +130,7 @@ class Effect:
     """Whether nodes of the graph decide, or columns of the table."""
 
 
-def _draw_layout(columns: int, rule: Rule | None, generator: torch.Generator) -> Layout:
+def _draw_layout(columns: int, rule: Rule | None, generator: torch.Generator) -> TableShape:
     """Draw how many columns hold categories, and how many have missing values."""
     levels = draw_between((2, MAX_LEVELS), generator) if rule is None else rule.levels
     some, lost = (draw_uniform(generator) < SOME for _ in range(2))
@@ -139,7 +139,7 @@ def _draw_layout(columns: int, rule: Rule | None, generator: torch.Generator) ->
     if rule is not None and rule.categories:
         categories += rule.columns
     numbers = columns - categories
-    return Layout(
+    return TableShape(
         numbers=numbers,
         categories=categories,
         levels=levels,
@@ -149,7 +149,7 @@ def _draw_layout(columns: int, rule: Rule | None, generator: torch.Generator) ->
 
 
 def _draw_cause(
-    graph: Graph, layout: Layout, pieces: int, shape: BatchShape, generator: torch.Generator
+    graph: Graph, layout: TableShape, pieces: int, shape: BatchShape, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Draw classes, roots around the clusters of their class, then columns."""
     numbers, classes = PerEpisode(shape.episodes, generator), draw_classes(shape, generator)
@@ -163,7 +163,7 @@ def _draw_cause(
 
 
 def _draw_effect(
-    graph: Graph, layout: Layout, effect: Effect, shape: BatchShape, generator: torch.Generator
+    graph: Graph, layout: TableShape, effect: Effect, shape: BatchShape, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Draw columns, then what decides about classes, and give each row the class it falls into."""
     numbers, classes = PerEpisode(shape.episodes, generator), draw_classes(shape, generator)
@@ -201,7 +201,7 @@ def fill_intervals(
 
 
 def _draw_rule(
-    rule: Rule, graph: Graph, layout: Layout, shape: BatchShape, generator: torch.Generator
+    rule: Rule, graph: Graph, layout: TableShape, shape: BatchShape, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Draw classes, combinations of levels that mean them, and other columns beside."""
     numbers, classes = PerEpisode(shape.episodes, generator), draw_classes(shape, generator)

@@ -17,7 +17,7 @@ from unitail.framework.learner import Inference
 from unitail.learners.in_context import episodes_at_once
 from unitail.learners.pretrained import load_default
 from unitail.progress import OnProgress
-from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast
+from unitail.workflows.learning_curve.interval import Estimate, MarkMoments, Marks, forecast
 from unitail.workflows.learning_curve.splits import (
     Splits,
     check_rows,
@@ -102,16 +102,16 @@ class OwnCurve:
         shots = [self.levels[place].shots_on_average for place in accuracies]
         return forecast(shots, list(accuracies.values()), 2 * shots[-1])
 
-    def _moments(self, name: str, over: str | None = None) -> dict[int, Moments]:
+    def _moments(self, name: str, over: str | None = None) -> dict[int, MarkMoments]:
         """Sum up the marks, or their differences; see `interval` for what is carried over."""
-        moments: dict[int, Moments] = {}
+        moments: dict[int, MarkMoments] = {}
         carried = None
         for place, level in enumerate(self.levels):
             if name in level.answers and (over is None or over in level.answers):
                 marks = level.right(name)
                 if over is not None:
                     marks = replace(marks, value=marks.value - level.right(over).value)
-                moments[place] = Moments.of(marks, level.share, carried)
+                moments[place] = MarkMoments.of(marks, level.share, carried)
                 carried = moments[place].support_variance
         return moments
 

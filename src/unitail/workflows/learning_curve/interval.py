@@ -65,7 +65,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MarkMoments:
     """The mean of marks and what its variance is made of."""
 
     mean: float
@@ -76,7 +76,7 @@ class Moments:
     """How many rows were asked."""
 
     @classmethod
-    def of(cls, marks: Marks, share: float, carried: float | None = None) -> "Moments":
+    def of(cls, marks: Marks, share: float, carried: float | None = None) -> "MarkMoments":
         """Estimate them; `share` is f, and beyond one half `carried` is v."""
         means, weights = _means(marks)
         if carried is None or share <= HALF:

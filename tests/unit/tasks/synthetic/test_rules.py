@@ -3,7 +3,7 @@ import torch
 from unitail.randomness import stream
 from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.rules import MAX_CELLS, MAX_COLUMNS, Rule
-from unitail.tasks.synthetic.table_columns import Layout
+from unitail.tasks.synthetic.table_columns import TableShape
 
 CLASSES = torch.arange(3).repeat(20, 100)  # (20, 300)
 NUMBERS = PerEpisode(20, stream(0))
@@ -67,7 +67,7 @@ def test_rules_fit_their_tables() -> None:
 
 
 def test_other_columns_are_those_of_the_table_but_for_the_rules() -> None:
-    layout = Layout(numbers=5, categories=4, levels=3, missing=1)
+    layout = TableShape(numbers=5, categories=4, levels=3, missing=1)
     seen_as = {True: (5, 2), False: (3, 4)}
     for categories, (numbers, others) in seen_as.items():
         rule = Rule(columns=2, levels=3, parity=True, categories=categories)

@@ -9,9 +9,9 @@ from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder
 from unitail.randomness import stream
 from unitail.tasks.batches import BatchShape
 from unitail.tasks.random_numbers import PerEpisode
-from unitail.tasks.synthetic.table_columns import Columns, Layout, warped, with_missing
+from unitail.tasks.synthetic.table_columns import Columns, TableShape, warped, with_missing
 
-LAYOUT = Layout(numbers=4, categories=2, levels=3, missing=0)
+LAYOUT = TableShape(numbers=4, categories=2, levels=3, missing=0)
 NODES = torch.randn(30, 200, 9, generator=stream(0))
 
 
@@ -21,7 +21,7 @@ def _columns(seed: int = 1) -> tuple[Columns, PerEpisode]:
 
 
 def test_a_layout_counts_its_coordinates() -> None:
-    layout = Layout(numbers=5, categories=2, levels=4, missing=3)
+    layout = TableShape(numbers=5, categories=2, levels=4, missing=3)
     assert layout.columns == 7
     assert layout.width == 5 + 3 + 8
 
@@ -38,7 +38,7 @@ def test_columns_are_different_nodes_blurred() -> None:
 
 
 def test_a_table_may_have_more_columns_than_nodes() -> None:
-    layout = Layout(numbers=20, categories=0, levels=2, missing=0)
+    layout = TableShape(numbers=20, categories=0, levels=2, missing=0)
     columns = Columns.pick(NODES, layout, PerEpisode(30, stream(0)))
     assert columns.values.shape == (30, 200, 20)
 
@@ -96,7 +96,7 @@ def test_a_category_that_the_support_lacks_is_zero() -> None:
     levels = torch.zeros(1, 10, 1, dtype=torch.long)
     levels[0, 1:4] = 1
     levels[0, 8:] = 2  # of queries alone
-    layout = Layout(numbers=0, categories=1, levels=3, missing=0)
+    layout = TableShape(numbers=0, categories=1, levels=3, missing=0)
     numbers = PerEpisode(1, stream(0))
     columns = Columns.of(torch.zeros(1, 10, 0), levels, layout, numbers)
     vectors = columns.encoded(layout, 8, numbers)[0]

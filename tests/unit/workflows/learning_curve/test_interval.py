@@ -8,7 +8,7 @@ from unitail.framework.statistics import MeanInterval
 from unitail.randomness import stream
 from unitail.tasks.bundled import bundled_tasks
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
-from unitail.workflows.learning_curve.interval import Estimate, Marks, Moments, forecast
+from unitail.workflows.learning_curve.interval import Estimate, MarkMoments, Marks, forecast
 
 TRIALS, SPLITS, SIZE = 60, 40, 6
 
@@ -23,20 +23,20 @@ def marks_of(value: np.ndarray) -> Marks:
 def test_the_mean_is_over_rows_however_often_each_was_asked() -> None:
     split, row = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0])
     marks = Marks(split, row, np.array([1.0, 0, 1, 1]), np.array([0, 0]))
-    found = Moments.of(marks, 0.5)
+    found = MarkMoments.of(marks, 0.5)
     assert (found.mean, found.rows) == (0.5, 2)
 
 
 def test_rows_that_were_asked_stand_for_others_of_their_class() -> None:
     split, row = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     marks = Marks(split, row, np.array([1.0, 0, 1, 0]), np.array([0, 1, 1, 1, 2]))
-    found = Moments.of(marks, 0.5)
+    found = MarkMoments.of(marks, 0.5)
     assert (found.mean, found.rows) == (pytest.approx(0.25), 2)
 
 
 def test_more_splits_of_the_same_rows_do_not_make_it_surer() -> None:
     right = np.array([[1, 1, 1, 0, 1, 0, 1, 1]])
-    few, many = (Moments.of(marks_of(right.repeat(count, axis=0)), 0.5) for count in (5, 500))
+    few, many = (MarkMoments.of(marks_of(right.repeat(count, axis=0)), 0.5) for count in (5, 500))
     assert many.variance == pytest.approx(few.variance)
     assert many.variance == pytest.approx(right.var(ddof=1) / 8)
 
@@ -45,7 +45,7 @@ def test_luck_with_supports_is_told_from_luck_with_rows() -> None:
     generator = np.random.default_rng(0)
     supports = 0.1 * generator.normal(size=(4000, 1))
     rows, noise = 0.3 * generator.normal(size=(1, 20)), 0.4 * generator.normal(size=(4000, 20))
-    found = Moments.of(marks_of(0.5 + supports + rows + noise), 0.2)
+    found = MarkMoments.of(marks_of(0.5 + supports + rows + noise), 0.2)
     assert found.support_variance * 0.8 == pytest.approx(0.01, rel=0.1)
     share = found.support_variance * (0.2 + 0.8 / 4000)
     assert found.variance - share == pytest.approx(rows.var(ddof=1) / 20, rel=0.1)
@@ -53,12 +53,12 @@ def test_luck_with_supports_is_told_from_luck_with_rows() -> None:
 
 def test_beyond_half_of_the_rows_the_variance_is_carried_over() -> None:
     marks = marks_of(np.eye(4))
-    assert Moments.of(marks, 0.75, carried=0.5).support_variance == 0.5
-    assert Moments.of(marks, 0.25, carried=0.5).support_variance != 0.5
+    assert MarkMoments.of(marks, 0.75, carried=0.5).support_variance == 0.5
+    assert MarkMoments.of(marks, 0.25, carried=0.5).support_variance != 0.5
 
 
 def test_no_mistake_on_few_rows_is_not_certainty() -> None:
-    found = Moments.of(marks_of(np.ones((3, 10))), 0.5).accuracy()
+    found = MarkMoments.of(marks_of(np.ones((3, 10))), 0.5).accuracy()
     assert (found.mean, found.high) == (1, 1)
     assert 0.6 < found.low < 0.75
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
-from unitail.engines.chunks import STREAMED, ListedSource, Source, TableSource
+from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.reading import Reading
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
@@ -23,10 +23,10 @@ LABEL = "label"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class JobRows:
     """The rows of a job, and how a worker reads them."""
 
-    source: Source
+    stream: RowStream
     reading: Reading
     notes: tuple[str, ...] = ()
     """What the user should know, a phrase each."""
@@ -40,7 +40,7 @@ def open_rows(
     modality: str | None = None,
     labelled: bool = False,
     like: LabelledItems | None = None,
-) -> Rows:
+) -> JobRows:
     """Look at what is there, and decide how all of it is read.
 
     Named are tables (CSV, TSV, JSON lines, Parquet, or folders of Parquet files), which are
@@ -52,11 +52,11 @@ def open_rows(
         kind = choice(Modality, modality, "modality")
     tables = _tables([Storage(name) for name in names])
     if tables:
-        source = TableSource(tables)
-        head = source.head()
+        stream = TableStream(tables)
+        head = stream.head()
         _check_labels(head, tables[0], label_column, required=labelled)
         reading = _read_columns(head, tables[0], content_column, kind, like)
-        return Rows(source, replace(reading, label_column=label_column))
+        return JobRows(stream, replace(reading, label_column=label_column))
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
     paths = [Path(name) for name in names]
@@ -65,7 +65,7 @@ def open_rows(
     return rows_of_items(read_unlabelled(paths, modality=kind, like=like))
 
 
-def rows_of_items(items: Items) -> Rows:
+def rows_of_items(items: Items) -> JobRows:
     """Take items that were read: files or texts."""
     if items.modality is Modality.TABLE:
         raise _not_streamed("cells of a file that is read whole, such as Excel's")
@@ -73,11 +73,11 @@ def rows_of_items(items: Items) -> Rows:
     are_files = all(isinstance(item, Path) for item in items.items)
     sizes = [_size(item) for item in items.items] if are_files else None
     column = FILE if are_files else TEXT
-    source = ListedSource(column, [str(item) for item in items.items], labels, sizes)
+    stream = ListedStream(column, [str(item) for item in items.items], labels, sizes)
     relative = are_files and not all(Path(item).is_absolute() for item in items.items)
     base = str(Path.cwd()) if relative else ""  # workers may be elsewhere
     reading = Reading(modality=items.modality, column=column, are_files=are_files, base=base)
-    return Rows(source, reading, (*items.guesses, *items.ignored))
+    return JobRows(stream, reading, (*items.guesses, *items.ignored))
 
 
 def _tables(named: Sequence[Storage]) -> list[Storage]:
@@ -198,7 +198,7 @@ def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:
 
 def _labelled_here(
     paths: Sequence[Path], kind: Modality | None, label: str, content: str | None
-) -> Rows:
+) -> JobRows:
     """List what a folder of classes, or a table that is read whole, has on this machine."""
     if len(paths) != 1:
         raise InvalidInput("several folders", got=len(paths), allowed="one")
@@ -206,7 +206,7 @@ def _labelled_here(
     return rows_of_items(examples)
 
 
-def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> Rows:
+def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> JobRows:
     """List the files of one folder at an address; folders in it are classes."""
     if len(names) != 1:
         raise InvalidInput(
@@ -226,9 +226,9 @@ def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled:
     others = len(files) - len(sizes)
     notes = (f"{others:,} files of other kinds",) if others else ()
     labels = tops if labelled else None
-    source = ListedSource(FILE, list(sizes), labels, list(sizes.values()))
+    stream = ListedStream(FILE, list(sizes), labels, list(sizes.values()))
     reading = Reading(modality=kind, column=FILE, are_files=True, base=folder.name)
-    return Rows(source, reading, notes)
+    return JobRows(stream, reading, notes)
 
 
 def _size(item: Any) -> int:  # noqa: ANN401 - a Path

@@ -8,13 +8,13 @@ import pytest
 from helpers.sounds import write_sounds
 from unitail.encoders.encoder import Modality
 from unitail.engines.engine import Chunk
-from unitail.engines.sources import Rows, open_rows, rows_of_items
+from unitail.engines.rows import JobRows, open_rows, rows_of_items
 from unitail.errors import InvalidInput
 from unitail.inputs.read import read_labelled
 
 
-def _items(rows: Rows) -> list[object]:
-    with rows.reading.items(next(rows.source.chunks())) as items:
+def _items(rows: JobRows) -> list[object]:
+    with rows.reading.items(next(rows.stream.chunks())) as items:
         return list(items.items)
 
 
@@ -25,7 +25,7 @@ def test_the_column_of_items_is_found_by_the_first_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(lines))
     rows = open_rows([str(tmp_path / "t.csv")])
     assert (rows.reading.modality, rows.reading.column) == (Modality.AUDIO, "sound")
-    with rows.reading.items(next(rows.source.chunks())) as items:
+    with rows.reading.items(next(rows.stream.chunks())) as items:
         assert items.items == tuple(tmp_path / file for file in [*files, "gone.wav"])
         assert [record.item for record in items.records] == [0, 1, 2, None, 3]
         assert items.records[3].reason == "no audio in 'sound'"
@@ -47,7 +47,7 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
         pyarrow.parquet.write_table(table, tmp_path / f"{number}.parquet")
     (tmp_path / "_SUCCESS").touch()
     rows = open_rows([str(tmp_path)])
-    assert rows.source.total == 4
+    assert rows.stream.total == 4
     assert len(_items(rows)) == 4
 
 
@@ -67,7 +67,7 @@ def test_classes_are_named_by_folders_or_a_column(tmp_path: Path) -> None:
     here = open_rows([str(sounds)], labelled=True)
     there = open_rows([f"file://{sounds}"], labelled=True)
     for rows in (here, there):
-        chunk = next(rows.source.chunks())
+        chunk = next(rows.stream.chunks())
         assert chunk.rows.column("label").to_pylist() == ["beep", "hiss", "hum"]
         assert _items(rows) == sorted(sounds.rglob("*.wav")) or len(_items(rows)) == 3
     (tmp_path / "t.csv").write_text("text,klass\na b c d,x\n")
@@ -104,7 +104,7 @@ def test_labels_that_are_no_text_are_refused_before_anything_is_encoded(
 def test_items_that_were_read_are_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nhow are you,x\nwhere is it now,y\n")
     rows = rows_of_items(read_labelled(tmp_path / "t.csv", modality="text"))
-    assert next(rows.source.chunks()).rows.to_pylist() == [
+    assert next(rows.stream.chunks()).rows.to_pylist() == [
         {"text": "how are you", "label": "x"},
         {"text": "where is it now", "label": "y"},
     ]
@@ -124,6 +124,6 @@ def test_a_table_that_is_read_whole_has_the_columns_that_are_named(tmp_path: Pat
     rows = open_rows(
         [str(tmp_path / "t.xlsx")], label_column="mood", content_column="said", labelled=True
     )
-    [chunk] = rows.source.chunks()
+    [chunk] = rows.stream.chunks()
     assert chunk.rows.to_pydict() == {"text": ["x y", "y z"], "label": ["a", "b"]}
     assert rows.reading.label_column == "label"

@@ -26,7 +26,7 @@ from unitail.tasks.bundled import bundled_tasks
 
 SHOTS = (1, 5)
 COMPARED = ("unitail", "unitail_joint", "linear_probe_tuned", "proto_head_centred")
-DRAWS = 10
+MAX_DRAWS = 10
 """Of the table about shapes and pools, at most; fewer where fewer episodes are asked for."""
 POOL, ASKED, NOISE = 200, 300, 0.1
 
@@ -50,7 +50,7 @@ def run(episodes: int, report: Path | None) -> None:
         table = _compare(learners, episodes, on_progress)
     console.print(table)
     with bar("shapes and pools") as on_progress:
-        shapes = _shapes(min(DRAWS, episodes), on_progress)
+        shapes = _shapes(min(MAX_DRAWS, episodes), on_progress)
     console.print(shapes)
     if report is not None:
         _write([table, shapes], report, f"unitail demo --episodes {episodes}")

@@ -39,9 +39,9 @@ LEARNERS = (
 """The learners of a study for which none are named."""
 DRAWS = 60
 """The support sets of each size, if no other number is asked for."""
-QUERIES = 15
+MAX_QUERIES = 15
 """The most queries of a class."""
-QUERIES_IN_ALL = 150
+MAX_ALL_QUERIES = 150
 """Of a task with many classes each gets fewer, so that there are about as many in all."""
 NO_MEMORY = "out of memory"
 MAX_NUMBERS = 2**26
@@ -199,7 +199,7 @@ def _measure(
     generator: torch.Generator,
 ) -> LearningCurve | Unsolved:
     """Estimate one curve, or tell why there is none."""
-    asked = queries or max(1, min(QUERIES, QUERIES_IN_ALL // task.ways))
+    asked = queries or max(1, min(MAX_QUERIES, MAX_ALL_QUERIES // task.ways))
     own, asked = _affordable(task, shots, asked)
     numbers = task.ways * (max(own) + asked) * task.feature_dim
     batch = max(1, min(BATCH, MAX_NUMBERS // numbers))

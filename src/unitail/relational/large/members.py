@@ -48,7 +48,7 @@ class Members:
         """Take the first of the rows that were read."""
         rows, moments = reading.rows.first(count), reading.moments
         vectors = moments.scale(rows.features[None])
-        lengths, directions = look(vectors, moments.to_mean, moments.direction)
+        every, directions = look(vectors, moments.to_mean, moments.direction)
         kind = vectors.dtype
         geometry = Geometry(
             limit=None,  # it was applied to rows and queries before
@@ -56,11 +56,12 @@ class Members:
             to_mean=moments.to_mean,
             direction=moments.direction,
             vectors=vectors,
-            lengths=lengths,
+            lengths=every[Centre.MEAN],
             directions=directions,
             mean_distance=moments.mean_distance.to(kind).view(1, 1, 1),
             mean_cosine=moments.mean_cosine.to(kind).view(-1, 1, 1, 1),
             cosine_deviation=moments.cosine_deviation.to(kind).view(-1, 1, 1, 1),
+            origin_lengths=every[Centre.ORIGIN].squeeze(-1),
         )
         shifted, sizes = _sizes(vectors[0], moments.to_mean)
         whole = count == len(reading.rows.features)

@@ -21,7 +21,7 @@ def one_line(text: str) -> str:
 
 
 def exact(path: Path | str) -> str:
-    """Write a path so that it leads to the file again, unless its name is no text at all."""
+    """Write a path so that it leads to the file again, unless its name is not text at all."""
     return os.fsencode(path).decode("utf-8", "replace").replace(os.sep, "/")
 
 

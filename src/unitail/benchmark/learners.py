@@ -88,7 +88,7 @@ def load_trained(
 
 
 def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
-    """List the names of no learner that is here: runs that have not been trained yet."""
+    """List the names that no learner here has: runs that have not been trained yet."""
     trained = {path.parent.name for path in runs.glob(f"*/{MODEL_FOLDER}")}
     return [name for name in names if name not in {*LEARNERS, *trained}]
 

@@ -180,7 +180,7 @@ def _open(
 def _tell(console: Console, catalogue: "Catalogue") -> None:
     items = catalogue.items
     say(console, f"{items.modality}: {numbered(len(items), 'item')}.")
-    # Notes name an option of other commands, which a studio has not.
+    # Notes name an option of other commands, which a studio does not have.
     say(console, *(f"Guessed: {note.partition('; --column')[0]}." for note in items.guesses))
     say(console, *(f"Passed over: {note}." for note in items.ignored))
 

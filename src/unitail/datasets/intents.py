@@ -27,7 +27,7 @@ class IntentFiles(OneSet):
         texts, labels = _lines(folder / TEXTS), _lines(folder / LABELS)
         if len(texts) != len(labels):
             raise InvalidInput(
-                f"{folder} has not a label for each text",
+                f"{folder} does not have a label for each text",
                 got=f"{len(texts):,} lines in {TEXTS}, {len(labels):,} in {LABELS}",
                 allowed="as many lines in both",
                 remedy="Fetch the files again.",

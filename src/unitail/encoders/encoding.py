@@ -184,7 +184,7 @@ class _Known:
             self._keep(decoded, self._encoder.embed(list(decoded.values())))
 
     def _keep(self, keys: Mapping[str, object], rows: NDArray[np.float32]) -> None:
-        """Remember the vectors of one batch; those that no learner would take are none."""
+        """Remember the vectors of one batch; those that no learner would take are left out."""
         _check_shape(self._encoder, rows, len(keys))
         finite = {key: row for key, row in zip(keys, rows, strict=True) if np.isfinite(row).all()}
         self._vectors.update(finite)

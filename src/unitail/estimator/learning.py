@@ -85,7 +85,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         vectors = vectors_of(inputs, X, self.cache)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
         features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
-        # 3. Number the classes; rows without weight are none.
+        # 3. Number the classes; leave out rows without weight.
         rows, classes = weighted_rows(features, labels, sample_weight)
         # 4. Let the model read the rows, and the pool, with this fit's own draws.
         seed = draw_seed(self.random_state)

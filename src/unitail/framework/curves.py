@@ -166,7 +166,7 @@ def episode_risks(
 
 
 def _check_shots(shots: tuple[int, ...]) -> None:
-    """Refuse shots that are none, below one, or not increasing."""
+    """Refuse shots that are empty, below one, or not increasing."""
     increasing = all(before < after for before, after in zip((0, *shots), shots, strict=False))
     if not shots or not increasing:
         raise UserError(

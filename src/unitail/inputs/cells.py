@@ -16,7 +16,7 @@ MISSING = frozenset(
 )
 """Cells of a table that say that a value is missing, in lower case."""
 FORMULA = re.compile(r"[=@\t\r].*|[+-](?![0-9.]+(e[+-]?[0-9]+)?$).*", re.IGNORECASE | re.DOTALL)
-"""What a spreadsheet would compute: text that begins so and is no number."""
+"""What a spreadsheet would compute: text that begins so and is not a number."""
 
 
 def texts_of(cells: Sequence[Any]) -> list[str]:
@@ -39,7 +39,7 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     styles, notes = dict[str, Style](), list[str]()
     columns = {name: _without_missing(frame[name]) for name in names}
     for name in names:
-        if like is None or name in orders:  # what is no date among the examples stays as it is
+        if like is None or name in orders:  # what is not a date among the examples stays as it is
             columns[name] = _dated(columns[name], name, orders, notes)
     known = {} if like is None else written_styles(like)
     commas = any(style.has_commas for style in known.values())
@@ -80,7 +80,7 @@ def with_reading(features: Any, reading: Mapping[str, Any]) -> Any:  # noqa: ANN
     """Let a table be read as one of which `reading_of` told; `TypeError` if that is damaged."""
     styles = {name: Style(**style) for name, style in dict(reading.get(STYLES, {})).items()}
     if not all(isinstance(style.beside, str) for style in styles.values()):
-        raise TypeError("what stands beside numbers is no text")
+        raise TypeError("what stands beside numbers is not text")
     features.attrs.update({STYLES: styles, ORDERS: dict(reading.get(ORDERS, {}))})
     return features
 

@@ -107,7 +107,7 @@ def _item_column(name: str, cells: Any, chosen: str | None) -> ItemColumn | None
 
 
 def _may_hold(cells: Any) -> bool:  # noqa: ANN401 - a Series
-    """Tell whether cells may be items: numbers, dates and booleans are none."""
+    """Tell whether cells may be items: numbers, dates and booleans are not."""
     return str(cells.dtype) in ("object", "category") or str(cells.dtype).startswith("str")
 
 

@@ -121,7 +121,7 @@ def _taken_by(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 - a Modality
 
 
 def _items_of(part: TablePart, frames: Sequence[Any]) -> dict[int, Any]:
-    """Return the items of a part by their rows; cells of numbers and categories are none."""
+    """Return the items of a part by their rows; cells of numbers and categories are not items."""
     if part.column is None:
         return {}
     strange = [type(frame).__name__ for frame in frames if not is_frame(frame)]

@@ -53,7 +53,7 @@ class Style:
 
 
 def style_of(cells: Sequence[str], *, prefer_commas: bool = False) -> Style | None:
-    """Say how all cells write numbers; None if some are none, or have other units than others.
+    """Say how all cells write numbers; None if some are not numbers, or differ in units.
 
     Commas that may be decimal points or divide thousands, as in 1,234, divide thousands unless the
     former is preferred.
@@ -93,11 +93,11 @@ def _fits(part: re.Match[str], style: Style) -> bool:
 def read_dates(
     cells: Sequence[str], *, day_first: bool | None = None, every: bool = True
 ) -> tuple[list[str | None], bool | None] | None:
-    """Write dates as 2021-02-03, and say whether days stood before months; None if some are none.
+    """Write dates as 2021-02-03, and say whether days stood first; None if some are not dates.
 
     What begins with a year needs no order, and points stand after days. Else it is as given, or as
     a number above 12 has it, or the month is first. The order is None if none was needed. Unless
-    `every` cell must be a date, None stands for those that are none.
+    `every` cell must be a date, None stands for those that are not.
     """
     matches = [_DATE.fullmatch(cell) for cell in cells]
     dates = [each for each in matches if each is not None]

@@ -17,7 +17,7 @@ from unitail.service.decoder_process import LENGTHS, pack
 from unitail.service.limits import ServiceLimits
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Threads of numpy reserve memory that the process has not."""
+"""Threads of numpy reserve memory that the process does not have."""
 PASSED_ON = frozenset(
     ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 ) | {"LANG", "LC_ALL", "HOME", "TMPDIR", "SYSTEMROOT", "TEMP"}

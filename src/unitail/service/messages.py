@@ -45,7 +45,7 @@ class Question(Content):
     version: int | None = Field(None, description="A version of the classifier; else the newest.")
     probabilities: bool = Field(True, description="Whether to tell the probability of each class.")
     coverage: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        0.9, description="How often sets shall hold the true label; null is no sets."
+        0.9, description="How often sets should hold the true label; null is no sets."
     )
     novelty: bool = Field(True, description="Whether to tell how unlike all classes an item is.")
     influence: Annotated[int, Field(ge=0, le=MAX_INFLUENCE)] = Field(

@@ -35,7 +35,7 @@ Name = Annotated[str, Path(max_length=64, description="The name of a classifier.
 Coverage = Annotated[
     Annotated[float, Field(gt=0, lt=1)] | None,
     BeforeValidator(lambda given: None if given == "" else given),
-    Query(description="How often sets shall hold the true label; empty is no sets."),
+    Query(description="How often sets should hold the true label; empty is no sets."),
 ]
 Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
 

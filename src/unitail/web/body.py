@@ -43,7 +43,7 @@ class LimitedBody:
         if length is not None and not (length.isascii() and length.isdigit()):
             raise Refusal(
                 400,
-                "the length of the body is no number",
+                "the length of the body is not a number",
                 got=length[:40],
                 allowed="digits",
             )

@@ -46,7 +46,7 @@ def labels_from_table(table: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def column_names(columns: object, width: int) -> list[str] | None:
-    """Return the names of a frame's columns, one each; `ValueError` if they are none."""
+    """Return the names of a frame's columns, one each; `ValueError` if they are not names."""
     if columns is None:
         return None
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):

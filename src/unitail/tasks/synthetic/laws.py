@@ -49,7 +49,7 @@ def noise_size(width: int) -> float:
 
 
 def check_sizes(**sizes: Sequence[int]) -> None:
-    """Refuse choices that are none, or have one below 1."""
+    """Refuse an empty choice, and one that has a number below 1."""
     for name, values in sizes.items():
         valid = bool(values) and min(values) >= 1
         require(valid, name, got=values, allowed="one or more numbers of 1 or more")

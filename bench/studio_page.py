@@ -1,0 +1,182 @@
+"""How long somebody waits in the studio's page: 2,000 items of 20 classes, in Chromium.
+
+    python bench/studio_page.py --banks BANKS --out results/studio_page.md
+
+From the key that labels an item to the frame that shows new answers, of the cards on the screen and
+of all items: the request, the transaction, the fit, the answers, the news and the page's own work,
+as they come. One label follows the other after a pause, in which the studio answers again with a
+pool and estimates accuracies, as it does while somebody works.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from measuring import Page, device_name
+from studio_latency import choose_rows, labelled_studio
+
+from unitail.banks.bank import FeatureBank, named_banks
+from unitail.studio.studio import Studio
+
+WATCH = """
+const add = EventSource.prototype.addEventListener;
+EventSource.prototype.addEventListener = function (name, take) {
+  const own = (event) => { take(event); window.hear?.(JSON.parse(event.data).places); };
+  return add.call(this, name, name === "answers" ? own : take);
+};
+window.begin = (count) => {
+  const cards = [...document.querySelectorAll(".card")].map((card) => Number(card.dataset.place));
+  const told = new Set(), times = {};
+  window.times = null;
+  const note = () => (times.start = performance.now());
+  addEventListener("keydown", note, { capture: true, once: true });
+  window.hear = (places) => {
+    if (times.start === undefined) return;
+    for (const place of places) told.add(place);
+    const screen = !times.screen && cards.every((place) => told.has(place));
+    const all = told.size >= count;
+    if (all) window.hear = null;
+    requestAnimationFrame(() => {
+      if (screen) times.screen = performance.now();
+      if (all) window.times = [times.screen - times.start, performance.now() - times.start];
+    });
+  };
+};
+"""
+
+Times = dict[str, list[list[float]]]
+"""For what was done, and each time that it was: until the screen, and until all are new."""
+
+
+@contextmanager
+def served(studio: Studio) -> Iterator[str]:
+    """Serve a studio in threads of this process."""
+    import uvicorn
+
+    from unitail.studio.app import make_app
+    from unitail.web.access import Access
+
+    app = make_app(studio, Access.at("127.0.0.1"))
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+def label_times(page: Any, sizes: tuple[int, int], repeats: int, pause: float) -> Times:  # noqa: ANN401
+    """Label items by keys, and return the ms until the screen and all are new.
+
+    First one item after the other, near the end, so that the last one is next; then that again and
+    again. `sizes` are the numbers of items and classes.
+    """
+    count, ways = sizes
+    page.locator("[data-key=view-all]").click()
+    page.wait_for_selector("[data-key=view-all][aria-current]")
+    page.locator("#grid").focus()
+    page.keyboard.press("End")
+    for _ in range(repeats + 1):
+        page.keyboard.press("ArrowLeft")
+    times: Times = {"one more": [], "one changed": []}
+    for number in range(2 * repeats + 2):
+        page.wait_for_timeout(1000 * pause)
+        page.evaluate(f"window.begin({count})")
+        page.keyboard.press(str(1 + number % min(9, ways)))
+        while not (told := page.evaluate("window.times")):
+            page.wait_for_timeout(20)
+        if number not in (0, repeats + 1):  # the first one does not count
+            times["one more" if number <= repeats else "one changed"].append(told)
+    return times
+
+
+def next_times(page: Any, repeats: int, pause: float) -> list[float]:  # noqa: ANN401
+    """Ask what to label next, and return the ms until it is shown."""
+    times = []
+    for _ in range(repeats):
+        page.locator("[data-key=view-all]").click()
+        page.wait_for_timeout(1000 * pause)
+        start = time.perf_counter()
+        with page.expect_response("**/api/next*") as told:
+            page.locator("[data-key=view-next]").click()
+        shown = f"#item-{told.value.json()[0]}"
+        page.wait_for_selector(shown)
+        times.append(1000 * (time.perf_counter() - start))
+    return times
+
+
+def in_words(times: Sequence[float]) -> list[str]:
+    """Tell the median, the fastest and the slowest."""
+    return [f"{each:.0f}" for each in (statistics.median(times), min(times), max(times))]
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--banks", type=Path, required=True)
+    parser.add_argument("--bank", default="efflite0/plantvillage")
+    parser.add_argument("--items", type=int, default=2000)
+    parser.add_argument("--ways", type=int, default=20)
+    parser.add_argument("--labels", type=int, nargs="+", default=[40, 100, 200])
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds between two labels")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        parser.error("Chromium must be installed")
+    from playwright.sync_api import sync_playwright
+
+    bank = FeatureBank.open(named_banks(args.banks)[args.bank])
+    rows, truths = choose_rows(bank, args.items, args.ways)
+    out = Page(
+        args.out,
+        "How long somebody waits in the studio",
+        f"{len(rows):,} items of {args.ways} classes, {rows.shape[1]} wide, {args.bank}; server and"
+        f" Chromium on one machine, {device_name(torch.device('cpu'))}. From the key that labels an"
+        " item to the frame that shows new answers: on the screen, and all. A label every"
+        f" {args.pause:g} s, while the studio answers with a pool and estimates accuracies, too."
+        f" *Label next*: from the click to the cards. Milliseconds, of {args.repeats}.",
+        BANKS=args.banks,
+    )
+    out.table(["labels", "what", "median", "fastest", "slowest"])
+    with sync_playwright() as started:
+        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = started.chromium.launch(executable_path=chromium, args=flags)
+        for count in args.labels:
+            with tempfile.TemporaryDirectory() as folder:
+                studio = labelled_studio(Path(folder) / "items.csv", rows, truths[:count])
+                with served(studio) as url:
+                    page = browser.new_page(viewport={"width": 1280, "height": 800})
+                    page.set_default_timeout(120_000)
+                    page.add_init_script(WATCH)
+                    page.goto(url)
+                    page.wait_for_selector(".card")
+                    sizes = len(rows), args.ways
+                    for name, times in label_times(page, sizes, args.repeats, args.pause).items():
+                        for place, what in enumerate(("screen", "all")):
+                            told = in_words([each[place] for each in times])
+                            out.row(count, f"{what}, {name}", *told)
+                    asked = next_times(page, max(1, args.repeats // 2), args.pause)
+                    out.row(count, "label next", *in_words(asked))
+                    page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -33,6 +33,8 @@ export const imageOf = (place, size = "small") =>
 
 export const soundOf = (place) => `/api/items/${place}/sound?${edition(place)}`;
 
+export const isTextFile = (name) => /\.(txt|text|md)$/i.test(name);
+
 function media(place) {
   if (state.modality === "image") {
     const picture = h("img", { src: imageOf(place), alt: "", loading: "lazy", decoding: "async" });
@@ -105,7 +107,7 @@ export function updateCard(card, place, { selected = false, focused = false, at 
   card.look = look;
   card.dataset.state = how;
   card.style.setProperty("--c", known?.colour ?? "var(--muted)");
-  const name = state.modality === "text" && !/\.(txt|text|md)$/i.test(state.names[place]) ? "" : state.names[place];
+  const name = state.modality === "text" && !isTextFile(state.names[place]) ? "" : state.names[place];
   const meter = h("span", { class: "meter" });
   meter.style.setProperty("--p", p ?? 0);
   const parts = [

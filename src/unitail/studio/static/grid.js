@@ -1,18 +1,28 @@
 // The items of the view: only the cards on the screen exist, whatever their number.
 
-import { makeCard, updateCard } from "./card.js";
+import { isTextFile, makeCard, updateCard } from "./card.js";
 import { $ } from "./dom.js";
 import { state } from "./state.js";
 import { view } from "./views.js";
 
 const SHAPES = {
   image: { least: 170, gap: 14, height: (width) => Math.round(width * 0.82) + 62 },
-  text: { least: 300, gap: 12, height: () => 172 },
+  text: { least: 300, gap: 12, height: () => (areShort() ? 114 : 172) },
   audio: { least: 280, gap: 12, height: () => 128 },
   table: { least: 260, gap: 12, height: () => Math.min(Math.max(lines(), 2), 9) * 23 + 78 },
 };
 /** The lines that a row of a table takes: a text three, and one for its name. */
 const lines = () => Object.values(state.columns).reduce((sum, isText) => sum + (isText ? 4 : 1), 0);
+const TWO_LINES = 72; // characters
+let known = { names: null, short: false };
+/** Whether nearly all texts fit into two lines; rows of a table are named by their texts. */
+function areShort() {
+  if (known.names !== state.names) {
+    const long = state.names.filter((name) => isTextFile(name) || name.length > TWO_LINES).length;
+    known = { names: state.names, short: long < state.names.length / 20 };
+  }
+  return known.short;
+}
 const BEYOND = 2; // rows above and below the screen that exist, too
 
 export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and anchor: ranks

@@ -56,7 +56,10 @@ def test_texts_of_a_table(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
         page = open_page(browser, url)
         name_and_label(page, "12")
         page.wait_for_selector('#classes [title^="one: 1 labelled, 2 answered"]')
-        assert page.locator("#item-2 .text").inner_text() == texts[2]
+        text = page.locator("#item-2 .text")
+        assert text.inner_text() == texts[2]
+        assert text.evaluate("box => box.scrollHeight <= box.clientHeight")  # two lines are whole
+        assert page.locator("#item-2").bounding_box()["height"] < 130  # and cards of short ones low
         page.fill("#search", "aaabb")
         page.wait_for_selector('.card[aria-setsize="1"]')
         page.locator(".card").dblclick()

@@ -16,7 +16,7 @@ from unitail.inputs.items import FILE, Items, Record
 from unitail.wording import exact, shown
 from unitail.workflows.answers import Answers, State
 
-APART = {State.DOUBTFUL: "_doubtful", State.NOVEL: "_novel"}
+OWN_FOLDERS = {State.DOUBTFUL: "_doubtful", State.NOVEL: "_novel"}
 """Folders for answers to look at; classes never have them."""
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
 """What some system does not take in a name."""
@@ -70,7 +70,7 @@ def plan_sorting(result: Answers, queries: Items, target: Path) -> list[Step]:
     taken: set[str] = set()
     steps = []
     for item, label, state in files:
-        folder = target / APART.get(state, folders[label])
+        folder = target / OWN_FOLDERS.get(state, folders[label])
         step = _free(item, folder / _shortened(Path(item).name), taken)
         taken.add(_folded(step.target))
         steps.append(step)
@@ -124,7 +124,7 @@ def where_moved(items: Items, steps: Iterable[Step]) -> Items:
 def _class_folders(labels: Iterable[str]) -> dict[str, str]:
     """Give each class a folder with a name that any system takes."""
     folders: dict[str, str] = {}
-    taken = {name.casefold() for name in APART.values()}
+    taken = {name.casefold() for name in OWN_FOLDERS.values()}
     for label in sorted(set(labels)):
         name = _shortened(UNSAFE.sub("_", label).strip(". ") or "_")
         folders[label] = _numbered(name, lambda each: each.casefold() in taken)

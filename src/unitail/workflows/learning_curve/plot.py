@@ -16,7 +16,7 @@ SIZE = (7.0, 4.4)
 STYLES = ("o", "s", "D", "^")
 CLOSE = 1.12
 """Of sizes that are closer than this only the larger is named."""
-APART = 1.03
+OFFSET = 1.03
 """Learners are plotted a little apart, so that no interval hides another."""
 
 
@@ -40,7 +40,7 @@ def plot_curve(numbers: "Sequence[Line]", title: str) -> bytes:
 
 def _plot_learner(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None:  # noqa: ANN401
     """Plot what was measured of one learner, then its forecast."""
-    shift = APART ** (place - (learners - 1) / 2)
+    shift = OFFSET ** (place - (learners - 1) / 2)
     color, marker = f"C{place}", STYLES[place % len(STYLES)]
     measured = [line for line in own if line.how != "forecast"]
     style = {"color": color, "marker": marker, "ms": 5, "capsize": 2.5, "lw": 1.6, "elinewidth": 1}

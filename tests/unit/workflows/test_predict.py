@@ -1,13 +1,16 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from helpers.colours import MeanColour
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
+from unitail.estimator.fitted import Fitted
 from unitail.inputs import encode as vectors
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
@@ -89,6 +92,22 @@ def test_it_is_told_how_many_are_answered(
     for one, other in zip(found.answers, whole.answers, strict=True):
         assert (one.place, one.label, one.members) == (other.place, other.label, other.members)
         assert one.probability == pytest.approx(other.probability, abs=1e-9)
+
+
+def test_isolated_files_are_answered_once(
+    support: Path, queries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Probabilities, sets and novelty follow from one answer."""
+    asked: list[int] = []
+    answer = Fitted.log_probabilities
+
+    def counted(fitted: Fitted, rows: NDArray[Any]) -> NDArray[np.float64]:
+        asked.append(len(rows))
+        return answer(fitted, rows)
+
+    monkeypatch.setattr(Fitted, "log_probabilities", counted)
+    predict_files(*_read(support, queries))
+    assert asked == [6]
 
 
 def test_joint_answers_are_others(support: Path, queries: Path) -> None:

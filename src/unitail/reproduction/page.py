@@ -83,7 +83,7 @@ def _section(section: Section, number: int) -> str:
 
 
 def _grid(grid: Grid) -> str:
-    head = "".join(f'<th scope="col">{_unbroken(name)}</th>' for name in grid.columns)
+    head = "".join(f'<th scope="col">{_heading(name)}</th>' for name in grid.columns)
     shown = any(row.shots for row in grid.rows)
     shots = '<th scope="col">shots</th>' if shown else ""
     lines, before = [], ""
@@ -102,9 +102,9 @@ def _grid(grid: Grid) -> str:
     )
 
 
-def _unbroken(name: str) -> str:
-    """Escape a heading whose "5-shot" stays in one line."""
-    return escape(name).replace("-shot", "\N{NON-BREAKING HYPHEN}shot")
+def _heading(name: str) -> str:
+    """Escape a heading that may be broken after ENCODER/, but not in "5-shot"."""
+    return escape(name).replace("-shot", "\N{NON-BREAKING HYPHEN}shot").replace("/", "/<wbr>")
 
 
 def _cell(cell: Cell) -> str:

@@ -11,7 +11,7 @@ from unitail.reproduction.report import PlainTable, Report, Section
 GRID = Grid(
     title="Table <1>",
     caption="A & B",
-    columns=("x*",),
+    columns=("net/x*, 5-shot",),
     rows=(
         Row("5-shot", "TAIL", (Cell("91.00 (0.10)", "90.00 (0.10)", CellVerdict.HIGHER, True),)),
         Row("1-shot", "SNAIL", (Cell("", "80.00 (0.10)"),)),
@@ -39,7 +39,7 @@ REPORT = Report(
 
 
 class _Tags(HTMLParser):
-    VOID = ("meta", "img")
+    VOID = ("meta", "img", "wbr")
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,6 +57,7 @@ class _Tags(HTMLParser):
 
 def test_the_page_is_well_formed_and_asks_for_nothing() -> None:
     text = html_page(REPORT)
+    assert '<th scope="col">net/<wbr>x*, 5\N{NON-BREAKING HYPHEN}shot</th>' in text
     tags = _Tags()
     tags.feed(text)
     assert tags.open == []
@@ -97,7 +98,7 @@ def test_the_same_as_markdown() -> None:
     for piece in (
         "# Report\n",
         "## First\n\n*measured*",
-        "| shots | method | x* |",
+        "| shots | method | net/x*, 5-shot |",
         "| 5-shot | TAIL | **91.00 (0.10)** ▲<br>*90.00 (0.10)* |",
         "| 1-shot | SNAIL | -<br>*80.00 (0.10)* |",
         "![cub, 1-shot](cub-1-shot.png)",

@@ -1,6 +1,7 @@
 """The report as one HTML file that needs nothing else: styles and pictures are inside."""
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
@@ -103,8 +104,9 @@ def _grid(grid: Grid) -> str:
 
 
 def _heading(name: str) -> str:
-    """Escape a heading that may be broken after ENCODER/, but not in "5-shot"."""
-    return escape(name).replace("-shot", "\N{NON-BREAKING HYPHEN}shot").replace("/", "/<wbr>")
+    """Escape a heading that may be broken after ENCODER/ and in long_names, not in "5-shot"."""
+    unbroken = re.sub(r"-(shot|way)", "\N{NON-BREAKING HYPHEN}\\1", escape(name))
+    return re.sub(r"([/_])", r"\1<wbr>", unbroken)
 
 
 def _cell(cell: Cell) -> str:

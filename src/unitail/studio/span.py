@@ -56,8 +56,8 @@ class Span:
         """
         ends = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
         ends = None if ends is None else ends.float()
-        rows = _limited(labelled, ends).astype(np.float64)
-        return cls(ends, np.linalg.qr(rows.T)[0].astype(np.float32))
+        rows = torch.from_numpy(_limited(labelled, ends)).double()
+        return cls(ends, torch.linalg.qr(rows.T).Q.float().numpy())
 
     def __call__(self, rows: Floats) -> Floats:
         """Return rows (m, r + 1) with the same lengths, and products with the labelled ones."""

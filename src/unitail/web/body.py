@@ -32,7 +32,7 @@ class LimitedBody:
 
     def __init__(self, receive: Receive, *, max_bytes: int, max_seconds: float) -> None:
         self._receive, self._max_bytes, self._max_seconds = receive, max_bytes, max_seconds
-        self._deadline = time.monotonic() + max_seconds
+        self._waited = 0.0
         self._bytes, self._complete = 0, False
         self.refusal: Refusal | None = None
         """Why the body was not read to its end, if so."""
@@ -54,9 +54,9 @@ class LimitedBody:
         """Return what comes next."""
         if self._complete:  # what follows is the end of the connection, which may take its time
             return await self._receive()
+        asked = time.monotonic()  # only waiting counts: what has come and is read late is not slow
         try:
-            left = self._deadline - time.monotonic()
-            message = await asyncio.wait_for(self._receive(), max(0, left))
+            message = await asyncio.wait_for(self._receive(), self._max_seconds - self._waited)
         except TimeoutError:
             self.refusal = Refusal(
                 408,
@@ -67,6 +67,7 @@ class LimitedBody:
                 headers={"Connection": "close"},
             )
             raise self.refusal from None
+        self._waited += time.monotonic() - asked
         self._count(message)
         return message
 

@@ -7,8 +7,9 @@ from fastapi import FastAPI
 from helpers.asgi import HOST, ask, connect
 from unitail.web.access import COOKIE, Access, Pass
 from unitail.web.asgi import App, Message, Receive, Scope, Send
-from unitail.web.body import BodyLimits
+from unitail.web.body import BodyLimits, LimitedBody
 from unitail.web.guards import HEADERS, NOTHING, Guards
+from unitail.web.refusal import Refusal
 
 TOKEN = "a-token-of-24-characters"
 BEARER = {**HOST, "authorization": f"Bearer {TOKEN}"}
@@ -164,6 +165,27 @@ def test_answers_may_take_longer_than_bodies() -> None:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     assert ask(guarded(slow, max_seconds=0.05), "POST").status == 200
+
+
+def test_a_body_that_is_read_late_is_not_slow_but_one_that_drips_is() -> None:
+    async def late(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(0.15)  # as long as an export may take
+        await echo(scope, receive, send)
+
+    assert ask(guarded(late, max_seconds=0.05), "GET").status == 200
+    assert ask(guarded(late, max_seconds=0.05), "POST", body=[b"123", b"45"]).body == b"5"
+
+    async def drip() -> Message:
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def read() -> None:
+        body = LimitedBody(drip, max_bytes=100, max_seconds=0.2)
+        while True:
+            await body()
+
+    with pytest.raises(Refusal, match="the body took too long to arrive"):
+        asyncio.run(read())
 
 
 def test_what_a_framework_makes_of_a_refused_body_is_not_sent() -> None:

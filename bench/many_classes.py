@@ -2,32 +2,39 @@
 
     python bench/many_classes.py --banks BANKS --out results/many_classes
 
-Cost: Gaussian classes, two labels of each, in seconds of CPU, which do not depend on what else the
-machine does; and against rows, ten classes. Accuracy: classes and labels drawn from banks, answered
-in pairs of rows by the whole model, and as more than 100 classes are, and more than 300 with few
-labels (`unitail.relational.large`).
+Cost: Gaussian classes, two labels of each, in seconds of CPU and of the clock; and against rows,
+ten classes. Accuracy: classes and labels drawn from banks, or from several joined to one
+(`--joined`), answered in pairs of rows by the whole model, and as more than 100 classes are, and
+more than 300 with few labels (`unitail.relational.large`). What was measured is kept in a file of
+rows: the same command again goes on where it was stopped.
 """
 
 import argparse
+import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from measuring import Page
+import torch
+from measuring import Page, add_rows, chosen_banks, read_rows
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
 
 WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
-QUERIES = 4
-"""Of each class."""
-LARGE = "unitail.relational.large"
+QUERIES, MAX_QUERIES = 4, 400
+"""Of each class, and of all together."""
+LIMITS = ("shortlist.MANY_WAYS", "first_answer.FEW_WAYS")
+WAYS_TO_ANSWER = {"whole": (10**9, 10**9), "shortlists": (0, 10**9), "fewer": (0, 0)}
+"""From how many classes there are shortlists, and fewer regressions."""
 Array = NDArray[Any]
+Row = dict[str, Any]
 
 
 def gaussian(rows: int, ways: int) -> tuple[Array, Array, Array]:
@@ -39,11 +46,11 @@ def gaussian(rows: int, ways: int) -> tuple[Array, Array, Array]:
     return features.astype(np.float32), labels, queries.astype(np.float32)
 
 
-def cpu_seconds(classifier: Any, features: Array, labels: Array, queries: Array) -> float:  # noqa: ANN401
-    """Fit and predict."""
-    start = time.process_time()
+def taken(classifier: Any, features: Array, labels: Array, queries: Array) -> tuple[float, float]:  # noqa: ANN401
+    """Fit and predict; return seconds of CPU and of the clock."""
+    cpu, clock = time.process_time(), time.perf_counter()
     classifier.fit(features, labels).predict(queries)
-    return time.process_time() - start
+    return time.process_time() - cpu, time.perf_counter() - clock
 
 
 def unit(rows: Array) -> Array:
@@ -51,48 +58,115 @@ def unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def cost(page: Page, name: str, sizes: list[tuple[int, int]]) -> dict[str, list[float]]:
-    """Measure both for sizes (rows, classes)."""
-    page.table([name, "rows", "LogisticRegression, s", "unitail, s", "ratio"])
-    warm = gaussian(20, 2)
-    cpu_seconds(TailClassifier(device="cpu", random_state=0), *warm)
-    taken: dict[str, list[float]] = {"LogisticRegression": [], "unitail": []}
-    for rows, ways in sizes:
-        features, labels, queries = gaussian(rows, ways)
-        linear = LogisticRegression(C=100, max_iter=1000)
-        first = cpu_seconds(linear, unit(features), labels, unit(queries))
-        ours = TailClassifier(device="cpu", random_state=0, scale="none")
-        second = cpu_seconds(ours, features, labels, queries)
-        taken["LogisticRegression"].append(first)
-        taken["unitail"].append(second)
-        page.row(ways, f"{rows:,}", f"{first:.2f}", f"{second:.2f}", f"{second / first:.1f}")
-    return taken
+def cost(rows: int, ways: int) -> Row:
+    """Measure both, one after the other."""
+    features, labels, queries = gaussian(rows, ways)
+    linear = LogisticRegression(C=100, max_iter=1000)
+    ours = TailClassifier(device="cpu", random_state=0, scale="none")
+    first = taken(linear, unit(features), labels, unit(queries))
+    second = taken(ours, features, labels, queries)
+    return {"linear": first, "unitail": second}
 
 
-def accuracy(bank: FeatureBank, ways: int, shots: int, seed: int) -> tuple[float, ...]:
-    """Return the accuracy, in %, of the whole model, and as of more than 100 and 300 classes."""
+def draw(
+    banks: list[FeatureBank], ways: int, shots: int, seed: int
+) -> tuple[Array, Array, Array, Array]:
+    """Draw rows, labels, queries and their labels from the classes of all banks together."""
     rng = np.random.default_rng([seed, shots])
-    large = np.flatnonzero(bank.class_sizes >= shots + QUERIES)
-    known, asked = [], []
-    for each in rng.permutation(large)[:ways]:
-        rows = rng.permutation(np.flatnonzero(bank.class_indices == each))
-        known.append(rows[:shots])
-        asked.append(rows[shots : shots + QUERIES])
-    learn, ask = np.concatenate(known), np.concatenate(asked)
-    features, labels = np.asarray(bank.features[learn], np.float32), bank.class_indices[learn]
-    queries, truth = np.asarray(bank.features[ask], np.float32), bank.class_indices[ask]
+    large = [np.flatnonzero(bank.class_sizes >= shots + QUERIES) for bank in banks]
+    pairs = [(bank, each) for bank, own in zip(banks, large, strict=True) for each in own]
+    learn, ask = [], []
+    chosen = rng.permutation(len(pairs))[:ways]
+    for bank, each in (pairs[place] for place in chosen):
+        rows = rng.permutation(np.flatnonzero(bank.class_indices == each))[: shots + QUERIES]
+        vectors = np.stack([np.asarray(bank.features[row], np.float32) for row in rows])
+        learn.append(vectors[:shots])
+        ask.append(vectors[shots:])
+    count = len(chosen)
+    some = rng.permutation(count * QUERIES)[:MAX_QUERIES]
+    queries, truth = np.concatenate(ask)[some], np.repeat(np.arange(count), QUERIES)[some]
+    return np.concatenate(learn), np.repeat(np.arange(count), shots), queries, truth
 
-    def right(many: int, few: int) -> float:
-        limits = (
-            "unitail.relational.large.shortlist.MANY_WAYS",
-            "unitail.relational.large.first_answer.FEW_WAYS",
-        )
-        with mock.patch(limits[0], many), mock.patch(limits[1], few):
-            classifier = TailClassifier(device="cpu", random_state=0, scale="none")
-            answers = classifier.fit(features, labels).predict(queries)
-        return float(100 * np.mean(answers == truth))
 
-    return right(10**9, 10**9), right(0, 10**9), right(0, 0)
+def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> Row:
+    """Return the accuracy, in %, of each way to answer, and the share of other answers."""
+    answers = {}
+    for name, values in WAYS_TO_ANSWER.items():
+        patches = [
+            mock.patch(f"unitail.relational.large.{limit}", value)
+            for limit, value in zip(LIMITS, values, strict=True)
+        ]
+        with patches[0], patches[1]:
+            most = None if name == "whole" else 4000
+            ours = TailClassifier(device="cpu", random_state=0, scale="none", max_support=most)
+            answers[name] = ours.fit(features, labels).predict(queries)
+    right = {name: float(100 * np.mean(each == truth)) for name, each in answers.items()}
+    other = {name: float(100 * np.mean(each != answers["whole"])) for name, each in answers.items()}
+    return {"classes": int(labels.max()) + 1, "right": right, "other": other}
+
+
+def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> Iterator[None]:
+    """Measure what is not in the file of rows yet, a row at a time."""
+    known = {row["key"] for row in read_rows(args.out)}
+    sizes = [(SHOTS * ways, ways) for ways in args.classes]
+    sizes += [(rows, CLASSES) for rows in args.rows]
+    tasks: dict[str, Any] = {}
+    for repeat in range(args.repeats):
+        tasks |= {f"cost {rows}x{ways} {repeat}": (cost, rows, ways) for rows, ways in sizes}
+    for name, each in banks.items():
+        ways = args.joined_ways if len(each) > 1 else args.ways
+        for shots in args.shots:
+            for seed in range(args.joined_draws if len(each) > 1 else args.draws):
+                task = (lambda *drawn: accuracies(*draw(*drawn)), each, ways, shots, seed)
+                tasks[f"accuracy {name} {ways}x{shots} {seed}"] = task
+    if any(key.startswith("cost") and key not in known for key in tasks):
+        taken(TailClassifier(device="cpu", random_state=0), *gaussian(20, 2))  # what is lazy
+    for key, (work, *values) in tasks.items():
+        if key not in known:
+            row = {"key": key, **work(*values)}
+            print(json.dumps(row), flush=True)
+            with add_rows(args.out / "rows_many.jsonl") as file:
+                file.write(json.dumps(row) + "\n")
+            yield
+
+
+def cost_table(page: Page, rows: list[Row], sizes: list[tuple[int, int]]) -> dict[str, list[float]]:
+    """Lay out the medians over repeats; the ratio is the median of ratios."""
+    header = ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"]
+    page.table([*header, "by the clock, s", "s", "ratio"])
+    medians: dict[str, list[float]] = {"LogisticRegression": [], "unitail": []}
+    for count, ways in sizes:
+        own = [row for row in rows if row["key"].startswith(f"cost {count}x{ways} ")]
+        if not own:
+            continue
+        cells = []
+        for clock in (0, 1):
+            both = np.array([[row[name][clock] for name in ("linear", "unitail")] for row in own])
+            first, second = np.median(both, axis=0)
+            ratio = np.median(both[:, 1] / both[:, 0])
+            cells += [f"{first:.2f}", f"{second:.2f}", f"{ratio:.1f}"]
+            if not clock:
+                medians["LogisticRegression"].append(first)
+                medians["unitail"].append(second)
+        page.row(ways, f"{count:,}", *cells)
+    return medians
+
+
+def accuracy_table(page: Page, rows: list[Row]) -> None:
+    """Compare the ways to answer on the same draws."""
+    header = ["bank", "classes", "labels a class", "draws", "whole", "shortlists, less"]
+    page.table([*header, "other answers", "and fewer regressions, less", "other answers"])
+    tasks = dict.fromkeys(row["key"].rsplit(" ", 1)[0] for row in rows if "right" in row)
+    for task in tasks:
+        own = [row for row in rows if row["key"].rsplit(" ", 1)[0] == task]
+        _, name, size = task.split(" ")
+        whole = np.array([row["right"]["whole"] for row in own])
+        cells = [f"{whole.mean():.1f}"]
+        for way in ("shortlists", "fewer"):
+            less = np.array([row["right"][way] for row in own]) - whole
+            cells.append(f"{MeanInterval.of(less):.2f}")
+            cells.append(f"{np.mean([row['other'][way] for row in own]):.1f} %")
+        page.row(name, own[0]["classes"], size.split("x")[1], len(own), *cells)
 
 
 def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
@@ -101,30 +175,37 @@ def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     axes = figure.subplots(1, len(panels))
-    for axis, (name, (sizes, taken)) in zip(axes, panels.items(), strict=True):
-        for learner, seconds in taken.items():
-            axis.loglog(sizes, seconds, "o-", label=learner)
+    for axis, (name, (sizes, medians)) in zip(axes, panels.items(), strict=True):
+        for learner, seconds in medians.items():
+            axis.loglog(sizes[: len(seconds)], seconds, "o-", label=learner)
         axis.set(xlabel=name, ylabel="seconds of CPU, fit and 100 answers")
         axis.grid(alpha=0.3)
         axis.legend()
     figure.savefig(path, dpi=120)
 
 
-def accuracy_table(page: Page, args: argparse.Namespace) -> None:
-    """Compare both ways on the same draws."""
-    header = ["bank", "classes", "labels a class", "whole", "shortlists", "difference"]
-    page.table([*header, "and fewer regressions", "difference"])
-    for name, path in named_banks(args.banks).items():
-        if not any(bank_matches(name, pattern) for pattern in args.only):
-            continue
-        bank = FeatureBank.open(path)
-        for shots in args.shots:
-            pairs = [accuracy(bank, args.ways, shots, seed) for seed in range(args.draws)]
-            whole, *short = (np.array(each) for each in zip(*pairs, strict=True))
-            cells = [f"{np.mean(whole):.1f}"]
-            for each in short:
-                cells += [f"{np.mean(each):.1f}", f"{MeanInterval.of(each - whole):.2f}"]
-            page.row(name, args.ways, shots, *cells)
+def write_page(args: argparse.Namespace) -> None:
+    """Lay out what is in the file of rows."""
+    rows = read_rows(args.out)
+    page = Page(
+        args.out / "README.md",
+        "Many classes",
+        f"A fit and {ASKED} answers, {WIDTH} columns: seconds of CPU, then of the clock with"
+        f" {torch.get_num_threads()} threads, medians over up to {args.repeats} repeats. Accuracy"
+        f" in % on up to {MAX_QUERIES} queries a draw; what is lost with the half width of its"
+        " 95 % interval over draws.",
+        BANKS=args.banks or Path("BANKS"),
+    )
+    by_classes = cost_table(page, rows, [(SHOTS * ways, ways) for ways in args.classes])
+    page.text(f"{CLASSES} classes, more and more rows; beyond 4,000 none are related in pairs:")
+    by_rows = cost_table(page, rows, [(count, CLASSES) for count in args.rows])
+    panels = {"classes, two labels each": (args.classes, by_classes)}
+    panels["rows, ten classes"] = (args.rows, by_rows)
+    plot(args.out / "cost.png", panels)
+    page.text("![cost](cost.png)")
+    if args.banks:
+        page.text("What shortlists (beyond 100 classes) lose, and fewer regressions (beyond 300):")
+        accuracy_table(page, rows)
 
 
 def main() -> None:
@@ -132,31 +213,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--joined", nargs="*", default=[], help="encoders whose banks are joined")
     parser.add_argument("--ways", type=int, default=100)
+    parser.add_argument("--joined-ways", type=int, default=500)
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 2, 5])
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--classes", type=int, nargs="+", default=[50, 100, 200, 500, 1000])
-    parser.add_argument("--rows", type=int, nargs="+", default=[500, 2000, 8000, 32_000])
+    parser.add_argument("--joined-draws", type=int, default=3)
+    parser.add_argument("--classes", type=int, nargs="*", default=[20, 50, 100, 200, 500, 1000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[500, 2000, 8000, 32_000])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=900, help="stop after so many, to go on")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    page = Page(
-        args.out / "README.md",
-        "Many classes",
-        f"Seconds of CPU for a fit and {ASKED} answers, {WIDTH} columns; accuracy in % on {QUERIES}"
-        f" queries of each class, mean over {args.draws} draws, difference with the half width of"
-        " its 95 % interval.",
-        BANKS=args.banks or Path("BANKS"),
-    )
-    by_classes = cost(page, "classes", [(SHOTS * ways, ways) for ways in args.classes])
-    page.text(f"{CLASSES} classes, more and more rows; beyond 4,000 none are related in pairs:")
-    by_rows = cost(page, "classes", [(rows, CLASSES) for rows in args.rows])
-    panels = {"classes, two labels each": (args.classes, by_classes)}
-    panels["rows, ten classes"] = (args.rows, by_rows)
-    plot(args.out / "cost.png", panels)
-    page.text("![cost](cost.png)")
+    args.out.mkdir(parents=True, exist_ok=True)
+    banks: dict[str, list[FeatureBank]] = {}
     if args.banks:
-        page.text("What shortlists (beyond 100 classes) lose, and fewer regressions (beyond 300):")
-        accuracy_table(page, args)
+        found = chosen_banks(parser, args.banks, args.only)
+        banks = {name: [bank] for name, bank in found.items()}
+        for encoder in args.joined:
+            own = [bank for name, bank in found.items() if name.startswith(f"{encoder}/")]
+            banks[f"{encoder}/{'+'.join(bank.name for bank in own)}"] = own
+    end = time.monotonic() + args.seconds
+    for _ in measure(args, banks):
+        if time.monotonic() > end:
+            break
+    write_page(args)
 
 
 if __name__ == "__main__":

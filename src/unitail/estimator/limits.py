@@ -25,6 +25,8 @@ from unitail.randomness import content_order
 from unitail.relational.large import shortlist
 from unitail.relational.model import Relational
 
+MAX_PAIRED = 1000
+"""Rows up to which pairs are the faster way to the same answers."""
 MAX_TOGETHER = 4000
 """Rows that may always be answered together."""
 MAX_CALIBRATED = 2000
@@ -43,9 +45,12 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
 
 def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
     """Return the most rows that are read in pairs, or None where all are."""
-    if ways > shortlist.MANY_WAYS and reads_many(settings, width, pooled=pooled):
+    if not reads_many(settings, width, pooled=pooled):
+        return support_limit(settings.max_support, ways)
+    if ways > shortlist.MANY_WAYS:
         return 0
-    return support_limit(settings.max_support, ways)
+    limit = support_limit(settings.max_support, ways)
+    return None if limit is None else min(limit, MAX_PAIRED)
 
 
 def support_limit(max_support: int | None, ways: int) -> int | None:

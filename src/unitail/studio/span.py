@@ -102,6 +102,7 @@ class Spanned:
     def _grow(self, size: int) -> None:
         more = size - len(self._rows)
         if more > 0:
+            more = max(more, len(self._rows) // 2)  # items may come one by one, and all are copied
             self._rows = np.pad(self._rows, ((0, more), (0, 0)))
             self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
 

@@ -70,6 +70,27 @@ def test_sets_and_changes_work_as_ever() -> None:
     )
 
 
+def test_within_max_support_the_faster_way_has_the_same_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Prediction sets included; what needs all pairs, as with a pool, has them."""
+    pairs = TailClassifier(random_state=0, precision="double").fit(X, Y)
+    monkeypatch.setattr(limits, "MAX_PAIRED", 40)
+    faster = TailClassifier(random_state=0, precision="double").fit(X, Y)
+    assert isinstance(faster._fitted.hypothesis, LargeHypothesis)
+    assert not isinstance(pairs._fitted.hypothesis, LargeHypothesis)
+    expected = pairs.predict_proba(ASKED)
+    np.testing.assert_allclose(faster.predict_proba(ASKED), expected, rtol=0, atol=1e-4)
+    scores = (np.sort(each._fitted.held_out_scores) for each in (faster, pairs))
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-3)
+    assert (faster.predict_set(ASKED) == pairs.predict_set(ASKED)).all()
+    whole = TailClassifier(max_support=None, random_state=0, precision="double").fit(X, Y)
+    np.testing.assert_array_equal(whole.predict_proba(ASKED), expected)
+    pooled = TailClassifier(random_state=0).fit(X, Y, pool=X[:5])
+    assert len(pooled._fitted.kept) == len(X)
+    assert not isinstance(pooled._fitted.hypothesis, LargeHypothesis)
+
+
 def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
     for classifier in (large(visibility="joint").fit(X, Y), large().fit(X, Y, pool=X[:5])):
         assert not isinstance(classifier._fitted.hypothesis, LargeHypothesis)

@@ -106,6 +106,16 @@ def test_rows_are_written_once_and_again_where_they_changed(rows: np.ndarray) ->
     assert own.at(places[:0], versions[:0], later).shape == (0, 9)
 
 
+def test_items_that_come_one_by_one_are_not_all_copied_each_time(rows: np.ndarray) -> None:
+    own, versions = Spanned(Span.of(rows[:8], FACTOR), "key"), np.array([1])
+    sizes = set()
+    for place in range(300):
+        own.at(np.array([place]), versions, lambda wanted: rows[wanted % len(rows)])
+        sizes.add(len(own._rows))
+    assert len(sizes) < 20
+    assert np.array_equal(own.at(np.array([299]), versions, rows.__getitem__)[0], own._rows[299])
+
+
 def test_a_span_is_kept_while_the_labelled_are_the_same(
     rows: np.ndarray, encoder: InputEncoder
 ) -> None:

@@ -72,7 +72,7 @@ def ready_to_fork(*modules: str) -> BaseContext:
 
 
 def threads_of_each(count: int) -> int:
-    """Share the cores among so many processes; none gets more than OMP_NUM_THREADS says.
+    """Share the cores among this many processes; none gets more than OMP_NUM_THREADS says.
 
     Sums are taken in another order by more threads, so their last bits differ.
     """

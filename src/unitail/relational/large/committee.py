@@ -25,7 +25,7 @@ from unitail.relational.weighing import MAX_SHOTS
 MAX_MEMBERS, MAX_PAIRS = 4000, 2**24
 """The most members, and their number times rows, ..."""
 MORE_PAIRS = 4
-"""... or up to so many times that where classes have few rows, and corrections do not fade."""
+"""... or up to this many times that where classes have few rows, and corrections do not fade."""
 MIN_SHARE = 0.002
 """A correction that counts less than this is not made."""
 SLOPES = 4

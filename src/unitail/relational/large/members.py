@@ -76,7 +76,7 @@ class Members:
         return self.geometry.vectors.shape[1]
 
     def chunk(self, states: int) -> int:
-        """Return how many rows with so many states each are worked on at once."""
+        """Return how many rows with this many states each are worked on at once."""
         return max(MIN_CHUNK, NUMBERS // max(len(self), STATES * states))
 
     def relate(self, queries: Tensor) -> Relations:

@@ -23,7 +23,7 @@ from unitail.relational.block import FusedBlock, log_shares
 from unitail.relational.relations import Relations
 
 MANY_WAYS = 100
-"""Beyond so many classes rows have states for few of them."""
+"""Beyond this many classes rows have states for few of them."""
 ASKED, KNOWN = 32, 8
 """Classes of a query that have a state of their own, and of a labelled row."""
 MAX_MEETINGS = 2**18
@@ -49,7 +49,7 @@ class Few:
         return cls(answers.topk(min(count, ways - 1), dim=2).indices, ways)
 
     def split(self, rows: int) -> "list[Few]":
-        """Cut them into so many rows each."""
+        """Cut them into this many rows each."""
         return [Few(classes, self.ways) for classes in torch.split(self.classes, rows, dim=1)]
 
     @property

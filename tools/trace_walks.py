@@ -54,6 +54,10 @@ LATER = {
         "encoders/table_view.py",
     ),
     "regressions weighed by evidence": ("relational/weighing.py",),
+    "supports of any number of rows": (
+        "estimator/limits.py:read_large",
+        "estimator/limits.py:reads_many",
+    ),
     "weights of rows and classes, pools": (
         "estimator/rows.py:weighted_rows",
         "estimator/settings.py:class_weights",

@@ -5,6 +5,11 @@ by actors of Ray; every number of workers in turn, several times over, so that w
 does falls on all alike. Start-up is apart: a first chunk for every worker does not count. Vectors
 are answered without a pool and with one.
 
+Of several workers each has less of the machine than one alone: cores share memory and parts of each
+other, and other programs have their share. So a worker is measured beside companions, too:
+processes that encode the same images for nobody, one for every other worker. What it costs then,
+and not the run of several workers, is what these are foretold from.
+
     python bench/scale_out.py --out results/scale_out/measured.md
 
 What each stage of a chunk costs is written beside it, as costs.json, for bench/scale_simulator.py.
@@ -13,10 +18,14 @@ What each stage of a chunk costs is written beside it, as costs.json, for bench/
 import argparse
 import json
 import os
+import signal
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,12 +39,15 @@ from PIL import Image
 from scipy import stats
 
 from unitail import TailClassifier
+from unitail.encoders.encoder import Modality
+from unitail.encoders.encoding import encode_items
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
+from unitail.workflows.encode_bank import encoder_for
 from unitail.workflows.predict import answer_rows
 
 ENCODER = "efficientnet-lite0"
@@ -48,7 +60,8 @@ WIDTH = 1280
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--companion", type=Path, help="encode the images here until it is killed")
     parser.add_argument("--encoder", default=ENCODER, help="of images: a name, or FILE.py:NAME")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--engines", nargs="+", default=["local", "ray"])
@@ -58,10 +71,14 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=256, help="rows that are answered at once")
     args = parser.parse_args()
+    if args.companion is not None:
+        be_companion(args.companion, args.encoder)
+    if args.out is None:
+        parser.error("--out is needed")
     page = Page(
         args.out,
         "Rows a second against workers",
-        f"{os.cpu_count()} cores under load; one thread a worker.",
+        f"{os.cpu_count()} cores; one thread a worker.",
     )
     with tempfile.TemporaryDirectory() as folder:
         costs = measure_rates(page, args, Path(folder))
@@ -73,20 +90,23 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
     """Encode made images with each engine and number of workers, in turn."""
     most = max(args.workers)
     make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
-    rates: dict[tuple[str, int], list[float]] = {}
-    reports: dict[tuple[str, int], list[ChunkReport]] = {}
+    rates: dict[tuple[str, int, int], list[float]] = {}
+    reports: dict[tuple[str, int, int], list[ChunkReport]] = {}
     starts: dict[str, list[float]] = {}
     for name in args.engines:
         engine_of(name, most)  # a cluster of Ray has room for the most
-    for repeat in range(args.repeats):
-        for name in args.engines:
-            for workers in args.workers:
-                out = folder / f"{name} {workers} {repeat}"
-                rows = open_rows([str(folder / "images")])
-                start, rate, made = timed(engine_of(name, workers), workers, rows, out, args)
-                rates.setdefault((name, workers), []).append(rate)
-                reports.setdefault((name, workers), []).extend(made)
-                starts.setdefault(name, []).append(start)
+    rows = open_rows([str(folder / "images")])
+    beside = [(1, workers - 1) for workers in args.workers if workers > 1]
+    with companions(most - 1, folder / "images", args.encoder) as helpers:
+        for repeat in range(args.repeats):
+            for name in args.engines:
+                for workers, others in [*((each, 0) for each in args.workers), *beside]:
+                    out = folder / f"{name} {workers} {others} {repeat}"
+                    with at_work(helpers[:others]):
+                        found = timed(engine_of(name, workers), workers, rows, out, args)
+                    rates.setdefault((name, workers, others), []).append(found[1])
+                    reports.setdefault((name, workers, others), []).extend(found[2])
+                    starts.setdefault(name, []).append(found[0])
     page.text(
         "## Images encoded a second",
         f"{Path(args.encoder).name}, made JPEG files of {SIDE} x {SIDE} pixels, chunks of"
@@ -94,13 +114,12 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
         " Rates are means over turns with their 95 % intervals (Student's). Where others take the"
         " cores, seconds pass in which a worker does not run: the share of a core that workers had"
         " is beside them, and the images of a CPU second, with the interval over chunks, say what"
-        " it does then.",
+        " it does then. *Beside*: processes that encode for nobody meanwhile.",
     )
-    page.table(["engine", "workers", "images / s", "share of a core", "images / CPU s"])
+    page.table(["engine", "workers", "beside", "images / s", "share of a core", "images / CPU s"])
     costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks, "runs": []}
-    for (name, workers), each in rates.items():
-        told = tell_rate(page, args, name, workers, each, reports[name, workers])
-        costs["runs"].append(told)
+    for key, each in rates.items():
+        costs["runs"].append(tell_rate(page, args, key, each, reports[key]))
     costs["start_seconds"] = {name: statistics.median(each) for name, each in starts.items()}
     costs["dispatch_seconds"] = dispatch_seconds(args.engines, most)
     page.text(
@@ -119,8 +138,7 @@ STAGES = ("read", "encode", "write", "wall", "cpu")
 def tell_rate(
     page: Page,
     args: argparse.Namespace,
-    name: str,
-    workers: int,
+    key: tuple[str, int, int],
     rates: list[float],
     reports: list[ChunkReport],
 ) -> dict[str, Any]:
@@ -133,9 +151,48 @@ def tell_rate(
         for turn in turns
     ]
     speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
-    page.row(name, workers, mean_interval(rates), f"{share:.2f}", mean_interval(speeds))
+    page.row(*key, mean_interval(rates), f"{share:.2f}", mean_interval(speeds))
     means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
-    return {"engine": name, "workers": workers, "rates": rates, "shares": shares, "seconds": means}
+    names = dict(zip(("engine", "workers", "beside"), key, strict=True))
+    return {**names, "rates": rates, "shares": shares, "seconds": means}
+
+
+@contextmanager
+def companions(count: int, images: Path, encoder: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start processes that encode images for nobody; they pause until they are to work."""
+    arguments = [sys.executable, __file__, "--companion", images, "--encoder", encoder]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for _ in range(count):
+            started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE))
+        for each in started:
+            assert each.stdout is not None
+            assert each.stdout.readline(), "a companion could not start"
+            each.send_signal(signal.SIGSTOP)
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+@contextmanager
+def at_work(helpers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Let companions work meanwhile."""
+    for each in helpers:
+        each.send_signal(signal.SIGCONT)
+    yield
+    for each in helpers:
+        each.send_signal(signal.SIGSTOP)
+
+
+def be_companion(images: Path, name: str) -> None:
+    """Encode images without end, as a worker does, after saying that all is ready."""
+    torch.set_num_threads(1)
+    encoder, files = encoder_for(name, Modality.IMAGE, "cpu"), sorted(images.iterdir())
+    print("ready", flush=True)
+    while True:
+        encode_items(encoder, files[:32])
 
 
 def engine_of(name: str, workers: int) -> Engine:

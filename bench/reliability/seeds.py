@@ -217,6 +217,7 @@ class Seeds:
 
 def preload(*encoders: str) -> None:
     """Load the model and some encoders once, so that every fork has them."""
+    torch.cuda.is_available()  # CUDA maps more memory than forks may add, and would warn there
     for dtype in (torch.float32, torch.float64):
         load_shipped("default", dtype=dtype)
     for name in encoders:

@@ -19,9 +19,9 @@ def test_rates_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     options += ["--chunk-rows", 2, "--answers", 8, "--pool", 16, "--out", page]
     run_script("bench/scale_out.py", *options, monkeypatch=monkeypatch)
     header, run, second, without, pool = lines(page)
-    assert header == ["engine", "workers", "images / s", "share of a core", "images / CPU s"]
-    assert run[:2] == ["local", "1"]
-    assert 0 < float(run[2]) <= 1.3 * float(run[4].split(" ")[0])
+    assert header[:4] == ["engine", "workers", "beside", "images / s"]
+    assert run[:3] == ["local", "1", "0"]
+    assert 0 < float(run[3]) <= 1.3 * float(run[5].split(" ")[0])
     assert (second, without[0], pool[0]) == (["pool", "rows / CPU s"], "0", "16")
     costs = json.loads((tmp_path / "costs.json").read_text())
     assert costs["runs"][0]["seconds"]["cpu"] > 0
@@ -51,11 +51,15 @@ def test_memory_is_measured(
     assert told["busy"] > 0
 
 
-def _costs(path: Path, *, two: float = 32.0, share: float = 0.8) -> Path:
+def _costs(path: Path, *, two: float = 32.0, share: float = 0.8, slower: float = 1.0) -> Path:
+    """Write what was measured; beside another, a worker may be slower."""
+    hindered = {stage: slower * each for stage, each in SECONDS.items()}
     runs = [
-        {"engine": "ray", "workers": 1, "rates": [16.0], "shares": [0.8], "seconds": SECONDS},
-        {"engine": "ray", "workers": 2, "rates": [two], "shares": [share], "seconds": SECONDS},
+        {"workers": 1, "beside": 0, "rates": [16.0], "shares": [0.8], "seconds": SECONDS},
+        {"workers": 2, "beside": 0, "rates": [two], "shares": [share], "seconds": hindered},
+        {"workers": 1, "beside": 1, "rates": [16.0], "shares": [0.8], "seconds": hindered},
     ]
+    runs = [{"engine": "ray", **run} for run in runs]
     costs = {"chunk_rows": 8, "chunks": 4, "runs": runs}
     costs |= {"dispatch_seconds": {"ray": 0.001}, "start_seconds": {"ray": 5.0}}
     path.write_text(json.dumps(costs))
@@ -68,9 +72,10 @@ def test_the_simulator_foretells_two_workers_from_one(
     page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json")
     options = ["--workers", 8, 1024, "--chunks", 10, "--out", page]
     run_script("bench/scale_simulator.py", costs, *options, monkeypatch=monkeypatch)
-    _, two, _, *projected = lines(page)
-    assert two[:3] == ["ray", "2", "32.0"]
-    assert all(abs(float(two[place]) - 1) < 0.15 for place in (4, 6, 9))
+    _, one, two, _, *projected = lines(page)
+    assert (one[:3], two[:3]) == (["ray", "1", "16.0"], ["ray", "2", "32.0"])
+    assert all(abs(float(row[place]) - 1) < 0.15 for row in (one, two) for place in (4, 6, 9))
+    assert "Beyond 15%: none." in page.read_text()
     assert "Beyond 15% with the cores given: none." in page.read_text()
     assert [row[1] for row in projected] == ["8", "1,024"] * 3
     efficiency = [float(row[3]) for row in projected]
@@ -86,11 +91,22 @@ def test_a_run_that_the_simulator_does_not_foretell_is_named(
     for two, share, blind, given in ((22.0, 0.8, 1.45, 1.45), (16.0, 0.4, 2.0, 1.0)):
         options = [_costs(costs, two=two, share=share), "--workers", 8, "--out", page]
         run_script("bench/scale_simulator.py", *options, monkeypatch=monkeypatch)
-        row = lines(page)[1]
+        row = lines(page)[2]
         assert float(row[4]) == pytest.approx(blind, abs=0.1)
         assert float(row[6]) == pytest.approx(given, abs=0.1)
         named = "ray, 2 workers" if given > 1.15 else "none"
         assert f"with the cores given: {named}." in page.read_text()
+        assert "Beyond 15%: ray, 2 workers." in page.read_text()
+
+
+def test_workers_that_hinder_each_other_are_foretold_from_one_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, costs = tmp_path / "simulated.md", _costs(tmp_path / "costs.json", two=20.0, slower=1.6)
+    options = ["--workers", 8, "--chunks", 10, "--out", page]
+    run_script("bench/scale_simulator.py", costs, *options, monkeypatch=monkeypatch)
+    assert float(lines(page)[2][4]) == pytest.approx(1.0, abs=0.1)
+    assert "Beyond 15%: none." in page.read_text()
 
 
 def test_what_is_scarce_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

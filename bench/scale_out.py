@@ -160,7 +160,7 @@ def tell_rate(
 @contextmanager
 def companions(count: int, images: Path, encoder: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start processes that encode images for nobody; they pause until they are to work."""
-    arguments = [sys.executable, __file__, "--companion", images, "--encoder", encoder]
+    arguments = [sys.executable, __file__, "--companion", str(images), "--encoder", encoder]
     started: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):

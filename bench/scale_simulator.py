@@ -26,8 +26,8 @@ STORE_BYTES = 5e9
 """That a store of objects gives to all workers together in a second: assumed."""
 DEATH_HOURS = 500.0
 """Between two deaths of one worker, its node's among them: assumed."""
-GPU_RATE = 1000.0
-"""Images that a GPU encodes in a second, with enough cores to decode for it: assumed."""
+GPU_RATE = 3000.0
+"""Images that a GPU encodes in a second (bench/scale_gpu.py); cores to decode for it: assumed."""
 TOLERANCE = 0.15
 """How far a rate that is foretold may be from the one measured."""
 SPREAD = 0.1
@@ -178,11 +178,11 @@ def project(page: Page, args: argparse.Namespace, costs: Mapping[str, Any]) -> N
         f"## {args.workers[0]} to {args.workers[-1]:,} workers",
         f"Engine {engine}; {args.chunks} chunks a worker. Measured: {1 / each:.1f} images of a CPU"
         f" second, {1000 * costs['dispatch_seconds'][engine]:.1f} CPU ms to give a chunk away,"
-        f" {costs['start_seconds'][engine]:.0f} s to start. Assumed: files of"
-        f" {IMAGE_BYTES / 1000:.0f} KB from a store that gives {STORE_BYTES / 1e9:.0f} GB/s to all,"
-        f" a GPU that encodes {GPU_RATE:,.0f} images a second, a worker that dies every"
-        f" {DEATH_HOURS:.0f} hours. Efficiency is the rate by that of as many workers who wait for"
-        " nobody.",
+        f" {costs['start_seconds'][engine]:.0f} s to start, {GPU_RATE:,.0f} images a second of a"
+        f" GPU. Assumed: files of {IMAGE_BYTES / 1000:.0f} KB from a store that gives"
+        f" {STORE_BYTES / 1e9:.0f} GB/s to all, cores enough to decode for GPUs, a worker that dies"
+        f" every {DEATH_HOURS:.0f} hours. Efficiency is the rate by that of as many workers who"
+        " wait for nobody.",
     )
     page.table(["workers are", "workers", "images / s", "efficiency", "hours for 1 billion"])
     for name, seconds, chunk_rows in kinds:

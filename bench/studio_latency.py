@@ -114,21 +114,32 @@ def joint_seconds(rows: NDArray[np.float32], labels: NDArray[np.int64], count: i
     return time.process_time() - start
 
 
-def main() -> None:
-    """Measure and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def with_sizes(about: str | None) -> argparse.ArgumentParser:
+    """Make a parser with the options that say what is in the studio."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--bank", default="efflite0/plantvillage")
     parser.add_argument("--items", type=int, default=2000)
     parser.add_argument("--ways", type=int, default=20)
     parser.add_argument("--labels", type=int, nargs="+", default=[40, 100, 200])
-    parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--out", type=Path, required=True)
+    return parser
+
+
+def read_items(args: argparse.Namespace) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return vectors and classes of the items that options ask for."""
+    bank = FeatureBank.open(named_banks(args.banks)[args.bank])
+    return choose_rows(bank, args.items, args.ways)
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = with_sizes(__doc__)
+    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    bank = FeatureBank.open(named_banks(args.banks)[args.bank])
-    rows, truths = choose_rows(bank, args.items, args.ways)
+    rows, truths = read_items(args)
     page = Page(
         args.out,
         "New answers in the studio",

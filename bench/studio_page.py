@@ -8,7 +8,6 @@ as they come. One label follows the other after a pause, in which the studio ans
 pool and estimates accuracies, as it does while somebody works.
 """
 
-import argparse
 import shutil
 import statistics
 import tempfile
@@ -21,9 +20,8 @@ from typing import Any
 
 import torch
 from measuring import Page, device_name
-from studio_latency import choose_rows, labelled_studio
+from studio_latency import labelled_studio, read_items, with_sizes
 
-from unitail.banks.bank import FeatureBank, named_banks
 from unitail.studio.studio import Studio
 
 WATCH = """
@@ -127,23 +125,15 @@ def in_words(times: Sequence[float]) -> list[str]:
 
 def main() -> None:
     """Measure and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--banks", type=Path, required=True)
-    parser.add_argument("--bank", default="efflite0/plantvillage")
-    parser.add_argument("--items", type=int, default=2000)
-    parser.add_argument("--ways", type=int, default=20)
-    parser.add_argument("--labels", type=int, nargs="+", default=[40, 100, 200])
-    parser.add_argument("--repeats", type=int, default=10)
+    parser = with_sizes(__doc__)
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between two labels")
-    parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         parser.error("Chromium must be installed")
     from playwright.sync_api import sync_playwright
 
-    bank = FeatureBank.open(named_banks(args.banks)[args.bank])
-    rows, truths = choose_rows(bank, args.items, args.ways)
+    rows, truths = read_items(args)
     out = Page(
         args.out,
         "How long somebody waits in the studio",

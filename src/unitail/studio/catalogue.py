@@ -122,7 +122,12 @@ class Catalogue:
     def require(self, place: int) -> int:
         """Return a place, or say that nothing is there."""
         if not 0 <= place < len(self):
-            raise InvalidInput("there is no such item", got=place, allowed=f"0 to {len(self) - 1}")
+            raise InvalidInput(
+                "there is no such item",
+                got=place,
+                allowed=f"0 to {len(self) - 1}",
+                remedy="Ask for another one.",
+            )
         return place
 
     def item(self, place: int) -> object:

@@ -228,7 +228,12 @@ def export_routes(studio: Studio) -> APIRouter:
     @router.post("/folders")
     def folders(body: SortRequest) -> dict[str, Any]:
         if body.by is SortBy.MOVE:
-            raise InvalidInput("files are not moved from a page", got="move", allowed="copy, link")
+            raise InvalidInput(
+                "files are not moved from a page",
+                got="move",
+                allowed="copy, link",
+                remedy="Copy or link them, or run `unitail studio export --sort-by move`.",
+            )
         steps = studio.results().sort_into(studio.sorted_folder, body.by)
         there = sum(step.is_there for step in steps)
         return {

@@ -51,7 +51,7 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path) -> None:
         Catalogue.read(tmp_path / "x.py")
     write_pictures(tmp_path, 2)
     catalogue = Catalogue.read(tmp_path)
-    with pytest.raises(InvalidInput, match="there is no such item: got 2; allowed: 0 to 1"):
+    with pytest.raises(InvalidInput, match=r"got 2; allowed: 0 to 1\. Ask for another"):
         catalogue.require(2)
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -91,8 +92,10 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         seed = draw_seed(self.random_state)
         drawn = None if pool is None else self._pool(pool, inputs, seed)
         self._learn(rows, classes, seed, inputs, None, drawn)
-        weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
-        self._weightless = np.flatnonzero(weights == 0)
+        self._weightless = np.empty(0, dtype=np.int64)
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
+            self._weightless = np.flatnonzero(weights == 0)
         # 5. Say where another method is the better choice.
         for note in size_notes(self._fitted):
             warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
@@ -267,11 +270,18 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
         scores = saved.scores_for(rows, settings, pool) if saved else None
         fitted = Fitted.of(rows, settings, pool, scores)
         self.classes_, self._inputs, self._fitted = classes, inputs, fitted
-        self._learned_with = self.get_params(deep=False)
+        names = parameter_names(type(self))  # type: ignore[arg-type]
+        self._learned_with = {name: getattr(self, name) for name in names}
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = any(one.standardises for one in for_parts(fitted.settings.scale, [0]))
         return self
+
+
+@cache
+def parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
+    """Return the names of an estimator's parameters, which are read off its signature, once."""
+    return tuple(kind._get_param_names())
 
 
 def size_notes(fitted: Fitted) -> list[str]:

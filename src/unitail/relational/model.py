@@ -237,9 +237,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         The first rows are labelled, (B, n, K), the others are queries. Where features are tokens
         too, the scaled vectors (B, rows, d_T) are added, alike for all classes.
         """
-        queries = vectors.shape[1] - labels.shape[1]
+        known, queries = labels.shape[1], vectors.shape[1] - labels.shape[1]
         unknown = self.unknown.expand(len(labels), queries, labels.shape[2], -1)
-        states = torch.cat([self.known(labels), unknown], dim=1)
+        states = torch.cat([self.known(labels), unknown], dim=1) if known else unknown
         if self.entry is None or draw.projection is None:
             return states
         tokens: Tensor = self.entry(draw.projection(vectors).to(self.unknown.dtype))

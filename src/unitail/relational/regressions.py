@@ -255,4 +255,5 @@ class Weights:
 
     def first_answer(self, candidates: Tensor) -> Tensor:
         """Add up scores (B, candidates, rows, K): (B, rows, K)."""
-        return (self.factors[:, :, None, None] * candidates).sum(dim=1)
+        answer = self.factors.unsqueeze(1) @ candidates.flatten(2).to(self.factors.dtype)
+        return answer.view(len(candidates), *candidates.shape[2:])

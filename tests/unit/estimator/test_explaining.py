@@ -198,3 +198,10 @@ def test_columns_lead_from_labelled_rows_to_what_is_said_of_empty_ones(
         influence = classifier.column_influence(asked, label="B", n_walks=10)
     np.testing.assert_allclose(influence.score[0], np.log(0.6) - np.log([0.6, 0.4]).mean())
     np.testing.assert_allclose(influence.base[0], influence.base[1])
+
+
+@pytest.mark.parametrize("max_support", [4000, 12])
+def test_influence_can_be_asked_after_answers(max_support: int) -> None:
+    fresh, asked = fitted(max_support=max_support), fitted(max_support=max_support)
+    asked.predict(ASKED)  # what it keeps for the next answers is no hindrance to slopes
+    np.testing.assert_array_equal(asked.influence(ASKED).values, fresh.influence(ASKED).values)

@@ -187,3 +187,12 @@ def test_few_coordinates_have_no_limit() -> None:
     rows[..., 0] += 1000
     cosines = [Geometry.of(rows, origin=True, limit=limit)[1].cosines for limit in (None, 2.5)]
     assert torch.equal(*cosines)
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(0.0, 1e200), (2.0, 2.0)])
+def test_a_coordinate_far_beyond_the_limit_counts_as_the_limit(
+    limit: float, expected: float
+) -> None:
+    features = torch.full((1, 1, 32), 1e200, dtype=torch.float64)
+    ended = module.limited(features, torch.full((1, 1, 1), limit, dtype=torch.float64))
+    torch.testing.assert_close(ended, torch.full_like(features, expected))

@@ -18,14 +18,10 @@ What each stage of a chunk costs is written beside it, as costs.json, for bench/
 import argparse
 import json
 import os
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,20 +30,18 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import torch
+from companions import at_work, companions
 from measuring import Page
 from PIL import Image
 from scipy import stats
 
 from unitail import TailClassifier
-from unitail.encoders.encoder import Modality
-from unitail.encoders.encoding import encode_items
 from unitail.engines.encoding import EncodeChunk
 from unitail.engines.engine import Chunk, ChunkReport, Engine, Work
 from unitail.engines.local import LocalEngine
 from unitail.engines.results import ChunkFolder
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
-from unitail.workflows.encode_bank import encoder_for
 from unitail.workflows.predict import answer_rows
 
 ENCODER = "efficientnet-lite0"
@@ -60,8 +54,7 @@ WIDTH = 1280
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--companion", type=Path, help="encode the images here until it is killed")
+    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--encoder", default=ENCODER, help="of images: a name, or FILE.py:NAME")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--engines", nargs="+", default=["local", "ray"])
@@ -71,10 +64,6 @@ def main() -> None:
     parser.add_argument("--pool", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=256, help="rows that are answered at once")
     args = parser.parse_args()
-    if args.companion is not None:
-        be_companion(args.companion, args.encoder)
-    if args.out is None:
-        parser.error("--out is needed")
     page = Page(
         args.out,
         "Rows a second against workers",
@@ -155,44 +144,6 @@ def tell_rate(
     means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
     names = dict(zip(("engine", "workers", "beside"), key, strict=True))
     return {**names, "rates": rates, "shares": shares, "seconds": means}
-
-
-@contextmanager
-def companions(count: int, images: Path, encoder: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start processes that encode images for nobody; they pause until they are to work."""
-    arguments = [sys.executable, __file__, "--companion", str(images), "--encoder", encoder]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for _ in range(count):
-            started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE))
-        for each in started:
-            assert each.stdout is not None
-            assert each.stdout.readline(), "a companion could not start"
-            each.send_signal(signal.SIGSTOP)
-        yield started
-    finally:
-        for each in started:
-            each.kill()
-            each.wait()
-
-
-@contextmanager
-def at_work(helpers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Let companions work meanwhile."""
-    for each in helpers:
-        each.send_signal(signal.SIGCONT)
-    yield
-    for each in helpers:
-        each.send_signal(signal.SIGSTOP)
-
-
-def be_companion(images: Path, name: str) -> None:
-    """Encode images without end, as a worker does, after saying that all is ready."""
-    torch.set_num_threads(1)
-    encoder, files = encoder_for(name, Modality.IMAGE, "cpu"), sorted(images.iterdir())
-    print("ready", flush=True)
-    while True:
-        encode_items(encoder, files[:32])
 
 
 def engine_of(name: str, workers: int) -> Engine:

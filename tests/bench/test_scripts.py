@@ -17,7 +17,7 @@ from unitail.learners.registry import preset
 from unitail.tail.model import Tail
 
 CHOOSERS = ["random", "most doubtful", "spread out", "studio"]
-NOT_SCRIPTS = {"cost_tables", "easyfsl_methods", "measuring", "serving"}
+NOT_SCRIPTS = {"companions", "cost_tables", "easyfsl_methods", "measuring", "serving"}
 """What the others import."""
 
 

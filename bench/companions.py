@@ -1,0 +1,56 @@
+"""Companions of a worker that is measured: processes that encode images for nobody."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from unitail.encoders.encoder import Modality
+from unitail.encoders.encoding import encode_items
+from unitail.workflows.encode_bank import encoder_for
+
+
+@contextmanager
+def companions(count: int, images: Path, encoder: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start processes that encode images for nobody; they pause until they are to work."""
+    arguments = [sys.executable, __file__, str(images), encoder]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for _ in range(count):
+            started.append(subprocess.Popen(arguments, stdout=subprocess.PIPE))
+        for each in started:
+            assert each.stdout is not None
+            assert each.stdout.readline(), "a companion could not start"
+            each.send_signal(signal.SIGSTOP)
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+@contextmanager
+def at_work(helpers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Let companions work meanwhile."""
+    for each in helpers:
+        each.send_signal(signal.SIGCONT)
+    yield
+    for each in helpers:
+        each.send_signal(signal.SIGSTOP)
+
+
+def be_companion(images: Path, name: str) -> None:
+    """Encode images without end, as a worker does, after saying that all is ready."""
+    torch.set_num_threads(1)
+    encoder, files = encoder_for(name, Modality.IMAGE, "cpu"), sorted(images.iterdir())
+    print("ready", flush=True)
+    while True:
+        encode_items(encoder, files[:32])
+
+
+if __name__ == "__main__":
+    be_companion(Path(sys.argv[1]), sys.argv[2])

@@ -1,6 +1,7 @@
-"""Train the weighing of the default model alone; its blocks stay as they are.
+r"""Train the weighing of the default model alone; its blocks stay as they are.
 
-    python tools/fit_weighing.py recipes/weighing.toml --blocks MODEL --banks BANKS --out RUN
+    python tools/fit_weighing.py recipes/default/weighing.toml \
+        --blocks MODEL --banks BANKS --out RUN
 
 MODEL is the folder of a relational model whose blocks are taken; one of an earlier version, without
 a weighing, will do. The recipe says what tasks are drawn, as for `unitail train`; `steps` is the

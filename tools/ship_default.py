@@ -1,6 +1,6 @@
 """Make a finished run the model that comes with the package, with its card.
 
-    python tools/ship_default.py --run runs/weighing --banks BANKS --coordinate-limit 2.5
+    python tools/ship_default.py --run runs/whole --banks BANKS
 
 Refuses a run that is damaged, unfinished, of another recipe or on other banks. Then copies the
 weights to src/unitail/weights/default and seals them by hash; writes the model card from the run's
@@ -26,7 +26,7 @@ from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.files import fresh_folder
-from unitail.learners.checkpoint import CONFIG_FILE, load_model
+from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import FOLDER, SEALED, fingerprint, write_manifest
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import BankChoice, Recipe, read_recipe
@@ -37,9 +37,8 @@ MIN_ACCURACY = 0.8
 LIMITS = """\
 - It knows features only through how they relate. It cannot fix an encoder that does not tell the
   classes apart, and its answers are no better than the labels.
-- Its blocks were trained on image features of two encoders and on synthetic tasks; what weighs
-  regressions and their correction has also seen texts, sounds and tables. Other encoders were never
-  seen; results/ has measurements on some of them.
+- It was trained on features of six encoders, of images, texts and sounds, and on synthetic tasks.
+  Other encoders were never seen; results/ has measurements on some of them.
 - It sees rows through inner products: which of many columns matter it cannot tell, as forests can.
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.
@@ -52,12 +51,13 @@ LIMITS = """\
 """
 
 MADE_BY = """\
-In two stages: the blocks are those of the version before, made by `unitail train
-recipes/default.toml --banks BANKS` on images of two encoders and synthetic tasks (11,588 steps, 14
-minutes on one H200, results/default/blocks.jsonl); what weighs regressions and the blocks'
-correction was trained by `python tools/fit_weighing.py recipes/weighing.toml` on all that is listed
-here (results/default/log.jsonl). Shipped by `python tools/ship_default.py --coordinate-limit 2.5`;
-that limit was set after training, chosen on training banks (docs/experiments.md)."""
+In three stages. The blocks were made by `unitail train recipes/default/blocks.toml` on images of
+two encoders and synthetic tasks (11,588 steps, 14 minutes on one H200;
+results/default/blocks.jsonl), what weighs regressions and the blocks' correction by
+`python tools/fit_weighing.py recipes/default/weighing.toml` (results/default/weighing.jsonl).
+Then all weights were trained together by `unitail train recipes/default/whole.toml`, on all that
+is listed here, and averaged with those before (results/default/log.jsonl). Shipped by
+`python tools/ship_default.py`."""
 """Where the weights of the default model are from."""
 
 READING = """\
@@ -145,18 +145,11 @@ def checked_model(folder: Path, recipe: Recipe) -> AnyModel:
     return model
 
 
-def ship(run: Path, folder: Path, card: str, limit: float | None = None) -> None:
-    """Copy and seal the model; the old one stays until the new one has answered.
-
-    Coordinates may get a limit that they did not have in training: no weight knows of it.
-    """
+def ship(run: Path, folder: Path, card: str) -> None:
+    """Copy and seal the model; the old one stays until the new one has answered."""
     with fresh_folder(folder) as fresh:
         for name in SEALED:
             shutil.copyfile(run / "model" / name, fresh / name)
-        if limit is not None:
-            described = json.loads((fresh / CONFIG_FILE).read_text())
-            described["config"]["coordinate_limit"] = limit
-            (fresh / CONFIG_FILE).write_text(json.dumps(described, indent=2) + "\n")
         seal(fresh, run, card)
 
 
@@ -280,9 +273,8 @@ def main() -> None:
     """Check, copy, seal, describe."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--recipe", type=Path, default=Path("recipes/weighing.toml"))
+    parser.add_argument("--recipe", type=Path, default=Path("recipes/default/whole.toml"))
     parser.add_argument("--banks", type=Path, required=True)
-    parser.add_argument("--coordinate-limit", type=float)
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--results", type=Path, default=Path("results"))
     args = parser.parse_args()
@@ -293,7 +285,7 @@ def main() -> None:
         model = checked_model(args.run / "model", recipe)
         text = card(model, recipe, entries, banks)
         text += benchmark_section(args.results / "default_banks" / "summary.csv")
-        ship(args.run, args.out, f"{text}\n\n## Limits\n\n{LIMITS}", args.coordinate_limit)
+        ship(args.run, args.out, f"{text}\n\n## Limits\n\n{LIMITS}")
     except UserError as error:
         sys.exit(f"not shipped: {error}")
     keep_log(args.run, args.results / "default")

@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "recipes").rglob("*.toml"))
 EQUAL_TIME = sorted((ROOT / "recipes" / "equal_time").glob("*.toml"))
 PAPER = ROOT / "recipes" / "paper.toml"
-WEIGHING = ROOT / "recipes" / "weighing.toml"
+DEFAULT = ROOT / "recipes" / "default"
+STARTED = ("whole", "images")
+"""Recipes of the default model that start from another's weights."""
 
 PAPER_STATES: dict[str, dict[str, Any]] = {
     "model": {
@@ -49,7 +51,7 @@ def _ids(path: Path) -> str:
 
 def test_the_recipes_are_found_wherever_the_tests_run() -> None:
     names = {_ids(path) for path in RECIPES}
-    assert {"default.toml", "paper.toml", "tiny.toml", "equal_time/tail_joint.toml"} <= names
+    assert {"default/whole.toml", "paper.toml", "tiny.toml", "equal_time/tail_joint.toml"} <= names
     assert len(EQUAL_TIME) == 5
 
 
@@ -59,7 +61,9 @@ def test_a_recipe_can_be_read_and_its_header_tells_how_to_run_it(path: Path) -> 
     header = path.read_text().split("\n[", 1)[0]
     banks = " --banks BANKS" if "[sources.banks]" in path.read_text() else ""
     command = f"unitail train recipes/{_ids(path)}{banks}"
-    if path == WEIGHING:
+    if path.parent == DEFAULT and path.stem in STARTED:
+        command += " --start RUN/model"
+    if path.parent == DEFAULT and path.stem.endswith("weighing"):
         command = (
             f"python tools/fit_weighing.py recipes/{_ids(path)} --blocks BLOCKS{banks} --out RUN"
         )
@@ -122,13 +126,38 @@ def test_our_own_choices_are_listed_beside_the_notation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stem"), [("default", "weighing"), ("tail", "tail_5w"), ("tail-50w", "tail_50w")]
+    ("name", "stem"), [("default", "default/whole"), ("tail", "tail_5w"), ("tail-50w", "tail_50w")]
 )
 def test_a_recipe_is_what_the_shipped_weights_were_trained_by(name: str, stem: str) -> None:
     record = json.loads((shipped_folder(name) / "recipe.json").read_text())
     # Read, not compared as text: what was added to recipes since has its default there.
     shipped = recipe_from_record(record["learner"], record["recipe"])
     assert read_recipe(ROOT / "recipes" / f"{stem}.toml") == shipped
+
+
+def test_the_shipped_default_started_from_what_its_stage_before_made() -> None:
+    record = json.loads((shipped_folder("default") / "recipe.json").read_text())["start"]["record"]
+    shipped = recipe_from_record(record["learner"], record["recipe"])
+    assert read_recipe(DEFAULT / "weighing.toml") == shipped
+
+
+@pytest.mark.parametrize(
+    ("stem", "all_sets"), [("images", "whole"), ("images_weighing", "weighing")]
+)
+def test_images_alone_differ_in_their_sets_alone(stem: str, all_sets: str) -> None:
+    own, whole = (
+        tomllib.loads((DEFAULT / f"{name}.toml").read_text()) for name in (stem, all_sets)
+    )
+    banks, more = (table["sources"].pop("banks") for table in (own, whole))
+    assert own == whole
+    assert set(banks["banks"]) < set(more["banks"])
+    texts_and_sounds = ("wordnet", "debian", "espeak", "gm_")
+    for key in ("banks", "held_out_from", "data_set_weights"):
+        rest = [
+            each for each in more[key] if not each.removeprefix("*/").startswith(texts_and_sounds)
+        ]
+        assert list(banks[key]) == rest
+    assert banks["disguised"] == more["disguised"]
 
 
 @pytest.mark.parametrize(("stem", "ways", "slots"), [("tail_5w", 5, 100), ("tail_50w", 50, 256)])

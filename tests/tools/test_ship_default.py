@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,15 +70,6 @@ def test_what_is_shipped_is_the_model_of_the_run_and_answers(made: Path, ship: R
     support, y, query, truth = blobs()
     answers = TailClassifier(model=weights, random_state=0).fit(support, y).predict(query)
     assert np.mean(answers == truth) > 0.8
-
-
-def test_a_limit_of_coordinates_may_be_set_when_shipped(made: Path, ship: Run) -> None:
-    ship(made, "--coordinate-limit", "2.5")
-    shipped, trained = load_model(made / "weights"), load_model(made / "run" / "model")
-    assert shipped.config == replace(trained.config, coordinate_limit=2.5)
-    assert fingerprint(made / "weights")
-    for name, weight in trained.state_dict().items():
-        assert torch.equal(shipped.state_dict()[name], weight)
 
 
 def test_the_card_states_weights_steps_data_and_validation(made: Path, ship: Run) -> None:

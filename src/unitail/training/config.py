@@ -66,6 +66,10 @@ class TrainingConfig:
     """Who sees whom: each step draws one of these; none means the model's own."""
     pools: float = 0.0
     """The share of steps in which some of the queries are read as a pool and the others asked."""
+    start_share: float = 0.0
+    """Of the weights that the run began with, the share in those that it ends with.
+
+    A mean of the two keeps what the first knew where the new tasks tell nothing about it."""
     compile: bool = False
     """Compile the network; faster on a GPU after a slow first step."""
     report_every: int = 20
@@ -86,7 +90,7 @@ class TrainingConfig:
             got=self.warmup_steps,
             allowed=f"0 to {self.steps - 1}, fewer than the steps",
         )
-        for name in ("dictionary_growth", "weight_decay", "pools"):
+        for name in ("dictionary_growth", "weight_decay", "pools", "start_share"):
             value = getattr(self, name)
             require(0 <= value <= 1, name, got=value, allowed="between 0 and 1")
         require(0 <= self.beta2 < 1, "beta2", got=self.beta2, allowed="0 or more, below 1")

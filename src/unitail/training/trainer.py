@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from unitail.errors import UserError
 from unitail.learners.checkpoint import load_model, save_weights
@@ -49,6 +50,7 @@ class Trainer:
             _take_weights(self.model, start)
         self.model.trained_visibilities = recipe.training.visibilities
         self.step = TrainingStep(recipe, sources.training, self.model, processes)
+        self.first_weights = self._first_weights(start)
         self.validator = Validator(sources.validation, recipe, self.model, processes)
         log = RunLog(folder, tensorboard=tensorboard) if processes.is_main else None
         self.reporter = Reporter(recipe.training, processes, log, on_entry)
@@ -81,6 +83,8 @@ class Trainer:
             last = done == config.steps
             if done % config.report_every == 0 or last:
                 self.reporter.report()
+            if last:
+                self._average_with_start()
             if done % self.recipe.validation.every == 0 or last:
                 self._validate(done)
             stopping = not last and self._should_stop(stop, done)
@@ -89,6 +93,31 @@ class Trainer:
             if stopping:
                 self.stopped_by = stop.signal or signal.SIGTERM  # another process was asked
                 return
+
+    def _first_weights(self, start: Path | None) -> list[Tensor]:
+        """Return what the last weights are averaged with; nothing where they are not."""
+        share = self.recipe.training.start_share
+        if share == 0:
+            return []
+        if start is None:
+            raise UserError(
+                "start_share is a share of weights to start from, and there are none",
+                got=f"start_share = {share}, and a run from random weights",
+                allowed="start_share = 0, or a model to start from",
+                remedy="Name the model with --start, or leave start_share out.",
+            )
+        return [weight.detach().clone() for weight in self.step.distributed.parameters()]
+
+    @torch.no_grad()
+    def _average_with_start(self) -> None:
+        """Make the last weights a mean of themselves and the first; no step follows it."""
+        share = self.recipe.training.start_share
+        if not self.first_weights:
+            return
+        for weight, first in zip(
+            self.step.distributed.parameters(), self.first_weights, strict=True
+        ):
+            weight.mul_(1 - share).add_(first, alpha=share)
 
     def resume(self) -> int:
         """Restore the newest checkpoint, if there is one; return the steps done."""

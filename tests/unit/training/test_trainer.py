@@ -14,7 +14,7 @@ import torch
 
 from helpers.short_runs import entries, same_weights, short_recipe, weights
 from unitail.baselines.proto_head import ProtoHead
-from unitail.errors import NonFiniteLoss, UserError
+from unitail.errors import NonFiniteLoss
 from unitail.framework.episode import Episode
 from unitail.framework.learner import Inference
 from unitail.framework.statistics import MeanInterval
@@ -27,7 +27,6 @@ from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.data import build_sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
-from unitail.training.run_folder import RunRecord
 from unitail.training.run_log import Entry
 from unitail.training.trainer import Trainer
 
@@ -43,14 +42,10 @@ UNSEEN_WIDTH, UNSEEN_WAYS = 10, 5
 
 
 def train(
-    recipe: Recipe,
-    folder: Path,
-    on_entry: Callable[[Entry], None] = lambda entry: None,
-    *,
-    start: Path | None = None,
+    recipe: Recipe, folder: Path, on_entry: Callable[[Entry], None] = lambda entry: None
 ) -> Trainer:
     sources, processes = build_sources(recipe, None), Processes(cpu=True)
-    trainer = Trainer(recipe, folder, sources, processes=processes, start=start, on_entry=on_entry)
+    trainer = Trainer(recipe, folder, sources, processes=processes, on_entry=on_entry)
     trainer.run()
     return trainer
 
@@ -266,32 +261,3 @@ def test_a_resumed_run_remembers_the_best_score(tmp_path: Path) -> None:
         (tmp_path / last).rename(tmp_path / f"away-{Path(last).name}")
     resumed = train(recipe, tmp_path)
     assert (resumed.started, resumed.best) == (8, first.best)
-
-
-def test_a_run_can_begin_with_the_weights_of_another(tmp_path: Path) -> None:
-    """They are the first, the run says so, and it goes on with none but those."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    train(short_recipe(training={"seed": 1}), first)
-    hardly = short_recipe(training={"steps": 1, "learning_rate": 1e-9, "checkpoint_every": 1})
-    trainer = train(hardly, second, start=first / "model")
-    begun, ended = weights(first / "model"), weights(second / "model")
-    assert all(torch.allclose(begun[name], ended[name], atol=1e-6) for name in begun)
-    record = RunRecord.read(second)
-    assert record == trainer.record
-    assert record.start is not None
-    assert record.start.record == RunRecord.read(first)
-    with pytest.raises(UserError, match="holds the run of another recipe"):
-        train(hardly, second)
-    with pytest.raises(UserError, match=r"does not hold weights.*the folder `model`"):
-        train(hardly, tmp_path / "third", start=first)
-    (first / "recipe.json").unlink()
-    with pytest.raises(UserError, match=r"does not say what it was trained on.*leave --start out"):
-        train(hardly, tmp_path / "third", start=first / "model")
-
-
-def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    first = tmp_path / "first"
-    train(short_recipe(), first)
-    other = short_recipe(model={"hidden_dim": 32})
-    with pytest.raises(UserError, match=r"do not fit the recipe's \[model\]"):
-        train(other, tmp_path / "second", start=first / "best")

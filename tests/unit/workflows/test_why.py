@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from helpers.letters import Letters
 from unitail.cli.commands.predict import predict
 from unitail.encoders import cache
-from unitail.errors import CannotSolve
 from unitail.inputs import encode as vectors
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.workflows import why
@@ -55,17 +54,13 @@ def test_only_the_least_sure_are_explained(monkeypatch: pytest.MonkeyPatch, limi
     assert named == [result.by_uncertainty()[0].place]
 
 
-def test_what_was_averaged_is_refused_if_asked_and_left_out_if_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_averaged_is_shared_among_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.estimator.limits.can_read_many", lambda *_: False)
     monkeypatch.setattr("unitail.estimator.limits.support_limit", lambda *_: 2)
     examples = read_labelled(Path("known.csv"))
     items = read_unlabelled([Path("new.csv")], like=examples)
-    with pytest.raises(CannotSolve, match="of so many rows"):
-        predict_files(examples, items, why=True)
-    result = predict_files(examples, items, explained=2)
-    assert all(answer.nearest and not answer.because for answer in result.answers)
+    result = predict_files(examples, items, why=True)
+    assert all(answer.because for answer in result.answers)
 
 
 def test_the_command_writes_and_prints_it_and_takes_its_file_again() -> None:

@@ -5,8 +5,9 @@
 Made data: normal classes, means some standard deviations apart. The limits are set to `--rows`, so
 that the same rows are answered on both sides: in pairs by the whole model (A), and as supports
 beyond `max_support` are (B); with guides and neighbours for Gaussian kernels, as beyond 4,096 rows
-(C). Many classes: the whole model, as more than 100 are answered (D), and more than 300 with few
-labels (E). All beside what one labelled row more changes within the whole model.
+(C). Many classes: the whole model, with shortlists (D), and with fewer regressions, as more than
+100 classes with few labels are (E), though not in so few columns. All beside what one labelled row
+more changes within the whole model.
 """
 
 import argparse
@@ -29,7 +30,7 @@ WITHIN: Mapping[str, int] = {}
 GUIDES = {"gaussians.MAX_EXACT": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
 """Half of the rows are guides: as many as 4,097 rows have."""
 SHORT = {"shortlist.MANY_WAYS": 2}
-FEWER = {**SHORT, "first_answer.FEW_WAYS": 2}
+FEWER = {**SHORT, "first_answer.FEW_WAYS": 2, "first_answer.FEW_ROWS": 100}
 
 
 @contextmanager

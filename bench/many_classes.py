@@ -4,9 +4,9 @@
 
 Cost: Gaussian classes, two labels of each, in seconds of CPU and of the clock; and against rows,
 ten classes. Accuracy: classes and labels drawn from banks, or from several joined to one
-(`--joined`), answered in pairs of rows by the whole model, and as more than 100 classes are, and
-more than 300 with few labels (`unitail.relational.large`). What was measured is kept in a file of
-rows: the same command again goes on where it was stopped.
+(`--joined`), answered in pairs of rows by the whole model, with shortlists, and with fewer
+regressions, as more than 100 classes with few labels are (`unitail.relational.large`). What was
+measured is kept in a file of rows: the same command again goes on where it was stopped.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def accuracy_table(page: Page, rows: list[Row]) -> None:
         cells = [f"{whole.mean():.1f}"]
         for way in ("shortlists", "fewer"):
             less = np.array([row["right"][way] for row in own]) - whole
-            cells.append(f"{MeanInterval.of(less):.2f}")
+            cells.append(f"{MeanInterval.of(less) if len(less) > 1 else less[0]:.2f}")
             cells.append(f"{np.mean([row['other'][way] for row in own]):.1f} %")
         page.row(name, own[0]["classes"], size.split("x")[1], len(own), *cells)
 
@@ -204,7 +204,7 @@ def write_page(args: argparse.Namespace) -> None:
     plot(args.out / "cost.png", panels)
     page.text("![cost](cost.png)")
     if args.banks:
-        page.text("What shortlists (beyond 100 classes) lose, and fewer regressions (beyond 300):")
+        page.text("What shortlists lose, and with fewer regressions, as of more than 100 classes:")
         accuracy_table(page, rows)
 
 

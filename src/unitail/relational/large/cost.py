@@ -47,7 +47,7 @@ def large_cost(
 ) -> LargeCost:
     """Count for rows of a width and classes; queries come `at_once`, numbers have `itemsize`."""
     given, width = width, min(width, rows + 1)
-    logistic = NUM_LOGISTIC if has_logistic(rows, ways) else 0
+    logistic = NUM_LOGISTIC if has_logistic(rows, ways, width) else 0
     taken, asked = LOGISTIC_STEPS, num_asked(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
     steps = taken * logistic * 4.0 * rows * width * ways
@@ -88,7 +88,7 @@ class _Part:
 
 def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
     """Count the regressions on Gaussian kernels."""
-    count, guides = 1 if is_sparse(rows, ways) else len(GAUSSIANS), num_guides(rows)
+    count, guides = 1 if is_sparse(rows, ways, width) else len(GAUSSIANS), num_guides(rows)
     if not guides:
         operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
         kept = count * rows * (rows + ways)

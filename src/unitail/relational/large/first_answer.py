@@ -14,9 +14,9 @@ their own (`gaussians.py`). Evidence is heard from some rows, the first of a ran
 blocks make of it is in `committee.py`.
 
 Of more than `FEW_WAYS` classes with few labels there are no logistic regressions, and one Gaussian
-kernel; nor are there logistic ones of more rows and classes than can be walked over 20 times. Where
-the weighing asks for their evidence, that of the ridge regression on the same cosines stands for
-it, and that of the one kernel; they have no say.
+kernel, but where columns are few; nor are there logistic ones of more rows and classes than can be
+walked over 20 times. Where the weighing asks for their evidence, that of the ridge regression on
+the same cosines stands for it, and that of the one kernel; they have no say.
 
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
 """
@@ -54,8 +54,10 @@ MAX_ASKED_PAIRS, MAX_ASKED_STATES = 2**24, 2**19
 """... so that they, times rows or classes, are about this, or less."""
 MAX_SOFTMAX = 2**27
 """Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
-FEW_WAYS, FEW_SHOTS = 300, 8
-"""Of more classes than the first with fewer labels than the second there are fewer regressions."""
+FEW_WAYS, FEW_SHOTS = 100, 8
+"""Of more classes than the first with fewer labels than the second regressions are fewer, ..."""
+FEW_ROWS, MAX_PRODUCTS = 6, 2**29
+"""... if rows are at most so many times as many as columns, or all three multiplied are more."""
 MIN_WEIGHT = 1e-4
 """Candidates that weigh less than this share are not asked."""
 COSINES = tuple(
@@ -91,8 +93,8 @@ class LargeReading:
     def of(cls, rows: LabelledRows, weighing: Weighing, *, origin: bool) -> "LargeReading":
         """Read all rows, some at a time; they come in random order, and the first are asked."""
         moments = Moments.of(rows, origin=origin)
-        size = len(rows.features), rows.ways
-        count = num_asked(*size)
+        size = len(rows.features), rows.ways, rows.features.shape[1]
+        count = num_asked(*size[:2])
         ridges, inverses, of_ridges = _ridge(rows, moments, count)
         regressions, of_regressions = ridges[:0], of_ridges[STAND_IN]
         if has_logistic(*size):
@@ -172,14 +174,18 @@ def ended(scores: Tensor) -> Tensor:
     return scores.clamp(-most, most)
 
 
-def is_sparse(rows: int, ways: int) -> bool:
-    """Tell whether there are many classes and few labels of each: regressions are fewer then."""
-    return ways > FEW_WAYS and rows < FEW_SHOTS * ways
+def is_sparse(rows: int, ways: int, width: int) -> bool:
+    """Tell whether there are many classes and few labels of each: regressions are fewer then.
+
+    Of many rows in few columns logistic regressions say most, and cost little.
+    """
+    few = ways > FEW_WAYS and rows < FEW_SHOTS * ways
+    return few and (rows <= FEW_ROWS * width or rows * ways * width > MAX_PRODUCTS)
 
 
-def has_logistic(rows: int, ways: int) -> bool:
+def has_logistic(rows: int, ways: int, width: int) -> bool:
     """Tell whether there are logistic regressions."""
-    return not is_sparse(rows, ways) and rows * ways <= MAX_SOFTMAX
+    return not is_sparse(rows, ways, width) and rows * ways <= MAX_SOFTMAX
 
 
 def num_asked(rows: int, ways: int) -> int:

@@ -62,6 +62,7 @@ def test_ridge_regressions_are_sums_over_rows(
 @pytest.mark.parametrize("limit", ["FEW_WAYS", "MAX_SOFTMAX"])
 def test_fewer_regressions_are_sums_over_rows(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_answer, "FEW_SHOTS", 100)
+    monkeypatch.setattr(first_answer, "FEW_ROWS", 100)
     monkeypatch.setattr(first_answer, limit, 2)
     rows = LabelledRows(task().features[0], task().class_indices[0], WAYS)
     reading = LargeReading.of(rows, network().weighing, origin=True)

@@ -28,7 +28,7 @@ def too_long(text: str) -> Iterator[str]:
                 yield f"{node.name}: {length} lines, at most {MAX_FUNCTION}"
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "bench", "examples"])
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "examples", "tools"])
 def test_files_and_functions_are_short(folder: str) -> None:
     paths = sorted((ROOT / folder).rglob("*.py"))
     assert len(paths) > 2

@@ -120,7 +120,7 @@ def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
     from sklearn.exceptions import ConvergenceWarning
 
     # Choosing the first centres with care (k-means++) would take far longer than all the rest, and
-    # with so many of them hardly helps.
+    # with this many of them hardly helps.
     clusters = KMeans(count, init="random", n_init=1, max_iter=MAX_ROUNDS, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters

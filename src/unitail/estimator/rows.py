@@ -23,6 +23,8 @@ MAX_COPIES = 10_000
 """The rows that weighted ones may stand for, or twice their number if that is more."""
 MAX_ROUNDED = 1000
 """As many, where weights differ by more than copies can say: each costs time, and says little."""
+MAX_TOLD = 1e12
+"""Larger numbers of copies are told by their order of magnitude."""
 MAX_UNITS, MAX_ERROR = 10, 0.05
 """Into how many copies the least weight is cut at most, and by what share others may be off."""
 MAX_POOL = 1000
@@ -125,8 +127,9 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
         # Rounded, or raised to one, each is at most one more: all together stay within the limit.
         shares = weights / weights.max()
         copies = shares * ((limit - len(shares)) / shares.sum())
+        told = f"{total:,.0f}" if total < MAX_TOLD else f"{total:.1e}"
         warnings.warn(
-            f"sample_weight stands for {total:,.0f} rows: {limit:,} at most are made of them, so"
+            f"sample_weight stands for {told} rows: {limit:,} at most are made of them, so"
             " weights are rounded; give weights of more similar size to have them kept.",
             WeightWarning,
             stacklevel=2,

@@ -57,7 +57,7 @@ MAX_SOFTMAX = 2**27
 FEW_WAYS, FEW_SHOTS = 100, 8
 """Of more classes than the first with fewer labels than the second regressions are fewer, ..."""
 FEW_ROWS, MAX_PRODUCTS = 6, 2**29
-"""... if rows are at most so many times as many as columns, or all three multiplied are more."""
+"""... if rows are at most the first times as many as columns, or all three multiplied are more."""
 MIN_WEIGHT = 1e-4
 """Candidates that weigh less than this share are not asked."""
 COSINES = tuple(

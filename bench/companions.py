@@ -1,5 +1,6 @@
 """Companions of a worker that is measured: processes that encode images for nobody."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -34,21 +35,24 @@ def companions(count: int, images: Path, encoder: str) -> Iterator[list[subproce
 
 
 @contextmanager
-def at_work(helpers: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+def at_work(others: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
     """Let companions work meanwhile."""
-    for each in helpers:
+    for each in others:
         each.send_signal(signal.SIGCONT)
-    yield
-    for each in helpers:
-        each.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in others:
+            each.send_signal(signal.SIGSTOP)
 
 
 def be_companion(images: Path, name: str) -> None:
-    """Encode images without end, as a worker does, after saying that all is ready."""
+    """Encode images again and again, as a worker does, after saying that all is ready."""
     torch.set_num_threads(1)
     encoder, files = encoder_for(name, Modality.IMAGE, "cpu"), sorted(images.iterdir())
+    parent = os.getppid()
     print("ready", flush=True)
-    while True:
+    while os.getppid() == parent:  # it ends with who started it
         encode_items(encoder, files[:32])
 
 

@@ -234,7 +234,7 @@ def main() -> None:
         accuracy_table(page, args)
     if not args.sizes:
         return
-    page.text(f"A fit and {ASKED} predictions on {WIDTH} columns; beyond 4,000 rows without pairs:")
+    page.text(f"A fit and {ASKED} predictions on {WIDTH} columns; beyond 1,000 rows without pairs:")
     size_table(page, args.sizes)
 
 

@@ -33,7 +33,7 @@ LABELS = {
     "tail": "TAIL (small), joint",
 }
 CHOSEN_ON = "tiny_imagenet"
-"""The default model was chosen by held-out classes of this set: it counts nowhere here."""
+"""Held-out classes of this set helped to choose the default model: it counts nowhere here."""
 ALL = "all"
 EPISODE = ["encoder", "data_set", "shots", "episode"]
 MIN_AGREEMENT = 0.999
@@ -43,11 +43,11 @@ Points above logistic regression on unit vectors around a shrunk mean (`linear_p
 strongest simple method that we know, whose accuracy is the first row: mean ± 95 % interval over
 data sets. {episodes} episodes of every feature table, the same for all learners; tables of one data
 set under several encoders are averaged first, so that a data set counts once. Five classes, or all
-where a set has fewer; ten queries of each class. tiny_imagenet, whose held-out classes chose the
-default model, is left out. TAIL is the shipped model "tail", the mean of 8 draws; it was trained
-with equally many queries of each class, so it leans on that, as "equal shares known" does and
-"joint" does not. The four PACS sets share their classes, so they are nearer to each other
-than four sets at random."""
+where a set has fewer; ten queries of each class. tiny_imagenet, whose held-out classes
+helped to choose the default model, is left out. TAIL is the shipped model "tail", the mean of 8
+draws; it was trained with equally many queries of each class, so it leans on that, as "equal shares
+known" does and "joint" does not. The four PACS sets share their classes, so they are nearer to each
+other than four sets at random."""
 
 
 def read_rows(paths: list[Path]) -> pandas.DataFrame:

@@ -44,14 +44,15 @@ LIMITS = """\
   they can be too sure, with one example of a class most of all.
 - With `visibility="joint"` an answer depends on the other rows of the call, and is best where all
   classes occur among them.
-- With one labelled row of a class and one question at a time it is level with logistic regression
-  on unit vectors around a shrunk mean, which is one of its candidates.
+- With one labelled row of a class and one question at a time it is hardly ahead of logistic
+  regression on unit vectors around a shrunk mean, which is one of its candidates.
 - Beyond 50 labels of a class its blocks fade, and answers are those of regressions.
-- Memory grows with the square of the support; above some thousand rows the classifier reduces it.
+- Beyond 1,000 labelled rows isolated answers are computed without pairs of rows; joint ones, pools
+  and parts reduce a support to centres beyond `max_support`.
 """
 
 MADE_BY = """\
-In three stages. The blocks were made by `unitail train recipes/default/blocks.toml` on images of
+The blocks were made by `unitail train recipes/default/blocks.toml` on images of
 two encoders and synthetic tasks (11,588 steps, 14 minutes on one H200;
 results/default/blocks.jsonl), what weighs regressions and the blocks' correction by
 `python tools/fit_weighing.py recipes/default/weighing.toml` (results/default/weighing.jsonl).
@@ -194,7 +195,7 @@ def card(
         "# The default model",
         "",
         f"A relational model with {weights:,} weights, {recipe.training.steps:,} steps of training"
-        f" ({minutes:.0f} minutes). {MADE_BY}",
+        f" in the last of three stages ({minutes:.0f} minutes). {MADE_BY}",
         "",
         "## Trained on",
         "",

@@ -27,7 +27,8 @@ def test_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options += ["--classes", 5, 10, "--rows", 20, 40, "--out", tmp_path / "out"]
     run_script("bench/many_classes.py", *options, monkeypatch=monkeypatch)
     rows = lines(tmp_path / "out" / "README.md")
-    assert ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"] in rows
+    header = ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"]
+    assert header in [row[:5] for row in rows]
     assert rows[-1][:3] == ["efflite0/cub200", "6", "2"]
     assert (tmp_path / "out" / "cost.png").stat().st_size > 1000
 

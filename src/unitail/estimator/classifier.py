@@ -64,7 +64,7 @@ class TailClassifier(
         How many isolated rows are answered at once; None is what fits into some hundred MB. It
         changes speed and memory, not answers.
     max_support : int or None, default=4000
-        The most rows that the model relates to each other. Of larger supports, or those of more
+        The most rows that the model relates to each other. Beyond 1,000 of them, or of more
         than 100 classes, isolated answers of the default model follow from regressions on all rows
         and blocks of some (see `unitail.relational.large`); joint ones, those with a pool and of
         other models follow from cluster centres of each class (`unitail.estimator.limits`), with

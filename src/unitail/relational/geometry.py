@@ -252,6 +252,11 @@ def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, T
     """
     directions = vectors + to_mean  # (centres, B, t, d_T); in place from here on, for the caches
     lengths = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
+    if directions.requires_grad:  # what a norm was taken of must stay for its gradient
+        *others, last = (directions * inverse(lengths)).unbind()
+        last = last - direction
+        last = last * inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True))
+        return lengths, torch.stack([*others, last])
     directions.mul_(inverse(lengths))
     last = directions[Centre.DIRECTION].sub_(direction)
     last.mul_(inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True)))

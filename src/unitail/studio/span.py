@@ -32,7 +32,7 @@ from unitail.studio.latest_answers import NONE, Places
 MAX_SHARE = 0.5
 """Of the width: with more labelled vectors than that, a basis saves too little."""
 MAX_LABELLED = 500
-"""As many rows as all models read in pairs, whatever the number of classes."""
+"""As many rows as the model reads in pairs, up to 100 classes."""
 MIN_LEFT = 1e-2
 """What is left is measured again, without a difference of squares, where its share is less."""
 
@@ -152,7 +152,8 @@ def _unlimited(device: torch.device) -> _Unlimited:
 
 def without_limit(classifier: TailClassifier) -> TailClassifier:
     """Let a classifier of the default model, in single precision, take coordinates as they are."""
-    classifier.set_params(model=_unlimited(choose_device(classifier.device)))
+    model = _unlimited(choose_device(classifier.device))
+    classifier.set_params(model=model, precision="single")  # another would convert the shared model
     return classifier
 
 

@@ -19,7 +19,7 @@ class BodyLimits:
     max_form_bytes: int
     """Of a form with files."""
     max_seconds: float
-    """For all of it to arrive."""
+    """Spent waiting for it, in all."""
 
     def bytes_for(self, scope: Scope) -> int:
         """Return the bytes that the body of a request may have, by what it says it is."""

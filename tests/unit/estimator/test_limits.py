@@ -91,6 +91,21 @@ def test_within_max_support_the_faster_way_has_the_same_answers(
     assert not isinstance(pooled._fitted.hypothesis, LargeHypothesis)
 
 
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_the_faster_way_in_single_precision_answers_as_in_double(
+    offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen from a far origin, too, where all cosines are nearly 1."""
+    monkeypatch.setattr(limits, "MAX_PAIRED", 40)
+    single, double = (
+        TailClassifier(random_state=0, precision=precision, scale="none").fit(X + offset, Y)
+        for precision in ("single", "double")
+    )
+    assert isinstance(single._fitted.hypothesis, LargeHypothesis)
+    answers = (each.predict_proba(ASKED + offset) for each in (single, double))
+    np.testing.assert_allclose(*answers, rtol=0, atol=1e-4)
+
+
 def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
     for classifier in (large(visibility="joint").fit(X, Y), large().fit(X, Y, pool=X[:5])):
         assert not isinstance(classifier._fitted.hypothesis, LargeHypothesis)

@@ -45,7 +45,7 @@ def bench(
         typer.Option(help="Class shares of the queries: balanced or random (Dirichlet)."),
     ] = None,
     concentration: Annotated[
-        float | None, typer.Option(help="Of the Dirichlet distribution.")
+        float | None, typer.Option(help="Concentration of unequal shares; else the suite's.")
     ] = None,
     learner: Annotated[
         list[str] | None,
@@ -56,7 +56,9 @@ def bench(
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Annotated[int | None, typer.Option(help="Which episodes.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides the episodes; else the suite's.")
+    ] = None,
     against: Annotated[
         str, typer.Option(help="Compare all with this learner; else with the strongest simple one.")
     ] = "",

@@ -21,7 +21,7 @@ def info() -> None:
 
 @app.command(cls=PlainCommand)
 def clear(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
     """Remove all vectors; those that are needed again are computed again."""
     from unitail.cli.cache import remove_all

@@ -26,7 +26,7 @@ def encode(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="As for `unitail predict`; or FILE.py:NAME, an unitail.Encoder of your own.",
+            help="As for `unitail predict`; or FILE.py:NAME, a unitail.Encoder of your own.",
         ),
     ] = None,
     modality: options.Modality = None,

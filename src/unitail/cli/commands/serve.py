@@ -6,6 +6,10 @@ from typing import Annotated
 import typer
 
 from unitail.cli.commands import options
+from unitail.service.limits import ServiceLimits
+
+LIMITS = ServiceLimits()
+MIB = 2**20
 
 
 def serve(
@@ -38,17 +42,24 @@ def serve(
         bool, typer.Option("--save-changes", help="Write changes to the folders they came from.")
     ] = False,
     max_body: Annotated[
-        int, typer.Option(min=1, metavar="MIB", help="Of a request with files.")
-    ] = 32,
-    max_json: Annotated[int, typer.Option(min=1, metavar="MIB", help="Of one in JSON.")] = 8,
-    max_items: Annotated[int, typer.Option(min=1, help="Items of a request.")] = 1000,
-    max_pixels: Annotated[int, typer.Option(min=1, help="Of an image.")] = 25_000_000,
+        int, typer.Option(min=1, metavar="MIB", help="The most of a request with files.")
+    ] = LIMITS.body_bytes // MIB,
+    max_json: Annotated[
+        int, typer.Option(min=1, metavar="MIB", help="The most of a request in JSON.")
+    ] = LIMITS.json_bytes // MIB,
+    max_items: Annotated[
+        int, typer.Option(min=1, help="The most items of a request.")
+    ] = LIMITS.items,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, help="The most pixels of an image.")
+    ] = LIMITS.pixels,
     max_seconds: Annotated[
-        float, typer.Option(min=0.1, help="For an answer; then the request is told to try again.")
-    ] = 30.0,
+        float,
+        typer.Option(min=0.1, help="The longest for an answer; then: try again."),
+    ] = LIMITS.answer_seconds,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="At a time; more are told to try again later.")
-    ] = 64,
+        int, typer.Option(min=1, help="The most at a time; more are told to try again later.")
+    ] = LIMITS.concurrency,
     device: options.Device = "auto",
 ) -> None:
     """Answer over HTTP: predict, add and remove examples, for one or several classifiers.
@@ -69,8 +80,8 @@ def serve(
         read_only=read_only,
         save_changes=save_changes,
         limits={
-            "body_bytes": max_body * 2**20,
-            "json_bytes": max_json * 2**20,
+            "body_bytes": max_body * MIB,
+            "json_bytes": max_json * MIB,
             "items": max_items,
             "pixels": max_pixels,
             "answer_seconds": max_seconds,

@@ -8,7 +8,9 @@ import typer
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="What to train, and how.")],
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME of the recipe.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder; else runs/NAME, of the recipe.")
+    ] = None,
     banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
     start: Annotated[
         str | None,

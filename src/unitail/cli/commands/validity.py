@@ -10,7 +10,7 @@ def validity(
     tasks: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[TASKS]",
+            metavar="TASKS",
             help="TOML file that declares the tasks; else widths 2 to 2048, 2 to 100 classes, "
             "tables, and images, texts and sounds where --banks has them.",
         ),
@@ -21,7 +21,7 @@ def validity(
     curves: Annotated[
         Path | None,
         typer.Option(
-            help="Folder where curves are kept as they are measured, and looked up; OUT/curves."
+            help="Folder where curves are kept as they are measured, and found; else OUT/curves."
         ),
     ] = None,
     learner: Annotated[
@@ -34,11 +34,12 @@ def validity(
         ),
     ] = None,
     shots: Annotated[
-        list[int] | None, typer.Option(min=1, help="Examples of a class; those of TASKS.")
+        list[int] | None, typer.Option(min=1, help="Examples of a class; else those of TASKS.")
     ] = None,
     draws: Annotated[int, typer.Option(min=2, help="Support sets of each size.")] = 60,
     queries: Annotated[
-        int | None, typer.Option(min=1, help="Queries of a class; 15, and fewer of many classes.")
+        int | None,
+        typer.Option(min=1, help="Queries of a class; else 15, and fewer of many classes."),
     ] = None,
     epsilon: Annotated[
         float, typer.Option(help="The residual risk to reach, where the Bayes risk is known.")
@@ -47,7 +48,7 @@ def validity(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Annotated[int, typer.Option(help="Which tasks and examples.")] = 0,
 ) -> None:
-    """Estimate learning curves on many tasks: whether more data ever hurt, and who cannot."""
+    """Estimate learning curves on many tasks: whether more data ever hurt."""
     from unitail.cli.validity import run
 
     run(

@@ -243,7 +243,8 @@ def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, 
     inside = ((own.double() @ invert(bent + unit)) * own).sum(dim=2)
     diagonal = 1 / lengths - inside / lengths**2
     gain = (lengths - 1 / diagonal).to(kind)
-    return w, scores + gain.unsqueeze(-1) * a
+    left_out = scores + gain.unsqueeze(-1) * a
+    return w, left_out * (own.norm(dim=-1, keepdim=True) > 0)  # of rows at the centre: exactly 0
 
 
 def all_directions(rows: LabelledRows, moments: Moments, centre: Centre) -> Tensor:

@@ -197,7 +197,7 @@ def _products(
     for features, classes in rows.chunks():
         vectors = scale(features[None])
         seen = look(vectors, to_mean, direction)[1].squeeze(1)
-        products += (seen.mT @ seen).double()
+        products += _gram(seen)
         sums.index_add_(1, classes, seen.double())
         length = (vectors + to_mean[Centre.ORIGIN]).norm(dim=-1).double()
         lengths += torch.stack([length.sum(), length.pow(2).sum()])
@@ -212,3 +212,14 @@ def _within(rows: LabelledRows, sums: Tensor, products: Tensor, mean: Tensor) ->
     there = products[Centre.DIRECTION].diagonal().sum()
     alike = (sums.pow(2).sum() - there) / pairs.sum().clamp_min(1)
     return torch.where(pairs.sum() > 0, alike - mean, 0.0)
+
+
+def _gram(seen: Tensor) -> Tensor:
+    """Return S of directions (centres, m, d_T), in double precision: (centres, d_T, d_T).
+
+    Seen from a far origin, all cosines are nearly 1: what they differ by would be lost in sums.
+    """
+    products = (seen.mT @ seen).double()
+    far = seen[Centre.ORIGIN].double()
+    products[Centre.ORIGIN] = far.mT @ far
+    return products

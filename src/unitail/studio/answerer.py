@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.errors import CannotSolve
-from unitail.studio.background import step_back
+from unitail.studio.background import share_cores, step_back
 from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
 from unitail.studio.labels import Labelled, Labels
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
@@ -98,6 +98,7 @@ class Answerer:
 
     def run(self) -> None:
         """Answer, and wait for the next change."""
+        share_cores()
         while not self._ended:
             self._wake.wait()
             self._wake.clear()
@@ -149,7 +150,7 @@ class Answerer:
             return
         chunks = math.ceil(len(places) / (POOL_CHUNK if self._pool[0] else CHUNK))
         waiting = deque(np.array_split(places, chunks))
-        with ThreadPoolExecutor(1) as other:
+        with ThreadPoolExecutor(1, initializer=share_cores) as other:
             beside = other.submit(self._answer_in_turn, waiting)
             self._answer_in_turn(waiting)
             beside.result()
@@ -187,7 +188,7 @@ class Answerer:
     def _learned(self, support: Support, pool: Pool) -> Fitted | None:
         """Learn, and write items in the span of what is learned from meanwhile."""
         learned = threading.Event()
-        with ThreadPoolExecutor(1) as other:
+        with ThreadPoolExecutor(1, initializer=share_cores) as other:
 
             def begin(span: Spanned) -> None:
                 other.submit(self._write_ahead, span, learned.is_set)

@@ -1,8 +1,12 @@
-"""Work that may wait: threads that let all others go first."""
+"""Threads beside each other: some let all others go first, some share the cores."""
 
 import os
 import sys
 import threading
+
+import torch
+
+from unitail.processes import threads_of_each
 
 NICENESS = 10
 """Of a thread that steps back; others have 0."""
@@ -16,3 +20,11 @@ def step_back() -> None:
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def share_cores() -> None:
+    """Let this thread compute with its share of the cores, where two answer side by side.
+
+    With all of them each, both would wait for each other's.
+    """
+    torch.set_num_threads(threads_of_each(2))

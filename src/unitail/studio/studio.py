@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from unitail.encoders.cache import FeatureCache
@@ -72,6 +73,7 @@ class Studio:
         self._ended, self._labels_moved = threading.Event(), threading.Event()
         self._new_items = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._cores = torch.get_num_threads()
         self._take_given()
         self.labels.take(store.since())
 
@@ -207,6 +209,7 @@ class Studio:
             self.hub.tell("progress", self.progress())
             self.answerer.wake()
 
+        torch.set_num_threads(self._cores)  # threads that answer have fewer, and would pass it on
         while not self._ended.is_set():
             labelled = self.labels.labelled().places
             self.vectors.encode_all(labelled, on_more=more, is_over=self._ended.is_set)

@@ -4,8 +4,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 
-from unitail.studio.background import NICENESS, step_back
+from unitail.studio.background import NICENESS, share_cores, step_back
 
 
 def niceness() -> int:
@@ -24,3 +25,17 @@ def test_a_thread_steps_back_and_those_that_it_starts_and_no_other() -> None:
         assert background.submit(niceness).result() == max(before, NICENESS)
         assert background.submit(started).result() == max(before, NICENESS)
     assert niceness() == before
+
+
+def test_a_thread_that_shares_the_cores_leaves_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with ThreadPoolExecutor(1, initializer=share_cores) as beside:
+            assert beside.submit(torch.get_num_threads).result() == 2
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)

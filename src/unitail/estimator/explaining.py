@@ -37,8 +37,8 @@ class ExplainingEstimator(AnsweringEstimator):
         pool's rows have no labels: they are given, and what they change is in all values and in
         `base`. Where rows were averaged (a pool or several parts, beyond `max_support` rows), those
         of an average share alike in what it adds. It is
-        not what would change if a row was left out; ranks correlate with that at 0.40 to 0.55, and
-        the row that matters most is among the first three in 82 to 97 % (results/influence.md).
+        not what would change if a row was left out; ranks correlate with that at 0.41 to 0.59, and
+        the row that matters most is among the first three in 80 to 100 % (results/influence.md).
 
         Parameters
         ----------

@@ -185,10 +185,15 @@ class Client:
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float | None]:
-        """Send on this thread's connection; a question is sent again if that turns out dead."""
+        """Send on this thread's connection; a question is sent again if that turns out dead.
+
+        A server that stops resets who stands before its door just then: a question is sent again
+        after that, too, once.
+        """
         connection = self._connection()
         is_question = method == "POST" and path.partition("?")[0].endswith(QUESTIONS)
         is_change = method != "GET" and not is_question
+        was_cut = False
         while True:
             was_open = connection.sock is not None
             self._reach(connection)
@@ -196,7 +201,8 @@ class Client:
                 return _exchange(connection, method, self._base + path, body, headers)
             except (OSError, HTTPException) as error:
                 connection.close()
-                if is_change or not was_open or isinstance(error, TimeoutError):
+                is_last, was_cut = was_cut, was_open or isinstance(error, ConnectionResetError)
+                if is_change or is_last or not was_cut or isinstance(error, TimeoutError):
                     doubt = "; whether the change was made is unknown, `describe` tells the version"
                     raise self._silent(error, doubt if is_change else "") from error
 

@@ -1,3 +1,4 @@
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -55,6 +56,18 @@ def test_a_connection_that_was_closed_in_the_meantime_is_opened_again(live: Live
     assert live.client.classifiers()
 
 
+def read_request(connection: socket.socket) -> bytes:
+    """Read a request to the end of its body, however it was cut; return its first words."""
+    request = b""
+    while more := connection.recv(10_000):
+        request += more
+        head, found, body = request.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        if found and len(body) >= int(length[1] if length else 0):
+            break
+    return request.split(b" HTTP")[0]
+
+
 @contextmanager
 def dying(after: int) -> Iterator[tuple[str, list[bytes]]]:
     """Answer so many requests on each connection, then read one more and hang up."""
@@ -67,7 +80,7 @@ def dying(after: int) -> Iterator[tuple[str, list[bytes]]]:
                 connection = server.accept()[0]
                 with connection:
                     for number in range(after + 1):
-                        heard.append(connection.recv(10_000).split(b" HTTP")[0])
+                        heard.append(read_request(connection))
                         if number < after:
                             connection.sendall(reply)
 
@@ -103,6 +116,16 @@ def test_a_question_is_asked_again_and_a_change_is_not() -> None:
     ]
     heard = [each for each in heard if each]  # not what was closed between
     assert heard == [b"GET /v1/classifiers", changes[0], b"GET /v1/classifiers", changes[1]]
+
+
+def test_a_question_that_is_cut_off_on_a_new_connection_is_asked_once_more() -> None:
+    with dying(after=0) as (url, heard), Client(url) as client:
+        with pytest.raises(Refused, match="does not answer"):
+            client.classifiers()
+        assert heard == [b"GET /v1/classifiers"] * 2
+        with pytest.raises(Refused, match="whether the change was made is unknown"):
+            client.remove_class("a", "b")
+        assert len(heard) == 3
 
 
 def test_connections_of_threads_that_have_ended_are_closed(live: Live) -> None:

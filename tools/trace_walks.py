@@ -76,7 +76,10 @@ LATER = {
     "classifiers that were saved": ("workflows/fit.py",),
     "workers": ("engines/", "processes.py:require_alone"),
     "numbers and dates as people write them, tables of several kinds of columns": (
-        "inputs/numbers_and_dates.py",
+        "inputs/cells.py:Style",
+        "inputs/cells.py:style_of",
+        "inputs/cells.py:read_dates",
+        "inputs/cells.py:reading_of",
         "inputs/mixed.py:fit_cells",
         "inputs/encode.py:beyond_examples",
         "inputs/encode.py:contradictions",

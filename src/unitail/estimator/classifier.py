@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from unitail.estimator.cost import Plan, Sizes, make_plan
-from unitail.estimator.explaining import ExplainingEstimator
+from unitail.estimator.influence import ExplainingEstimator
 from unitail.estimator.learning import LearningEstimator
 from unitail.estimator.saving.savable import SavableEstimator
 from unitail.estimator.settings import Settings

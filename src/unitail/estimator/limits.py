@@ -20,7 +20,8 @@ from unitail.errors import TooManyClasses, UserError
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.settings import Settings
 from unitail.learners.in_context import MAX_STATES
-from unitail.learners.large_support import LargeHypothesis, can_read_many, read_many
+from unitail.learners.large_support import LargeHypothesis, read_many
+from unitail.nn.episode_model import AnyModel
 from unitail.randomness import content_order
 from unitail.relational.large import shortlist
 from unitail.relational.model import Relational
@@ -31,6 +32,8 @@ MAX_TOGETHER = 4000
 """Rows that may always be answered together."""
 MAX_CALIBRATED = 2000
 """Rows of a large support that are left out and asked for prediction sets."""
+MAX_WIDTH = 4096
+"""The widest rows that are read without pairs: products of their coordinates are kept."""
 MAX_ROUNDS = 10
 """Of k-means."""
 
@@ -40,7 +43,12 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
     isolated = settings.visibility.isolates_queries
     if settings.max_support is None or settings.parts or pooled or not isolated:
         return False
-    return settings.num_draws == 1 and can_read_many(settings.learner(0).model, width)
+    return settings.num_draws == 1 and takes_many(settings.learner(0).model, width)
+
+
+def takes_many(model: AnyModel, width: int) -> bool:
+    """Tell whether a model's supports may have any number of rows so wide."""
+    return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
 
 
 def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
-from unitail.nn.episode_model import AnyModel
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large.committee import Committee
 from unitail.relational.large.first_answer import LargeReading
@@ -21,8 +20,6 @@ from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 
 EXPLAINED, MAX_EXPLAINED = 32, 2**24
 """Queries whose answers are taken apart at once, the fewest, and most times rows."""
-MAX_WIDTH = 4096
-"""The widest rows whose products are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +67,6 @@ class LargeHypothesis:
         seen = self._see(queries)
         first = self.reading.scores(seen)
         return first if self.committee is None else self.committee.correct(seen, first)
-
-
-def can_read_many(model: AnyModel, width: int) -> bool:
-    """Tell whether a model's supports may have any number of rows so wide."""
-    return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
 
 
 @torch.no_grad()

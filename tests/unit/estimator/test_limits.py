@@ -6,8 +6,10 @@ import pytest
 from unitail.errors import TooManyClasses
 from unitail.estimator import limits
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.limits import some_of
+from unitail.estimator.limits import MAX_WIDTH, some_of, takes_many
 from unitail.learners.large_support import LargeHypothesis
+from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.model import Relational
 
 RNG = np.random.default_rng(0)
 Y = np.arange(90) % 3
@@ -28,6 +30,13 @@ def test_all_rows_count_and_answers_stand_alone() -> None:
     np.testing.assert_allclose(together.sum(axis=1), 1)
     less = large(precision="double").fit(X[:-1], Y[:-1]).predict_proba(ASKED)
     assert np.abs(less - together).max() > 1e-6  # the last row has a say, too
+
+
+def test_only_relations_of_bounded_width_are_read_whole() -> None:
+    assert takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH)
+    assert not takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH + 1)
+    tokens = RelationalConfig(features_as=FeaturesAs.BOTH, projected_dim=4)
+    assert not takes_many(Relational(tokens), 5)
 
 
 def test_the_order_of_rows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

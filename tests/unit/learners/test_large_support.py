@@ -5,9 +5,9 @@ import torch
 
 from unitail.errors import InvalidEpisode
 from unitail.framework.episode import Support
-from unitail.learners.large_support import MAX_WIDTH, can_read_many, read_many
+from unitail.learners.large_support import read_many
 from unitail.randomness import stream
-from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
+from unitail.relational.config import PRESETS
 from unitail.relational.geometry import MIN_LIMITED_WIDTH
 from unitail.relational.model import Relational
 
@@ -52,13 +52,6 @@ def test_single_precision_is_near_even_far_from_the_origin() -> None:
         exact = read_many(network(), task, ORDER)(task.features[:, :9])
         single = read_many(network(torch.float32), task, ORDER)(task.features[:, :9])
         assert (exact.exp() - single.exp()).abs().max() < 0.01
-
-
-def test_only_relations_of_bounded_width_are_read_so() -> None:
-    assert can_read_many(network(), MAX_WIDTH)
-    assert not can_read_many(network(), MAX_WIDTH + 1)
-    tokens = RelationalConfig(features_as=FeaturesAs.BOTH, projected_dim=4)
-    assert not can_read_many(Relational(tokens), 5)
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from unitail.inputs.numbers_and_dates import read_dates
+from unitail.inputs.cells import read_dates
 
 
 @pytest.mark.parametrize(

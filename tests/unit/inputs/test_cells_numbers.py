@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from unitail.inputs.numbers_and_dates import Style, read_number, style_of
+from unitail.inputs.cells import Style, read_number, style_of
 
 
 @pytest.mark.parametrize(

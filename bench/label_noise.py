@@ -4,8 +4,8 @@
 
 Some labels of real rows are exchanged for others drawn at random. Precision is the share of the
 flagged labels that were exchanged, recall the share of the exchanged ones that are flagged. Labels
-that were wrong before count against precision. Only use banks that the model was trained on, or
-others that are not needed for tests.
+that were wrong before count against precision. Banks that the model was trained on, and others
+(`--unseen`), have means of their own.
 """
 
 import argparse
@@ -65,6 +65,16 @@ def measure(
     return Counts(len(flagged), len(wrong), len(flagged & set(wrong.tolist())))
 
 
+def measure_bank(bank: FeatureBank, noise: float, args: argparse.Namespace) -> list[Counts]:
+    """Measure all draws of a bank."""
+    counts = []
+    for number in range(args.draws):
+        generator = np.random.default_rng(number)
+        drawn = draw(bank, args.ways, args.shots, generator)
+        counts.append(measure(*drawn, noise, generator))
+    return counts
+
+
 def interval(counts: Sequence[Counts], of: str) -> str:
     """Write the share in %, of all draws together; the interval is about draws."""
     whole = np.array([getattr(each, of) for each in counts], dtype=np.float64)
@@ -87,13 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
+    parser.add_argument("--unseen", nargs="*", default=[], help="more, not trained on")
     parser.add_argument("--ways", type=int, default=8)
     parser.add_argument("--shots", type=int, default=20)
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
-    banks = chosen_banks(parser, args.banks, args.only)
     page = Page(
         args.out,
         "Labels that look wrong",
@@ -103,20 +113,18 @@ def main() -> None:
         BANKS=args.banks,
     )
     rows = []
-    everything: dict[float, list[Counts]] = {noise: [] for noise in NOISES}
-    for name, bank in banks.items():
-        row = [name]
-        for noise in NOISES:
-            counts = []
-            for number in range(args.draws):
-                generator = np.random.default_rng(number)
-                drawn = draw(bank, args.ways, args.shots, generator)
-                counts.append(measure(*drawn, noise, generator))
-            everything[noise] += counts
-            row += cells(counts)
-        print(" | ".join(row), flush=True)
-        rows.append(row)
-    rows.append(["all", *(cell for counts in everything.values() for cell in cells(counts))])
+    for group, patterns in (("trained on", args.only), ("unseen", args.unseen)):
+        banks = chosen_banks(parser, args.banks, patterns) if patterns else {}
+        everything: dict[float, list[Counts]] = {noise: [] for noise in NOISES}
+        for name, bank in banks.items():
+            for noise, counts in everything.items():
+                counts.extend(measure_bank(bank, noise, args))
+            last = {noise: counts[-args.draws :] for noise, counts in everything.items()}
+            rows.append([name, *(cell for counts in last.values() for cell in cells(counts))])
+            print(" | ".join(rows[-1]), flush=True)
+        if banks:
+            all_cells = [cell for counts in everything.values() for cell in cells(counts)]
+            rows.append([f"all, {group}", *all_cells])
     heads = [f"{noise:.0%}: {what}" for noise in NOISES for what in ("right", "found", "flagged")]
     page.text(markdown_table(["data set", *heads], rows))
 

@@ -1,12 +1,13 @@
-"""Supports too large to be read: what their reduction costs in accuracy, and what they take.
+"""Large supports: what they lose beside pairs of all rows, and what they take beside the plan.
 
-    python bench/large_supports.py --banks BANKS --out results/large_supports.md
+    python bench/large_supports.py --banks BANKS --out results/large_supports
 
 Accuracy: as many rows of each class as there are but for the queries; all related to each other
 (beyond 4,096 rows: by exact kernels and all rows in the blocks, which are the same answers), or
 read without pairs of rows, as supports beyond `max_support` are; beside cluster centres and rows
-drawn at random, a quarter or less of them, and logistic regression on all. Memory and time: random
-Gaussian classes, in a process for each size.
+drawn at random, a quarter of them, and logistic regression on all. Memory and time: random
+Gaussian classes, in a process for each size. What was measured is kept in a file of rows: the same
+command again goes on where it was stopped.
 """
 
 import argparse
@@ -15,15 +16,17 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-from measuring import Page
+from measuring import Page, add_rows, read_rows
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -41,27 +44,31 @@ from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
 
 SETS = {
-    "efflite0/tiny_imagenet": 10,
+    "efflite0/tiny_imagenet": 40,
+    "minilm/debian_sections": 49,
+    "glove50/debian_sections": 49,
     "efflite0/cub200": 50,
     "minilm/banking77": 77,
     "glove100/banking77": 77,
-    "minilm/debian_sections": 49,
-    "glove50/debian_sections": 49,
 }
-"""The banks, none of whose classes here blocks were trained on, and how many classes a task has."""
+"""Banks, and how many classes a task has: of the first those that nothing was trained on; nothing
+was on the last three."""
 EXACT = {
     "gaussians.MAX_EXACT": 10**6,
     "committee.MAX_MEMBERS": 10**6,
     "committee.MAX_PAIRS": 10**12,
 }
 """Limits of which nothing is left out: the answers of pairs in less memory."""
-QUERIES = 10
-PARTS = (4, 16)
-SIZES = ("4000x10", "50000x10", "50000x1000", "1000000x10", "100x10+50000")
+QUERIES = 20
+"""Of each class, or half of its rows if that is less."""
+PARTS = (4,)
+SIZES = ("4000x10", "50000x10", "200000x10", "10000x10000", "1000000x10", "100x10+50000")
 """Rows, classes and unlabelled rows whose memory and time are measured."""
 WIDTH, ASKED = 256, 100
-PAIRS, WITHOUT = "unitail, pairs of all rows", "unitail, all rows without pairs"
+LINEAR, PAIRS, WITHOUT = "logistic regression", "unitail, pairs", "unitail, without pairs"
+"""All of them from all rows."""
 Array = NDArray[Any]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +91,9 @@ class Split:
         asked, known = [], []
         for number in rng.choice(present, ways, replace=False):
             rows = rng.permutation(np.flatnonzero(indices == number))
-            asked.append(rows[:QUERIES])
-            known.append(rows[QUERIES:])
+            count = min(QUERIES, len(rows) // 2)
+            asked.append(rows[:count])
+            known.append(rows[count:])
         learn, ask = np.concatenate(known), np.concatenate(asked)
         features = np.asarray(table.features)
         return cls(
@@ -95,11 +103,12 @@ class Split:
             truth=indices[ask],
         )
 
-    def accuracy(self, classifier: Any, kept: Array | None = None) -> float:  # noqa: ANN401
-        """Fit on all rows, or on some, and score, in %."""
+    def right(self, classifier: Any, kept: Array | None = None) -> str:  # noqa: ANN401
+        """Fit on all rows, or on some; of each query, 1 if its answer is right, or 0."""
         rows = slice(None) if kept is None else kept
         classifier.fit(self.features[rows], self.labels[rows])
-        return float(100 * np.mean(classifier.predict(self.queries) == self.truth))
+        correct = classifier.predict(self.queries) == self.truth
+        return "".join(map(str, correct.astype(int)))
 
     def centres(self, limit: int, seed: int) -> "Split":
         """Put cluster centres in place of the rows, as joint answers have them."""
@@ -115,31 +124,37 @@ class Split:
         return np.concatenate(places)
 
 
-def measure(split: Split, seed: int, parts: Sequence[int]) -> dict[str, float]:
-    """Return the accuracy of each way to learn."""
-    rng = np.random.default_rng(seed)
+def ways_to_learn(split: Split, seed: int, parts: Sequence[int]) -> dict[str, Callable[[], str]]:
+    """Name them; each says of every query whether its answer was right."""
     linear = make_pipeline(
         StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
     )
-    most, values = (None, {}) if len(split.labels) <= MAX_EXACT else (1, EXACT)
-    with ExitStack() as stack:
-        for name, value in values.items():
-            stack.enter_context(mock.patch(f"unitail.relational.large.{name}", value))
-        pairs = split.accuracy(TailClassifier(max_support=most, random_state=seed))
-    scores = {
-        "LogisticRegression, all rows": split.accuracy(linear),
-        PAIRS: pairs,
-        WITHOUT: split.accuracy(TailClassifier(max_support=1, random_state=seed)),
+    pairs = TailClassifier(max_support=None, random_state=seed)
+    without = TailClassifier(max_support=1, random_state=seed)
+    ways: dict[str, Callable[[], str]] = {
+        LINEAR: lambda: split.right(linear),
+        WITHOUT: lambda: split.right(without),
+        PAIRS: lambda: split.right(pairs),
     }
+    if len(split.labels) > MAX_EXACT:
+        ways[PAIRS] = lambda: exactly(lambda: split.right(without))
     for part in parts:
-        limit = len(split.labels) // part
-        scores[f"centres, 1/{part}"] = split.centres(limit, seed).accuracy(
-            TailClassifier(max_support=None, random_state=seed)
-        )
-        scores[f"random 1/{part}"] = split.accuracy(
-            TailClassifier(max_support=None, random_state=seed), split.some(limit, rng)
-        )
-    return scores
+        limit, rng = len(split.labels) // part, np.random.default_rng(seed)
+        ways[f"centres, 1/{part}"] = partial(_centres, split, limit, seed, pairs)
+        ways[f"random 1/{part}"] = partial(split.right, pairs, split.some(limit, rng))
+    return ways
+
+
+def _centres(split: Split, limit: int, seed: int, classifier: TailClassifier) -> str:
+    return split.centres(limit, seed).right(classifier)
+
+
+def exactly(work: Callable[[], str]) -> str:
+    """Work without limits."""
+    with ExitStack() as stack:
+        for name, value in EXACT.items():
+            stack.enter_context(mock.patch(f"unitail.relational.large.{name}", value))
+        return work()
 
 
 def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
@@ -156,50 +171,69 @@ def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
     plan = str(classifier.plan(rows, ways, ASKED, WIDTH, n_pool=pool))
     classifier.fit(features[:20], labels[:20]).predict(features[:2])  # loads all that is lazy
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     answers = classifier.fit(features, labels, **beside).predict(queries)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9
     right = 100 * np.mean(answers == np.arange(ASKED) % ways)
-    return {"plan": plan, "seconds": seconds, "gigabytes": peak, "accuracy": right}
+    return {"plan": plan, "seconds": seconds, "cpu": cpu, "gigabytes": peak, "accuracy": right}
 
 
-def accuracies(
-    bank: FeatureBank, ways: int, splits: int, parts: Sequence[int]
-) -> tuple[int, dict[str, str]]:
-    """Return the rows of a split, and the mean accuracy of each way to learn over splits."""
-    drawn = [Split.of(bank, ways, np.random.default_rng(seed)) for seed in range(splits)]
-    scores = [measure(split, seed, parts) for seed, split in enumerate(drawn)]
-    cells = {way: f"{MeanInterval.of([each[way] for each in scores]):.1f}" for way in scores[0]}
-    lost = [each[WITHOUT] - each[PAIRS] for each in scores]
-    cells["without pairs, minus with pairs"] = f"{MeanInterval.of(lost):.2f}"
-    return len(drawn[0].labels), cells
+def accuracy_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
+    """Measure what is not known yet."""
+    for seed in range(args.splits):
+        for name in args.sets:
+            bank = FeatureBank.open(args.banks / name)
+            split = Split.of(bank, SETS[name], np.random.default_rng(seed))
+            for way, work in ways_to_learn(split, seed, args.parts).items():
+                key = f"accuracy|{name}|{seed}|{way}"
+                if key not in known:
+                    yield {"key": key, "rows": len(split.labels), "right": work()}
 
 
-def accuracy_table(page: Page, args: argparse.Namespace) -> None:
-    """Measure every set and lay the numbers out, a column for each."""
+def size_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
+    """Measure every size that is not known yet, in a process of its own."""
+    for size in args.sizes:
+        if f"size|{size}" not in known:
+            command = [sys.executable, __file__, "--take", *map(str, numbers(size))]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            yield {"key": f"size|{size}", **json.loads(done.stdout)}
+
+
+def accuracy_table(page: Page, rows: list[Row], sets: Sequence[str]) -> None:
+    """Lay out accuracy and what is lost, a column for each set; intervals are over queries."""
     columns: dict[str, dict[str, str]] = {}
-    for name in args.sets:
-        bank = FeatureBank.open(args.banks / name)
-        rows, cells = accuracies(bank, SETS[name], args.splits, args.parts)
-        columns[f"{name}, {SETS[name]} classes, {rows} rows"] = cells
-    ways = next(iter(columns.values()))
+    for name in sets:
+        right: dict[str, list[int]] = {}
+        own = [row for row in rows if row["key"].startswith(f"accuracy|{name}|")]
+        for row in own:
+            way = row["key"].split("|")[3]
+            right.setdefault(way, []).extend(map(int, row["right"]))
+        cells = {way: f"{MeanInterval.of(100 * np.array(e)):.1f}" for way, e in right.items()}
+        whole = np.array(right.pop(PAIRS, []))
+        for way, each in right.items():
+            if len(each) == len(whole):
+                apart = MeanInterval.of(100 * (np.array(each) - whole))
+                cells[f"{way}, minus pairs"] = f"{apart:.2f}"
+        splits = len({row["key"].split("|")[2] for row in own})
+        columns[f"{name}, {SETS[name]} classes, {own[0]['rows']} rows, {splits} splits"] = cells
+    ways = dict.fromkeys(way for cells in columns.values() for way in cells)
     page.table(
         ["accuracy, %", *columns],
-        [[way, *(cells[way] for cells in columns.values())] for way in ways],
+        [[way, *(cells.get(way, "") for cells in columns.values())] for way in ways],
     )
 
 
-def size_table(page: Page, sizes: Sequence[str]) -> None:
-    """Measure every size in a process of its own."""
-    header = ["rows", "classes", "pool", "seconds", "GB more than before", "accuracy, %"]
+def size_table(page: Page, rows: list[Row], sizes: Sequence[str]) -> None:
+    """Lay out what was taken."""
+    header = ["rows", "classes", "pool", "seconds", "of CPU", "GB more than before", "accuracy, %"]
     page.table([*header, "the plan said"])
-    for rows, ways, pool in map(numbers, sizes):
-        command = [sys.executable, __file__, "--take", str(rows), str(ways), str(pool)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        taken = json.loads(done.stdout)
-        cells = [f"{taken['seconds']:.1f}", f"{taken['gigabytes']:.2f}", f"{taken['accuracy']:.0f}"]
-        page.row(f"{rows:,}", f"{ways:,}", f"{pool:,}", *cells, taken["plan"])
+    known = {row["key"]: row for row in rows}
+    for size in sizes:
+        each = known[f"size|{size}"]
+        cells = [f"{each['seconds']:.1f}", f"{each['cpu']:.1f}", f"{each['gigabytes']:.2f}"]
+        counts = [f"{number:,}" for number in numbers(size)]
+        page.row(*counts, *cells, f"{each['accuracy']:.0f}", each["plan"])
 
 
 def numbers(size: str) -> tuple[int, int, int]:
@@ -216,26 +250,32 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=list(SETS), help="; ".join(SETS))
     parser.add_argument("--sizes", nargs="*", default=SIZES, help="ROWSxCLASSES[+POOL]")
     parser.add_argument("--parts", type=int, nargs="*", default=PARTS, help="1 / rows that stay")
-    parser.add_argument("--splits", type=int, default=10)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="a folder")
     parser.add_argument("--take", type=int, nargs=3, help="measure this size, and print it")
     args = parser.parse_args()
     if args.take:
         print(json.dumps(take(*args.take)))
         return
+    args.out.mkdir(parents=True, exist_ok=True)
+    known = {row["key"] for row in read_rows(args.out)}
+    for row in chain(size_rows(args, known), accuracy_rows(args, known)):
+        with add_rows(args.out / "rows_large.jsonl") as file:
+            file.write(json.dumps(row) + "\n")
+    rows = read_rows(args.out)
     page = Page(
-        args.out,
+        args.out / "README.md",
         "Large supports",
-        f"Accuracy in % on {QUERIES} queries of each class, mean over {args.splits} random splits"
-        " with its 95 % interval; or from centres of k-means, or from rows drawn at random.",
+        f"Accuracy in % on up to {QUERIES} queries of each class: from all rows, related in pairs"
+        " or without; from centres of k-means, or rows drawn at random. Differences are on the same"
+        " queries; half widths are of 95 % intervals over queries.",
         BANKS=args.banks or Path("BANKS"),
     )
     if args.sets:
-        accuracy_table(page, args)
-    if not args.sizes:
-        return
-    page.text(f"A fit and {ASKED} predictions on {WIDTH} columns; beyond 1,000 rows without pairs:")
-    size_table(page, args.sizes)
+        accuracy_table(page, rows, args.sets)
+    if args.sizes:
+        page.text(f"A fit and {ASKED} predictions on {WIDTH} columns, in a process of its own:")
+        size_table(page, rows, args.sizes)
 
 
 if __name__ == "__main__":

@@ -23,13 +23,17 @@ def test_influence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path / "banks", "cub200", encoder="efflite0", classes=8, rows=8, noise=0.5)
+    write_blobs(tmp_path / "banks", "eth80", encoder="efflite0", classes=3, rows=8, noise=0.5)
     options = ["--banks", tmp_path / "banks", "--ways", 6, "--shots", 2, "--draws", 2]
     options += ["--classes", 5, 10, "--rows", 20, 40, "--out", tmp_path / "out"]
+    options += ["--only", "*/cub200", "--joined", "efflite0/cub200+eth80", "--joined-draws", 1]
     run_script("bench/many_classes.py", *options, monkeypatch=monkeypatch)
     rows = lines(tmp_path / "out" / "README.md")
     header = ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"]
     assert header in [row[:5] for row in rows]
-    assert rows[-1][:3] == ["efflite0/cub200", "6", "2"]
+    for row in (rows[-2], rows[-5]):  # log loss, accuracy
+        assert row[:4] == ["efflite0/cub200", "6", "2", "2"]
+    assert rows[-1][:4] == ["efflite0/cub200+eth80", "11", "2", "1"]
     assert (tmp_path / "out" / "cost.png").stat().st_size > 1000
 
 

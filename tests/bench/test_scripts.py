@@ -136,19 +136,23 @@ def test_coverage(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-def test_large_supports(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "efflite0/tiny_imagenet"
-    write_blobs(tmp_path, "tiny_imagenet", encoder="efflite0", classes=50, rows=18, noise=0.3)
-    options = ["--banks", tmp_path, "--sets", name, "--splits", 2, "--out", page]
+def test_large_supports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, out = "efflite0/cub200", tmp_path / "out"
+    write_blobs(tmp_path, "cub200", encoder="efflite0", classes=50, rows=8, noise=0.3)
+    options = ["--banks", tmp_path, "--sets", name, "--splits", 2, "--out", out]
     options += ["--sizes", "60x3+20"]
     monkeypatch.setattr(subprocess, "run", run_forked)
     run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
-    rows = {row[0]: row for row in lines(page)}
-    assert rows["accuracy, %"][1] == f"{name}, 10 classes, 80 rows"
-    whole = accuracy(rows["unitail, all rows without pairs"][1])
-    assert whole > accuracy(rows["random 1/16"][1])
+    rows = {row[0]: row for row in lines(out / "README.md")}
+    assert rows["accuracy, %"][1] == f"{name}, 50 classes, 200 rows, 2 splits"
+    whole = accuracy(rows["unitail, without pairs"][1])
+    assert whole > accuracy(rows["random 1/4"][1])
+    assert accuracy(rows["unitail, without pairs, minus pairs"][1]) == 0
     assert rows["60"][1:3] == ["3", "20"]
-    assert "BANKS --sets" in page.read_text()
+    assert "BANKS --sets" in (out / "README.md").read_text()
+    known = (out / "rows_large.jsonl").read_text()
+    run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
+    assert (out / "rows_large.jsonl").read_text() == known
 
 
 def test_probe_strength(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,27 +145,30 @@ class SparseRidge:
         parts = (root, profiles, noise, inverse.to(kind), solution.to(kind))
         return cls(rows, centre, sharpness, penalty, *parts, near)
 
-    def left_out(self, asked: int) -> Tensor:
-        """Score the first rows, each without its label: (asked, K)."""
+    def left_out(self, asked: int, near: Tensor) -> Tensor:
+        """Score the first rows, each without its label: (asked, K).
+
+        `near` are the places of the rows near to those of them that are not in Z.
+        """
         phi, guides = self.profiles[:asked], len(self.root)
         leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:asked]
         labels = self.rows.centred_labels(asked)
         scores = (phi @ self.solution - leverage * labels) / (1 - leverage)
         if asked > guides:
-            places = torch.arange(guides, asked, device=phi.device)
-            queries = self.rows.features[places]
-            scores[guides:] += self._from_near(queries, phi[guides:], places)
+            queries = self.rows.features[guides:asked]
+            scores[guides:] += self._from_near(queries, phi[guides:], near)
         return scores
 
     def scores(self, queries: Tensor) -> Tensor:
         """Score the classes for queries (m, d_T): (m, K)."""
         phi = self._profiles(queries)
-        return phi @ self.solution + self._from_near(queries, phi)
+        return phi @ self.solution + self._from_near(queries, phi, self._near(queries))
 
     def carried(self, queries: Tensor) -> Tensor:
         """Return what each row's centred label counts: (m, n)."""
         phi = self._profiles(queries)
-        near, rho = self._rest(queries, phi)
+        near = self._near(queries)
+        rho = self._rest(queries, phi, near)
         left = phi - (rho.unsqueeze(1) @ self.profiles[near]).squeeze(1)
         carried = left @ self.inverse @ (self.profiles / self.noise).mT
         return carried.scatter_add_(1, near, rho)
@@ -177,27 +180,23 @@ class SparseRidge:
         profiles: Tensor = torch.linalg.solve_triangular(self.root, kernel, upper=False)
         return profiles.mT
 
-    def _from_near(self, queries: Tensor, phi: Tensor, places: Tensor | None = None) -> Tensor:
+    def _near(self, queries: Tensor) -> Tensor:
+        return self.near.nearest(queries) + len(self.root)
+
+    def _from_near(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
         pieces = []
         for start in range(0, len(queries), QUERIES):
             chunk = slice(start, start + QUERIES)
-            own = None if places is None else places[chunk]
-            near, rho = self._rest(queries[chunk], phi[chunk], own)
+            own = near[chunk]
+            rho = self._rest(queries[chunk], phi[chunk], own)
             votes = -rho.sum(dim=1, keepdim=True).repeat(1, self.rows.ways) / self.rows.ways
-            votes.scatter_add_(1, self.rows.class_indices[near], rho)
-            known = (rho.unsqueeze(1) @ self.profiles[near]).squeeze(1)
+            votes.scatter_add_(1, self.rows.class_indices[own], rho)
+            known = (rho.unsqueeze(1) @ self.profiles[own]).squeeze(1)
             pieces.append(votes - known @ self.solution)
         return torch.cat(pieces)
 
-    def _rest(
-        self, queries: Tensor, phi: Tensor, places: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the places of the rows near to queries, and rho: (m, k) each.
-
-        Queries that are rows themselves, at `places`, have the other rows near.
-        """
-        guides = len(self.root)
-        near = self.near.nearest(queries, None if places is None else places - guides) + guides
+    def _rest(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
+        """Return rho of the rows near to queries: (m, k)."""
         rows, known = self.rows.features[near], self.profiles[near]  # (m, k, d_T), (m, k, M)
         away = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
         rows = rows - rows.mean(dim=1, keepdim=True)  # so that little is rounded, however far x is
@@ -206,8 +205,7 @@ class SparseRidge:
         rest = torch.exp(-self.sharpness * squares) - known @ known.mT
         rest.diagonal(dim1=1, dim2=2).copy_(self.noise[near].squeeze(2))
         asked = torch.exp(-self.sharpness * away) - known @ phi.unsqueeze(2)
-        root = factorise(rest)
-        return near, torch.cholesky_solve(asked, root).squeeze(2)
+        return torch.cholesky_solve(asked, factorise(rest)).squeeze(2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +230,10 @@ class Gaussians:
         if guides:
             near = Neighbourhoods(rows.features[guides:], NEAR)
             sparse = [SparseRidge.of(rows, centre, *each, near) for each in scaled]
-            ridges, left_out = [*sparse], [each.left_out(asked) for each in sparse]
+            places = torch.arange(max(0, asked - guides), device=centre.device)
+            # Each of them is a row itself, and has the other rows near.
+            around = near.nearest(near.features[: len(places)], places) + guides
+            ridges, left_out = [*sparse], [each.left_out(asked, around) for each in sparse]
         else:
             known = rows.features - centre
             squares = squared_distances(known, known)

@@ -20,6 +20,8 @@ MAX_EXACT = 200_000
 """Rows that are always searched exactly."""
 CELLS, PROBES = 1024, 32
 """Of the index, and those that are looked into."""
+ASKED = 256
+"""Queries that all rows are compared with at once."""
 TRAINED = 64
 """Rows for each cell that the index learns its cells from."""
 
@@ -38,7 +40,7 @@ class Neighbourhoods:
         count = min(self.size, len(self.features) - (places is not None))
         wanted = count + (places is not None)
         if self._index is None:
-            found = self._search(queries, wanted)
+            found = torch.cat([self._search(few, wanted) for few in queries.split(ASKED)])
         else:
             asked = np.ascontiguousarray(queries.cpu().numpy(), dtype=np.float32)
             found = torch.from_numpy(self._index.search(asked, wanted)[1]).to(queries.device)
@@ -55,13 +57,17 @@ class Neighbourhoods:
     def _chunks(self) -> tuple[Tensor, ...]:
         return torch.split(self.features, max(1, CHUNK // self.features.shape[1]))
 
+    @cached_property
+    def _squares(self) -> tuple[Tensor, ...]:
+        return tuple(features.pow(2).sum(dim=1) for features in self._chunks())
+
     def _search(self, queries: Tensor, count: int) -> Tensor:
         """Compare queries with all rows, some at a time."""
         best = torch.empty(len(queries), 0, dtype=queries.dtype, device=queries.device)
         found = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
         start = 0
-        for features in self._chunks():
-            distances = features.pow(2).sum(dim=1) - 2 * queries @ features.mT
+        for features, squares in zip(self._chunks(), self._squares, strict=True):
+            distances = torch.addmm(squares, queries, features.mT, alpha=-2)
             near = distances.topk(min(count, len(features)), dim=1, largest=False)
             best = torch.cat([best, near.values], dim=1)
             found = torch.cat([found, near.indices + start], dim=1)

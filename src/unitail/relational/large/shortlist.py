@@ -9,6 +9,9 @@ says about a class that it has no state for is what it says about its others, so
 
 where * are the others. The second sum has about n S / K terms. A labelled row always has its own
 class. With S = K - 1 nothing is left out, and answers are those of `block.py`: a test says so.
+
+Classes that a row likes as much as the best of those it leaves out are left to the others, too:
+their states are that of the others all the way. So classes that are alike are answered alike.
 """
 
 import math
@@ -26,6 +29,8 @@ MANY_WAYS = 100
 """Beyond this many classes rows have states for few of them."""
 ASKED, KNOWN = 32, 8
 """Classes of a query that have a state of their own, and of a labelled row."""
+TIE = 1e-4
+"""First answers that are no further apart than this are alike; rounding moves them by less."""
 MAX_MEETINGS = 2**18
 """Pairs of states of one class that are worked on at once, about."""
 
@@ -37,20 +42,29 @@ class Few:
     classes: Tensor
     """(B, rows, S)."""
     ways: int
+    apart: Tensor | None = None
+    """Which of them are told from the others, if not all of all rows: (B, rows, S)."""
 
     @classmethod
     def best(cls, answers: Tensor, count: int, own: Tensor | None = None) -> "Few":
         """Keep the best of answers (B, rows, K); of labelled rows, the first, their own (B, n)."""
         ways = answers.shape[2]
+        size = min(count, ways - 1)
         if own is not None:
             place = own.unsqueeze(2)
             known = answers[:, : own.shape[1]].scatter(2, place, torch.inf)
             answers = torch.cat([known, answers[:, own.shape[1] :]], dim=1)
-        return cls(answers.topk(min(count, ways - 1), dim=2).indices, ways)
+        if size == ways - 1:  # a state for each
+            return cls(answers.topk(size, dim=2).indices, ways)
+        scores, classes = answers.topk(size + 1, dim=2)
+        apart = scores[:, :, :-1] > scores[:, :, -1:] + TIE
+        return cls(classes[:, :, :-1], ways, None if apart.all() else apart)
 
     def split(self, rows: int) -> "list[Few]":
         """Cut them into this many rows each."""
-        return [Few(classes, self.ways) for classes in torch.split(self.classes, rows, dim=1)]
+        pieces = torch.split(self.classes, rows, dim=1)
+        apart = [None] * len(pieces) if self.apart is None else self.apart.split(rows, dim=1)
+        return [Few(each, self.ways, own) for each, own in zip(pieces, apart, strict=True)]
 
     @property
     def size(self) -> int:
@@ -76,9 +90,20 @@ class Few:
     def of(self, values: Tensor) -> Tensor:
         """Take what there is of each class (B, K, w) for each state: (B, rows, S + 1, w)."""
         episodes = torch.arange(len(values), device=values.device)[:, None, None]
-        own = values[episodes, self.classes]
-        rest = (values.sum(dim=1)[:, None] - own.sum(dim=2)) / self.others
-        return torch.cat([own, rest.unsqueeze(2)], dim=2)
+        return self.complete(values[episodes, self.classes], values.sum(dim=1)[:, None])
+
+    def complete(self, own: Tensor, total: Tensor) -> Tensor:
+        """Add the others' mean to values (B, rows, S, ...), by their sum over all classes.
+
+        Classes that are not told from the others have that mean, too: (B, rows, S + 1, ...).
+        """
+        if self.apart is None:
+            rest = ((total - own.sum(dim=2)) / self.others).unsqueeze(2)
+            return torch.cat([own, rest], dim=2)
+        apart = self.apart.view(*self.apart.shape, *[1] * (own.dim() - 3))
+        others = self.ways - apart.sum(dim=2)
+        rest = ((total - (own * apart).sum(dim=2)) / others).unsqueeze(2)
+        return torch.cat([torch.where(apart, own, rest), rest], dim=2)
 
     def by_class(self, values: Tensor) -> Tensor:
         """Sum values of states (B, rows, S + 1, w) over rows: (B, K, w)."""
@@ -216,9 +241,7 @@ def _hear(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
     """
     heard = _through(carried, kept.alike).transpose(1, 2)  # (B, rows, h, 2 value_dim)
     all_alike, above = heard.chunk(2, dim=3)
-    own = _own(carried, rows, kept)
-    rest = (above - own.sum(dim=2)) / rows.others
-    return torch.cat([own, rest.unsqueeze(2)], dim=2) + all_alike.unsqueeze(2)
+    return rows.complete(_own(carried, rows, kept), above) + all_alike.unsqueeze(2)
 
 
 def _through(carried: list[Tensor], said: Tensor) -> Tensor:

@@ -100,3 +100,21 @@ def test_what_members_add_is_what_is_heard_of_them() -> None:
     torch.testing.assert_close(
         added.sum(dim=1), gained, rtol=0, atol=0.02 * float(gained.abs().max())
     )
+
+
+def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told from the others both, or neither."""
+    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS)
+    monkeypatch.setattr(committee, "KNOWN", 3)
+    monkeypatch.setattr(committee, "ASKED", 2)
+    once = rows(24)
+    twins = LabelledRows(
+        once.features.repeat(2, 1),
+        torch.cat([once.class_indices, once.class_indices + WAYS]),
+        2 * WAYS,
+    )
+    said = answers(twins, queries())
+    torch.testing.assert_close(said[:, :WAYS], said[:, WAYS:], rtol=0, atol=1e-9)
+    monkeypatch.setattr("unitail.relational.large.shortlist.TIE", -1)
+    said = answers(twins, queries())
+    assert (said[:, :WAYS] - said[:, WAYS:]).abs().max() > 1e-4

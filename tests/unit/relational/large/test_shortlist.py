@@ -81,3 +81,23 @@ def test_a_labelled_row_has_its_own_class_first() -> None:
     assert all(len(set(each)) == 3 for each in few.classes[0].tolist())
     best = normal(1, 6, 9)[0, 3:].topk(3).indices
     assert torch.equal(few.classes[0, 3:], best)
+
+
+def test_classes_as_good_as_those_left_out_are_left_out_too() -> None:
+    answers = torch.tensor([[[5.0, 4.0, 4.0, 4.0, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]])
+    few = Few.best(answers, 2)
+    assert few.apart is not None
+    assert few.apart.tolist() == [[[True, False], [True, True]]]
+    values = normal(1, 5, 2, seed=1)
+    taken = few.of(values)
+    torch.testing.assert_close(few.total(taken), values.sum(dim=1)[:, None].expand(1, 2, 2))
+    torch.testing.assert_close(taken[0, 0, 0], values[0, 0])
+    for state in taken[0, 0, 1:]:
+        torch.testing.assert_close(state, values[0, 1:].mean(dim=0))
+    torch.testing.assert_close(taken[0, 1, 2], values[0, :3].mean(dim=0))
+    assert [each.apart for each in Few.best(answers, 4).split(1)] == [None, None]
+    first, second = few.split(1)
+    assert first.apart is not None
+    assert second.apart is not None
+    assert first.apart.tolist() == [[[True, False]]]
+    assert second.apart.tolist() == [[[True, True]]]

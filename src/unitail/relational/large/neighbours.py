@@ -40,7 +40,7 @@ class Neighbourhoods:
         count = min(self.size, len(self.features) - (places is not None))
         wanted = count + (places is not None)
         if self._index is None:
-            found = torch.cat([self._search(few, wanted) for few in queries.split(ASKED)])
+            found = self._search(queries, wanted)
         else:
             asked = np.ascontiguousarray(queries.cpu().numpy(), dtype=np.float32)
             found = torch.from_numpy(self._index.search(asked, wanted)[1]).to(queries.device)
@@ -62,7 +62,11 @@ class Neighbourhoods:
         return tuple(features.pow(2).sum(dim=1) for features in self._chunks())
 
     def _search(self, queries: Tensor, count: int) -> Tensor:
-        """Compare queries with all rows, some at a time."""
+        """Compare queries with all rows."""
+        return torch.cat([self._search_for(few, count) for few in torch.split(queries, ASKED)])
+
+    def _search_for(self, queries: Tensor, count: int) -> Tensor:
+        """Compare some queries with all rows, some at a time."""
         best = torch.empty(len(queries), 0, dtype=queries.dtype, device=queries.device)
         found = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
         start = 0

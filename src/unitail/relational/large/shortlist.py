@@ -63,7 +63,9 @@ class Few:
     def split(self, rows: int) -> "list[Few]":
         """Cut them into this many rows each."""
         pieces = torch.split(self.classes, rows, dim=1)
-        apart = [None] * len(pieces) if self.apart is None else self.apart.split(rows, dim=1)
+        if self.apart is None:
+            return [Few(each, self.ways) for each in pieces]
+        apart = torch.split(self.apart, rows, dim=1)
         return [Few(each, self.ways, own) for each, own in zip(pieces, apart, strict=True)]
 
     @property

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from measuring import Page
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes

@@ -1,4 +1,4 @@
-"""Companions of a worker that is measured: processes that encode images for nobody."""
+"""Companions of a worker that is measured: processes that encode images for nobody; the images."""
 
 import os
 import signal
@@ -8,11 +8,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
+from PIL import Image
 
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import encode_items
 from unitail.workflows.encode_bank import encoder_for
+
+SIDE = 320
+"""Pixels of a made image's side."""
+
+
+def make_images(folder: Path, count: int) -> None:
+    """Write JPEG files of smooth random colours."""
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    for number in range(count):
+        coarse = generator.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+        image.save(folder / f"{number:06}.jpg", quality=90)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Rows a second against the number of workers.
 
 Images that are made here are encoded with EfficientNet-Lite0, one thread a worker, by processes and
-by actors of Ray; every number of workers in turn, several times over, so that what else the machine
-does falls on all alike. Start-up is apart: a first chunk for every worker does not count. Vectors
-are answered without a pool and with one.
+by actors of Ray; every number of workers in turn, several times over and each time in another
+order, so that what else the machine does falls on all alike. Start-up is apart: the first chunk of
+every worker does not count, and none goes on to its second before all have done their first.
+Vectors are answered without a pool and with one.
 
 Of several workers each has less of the machine than one alone: cores share memory and parts of each
 other, and other programs have their share. So a worker is measured beside companions, too:
@@ -18,11 +19,12 @@ What each stage of a chunk costs is written beside it, as costs.json, for bench/
 import argparse
 import json
 import os
+import random
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import torch
-from companions import at_work, companions
+from companions import SIDE, at_work, companions, make_images
 from measuring import Page
-from PIL import Image
 from scipy import stats
 
 from unitail import TailClassifier
@@ -45,10 +46,10 @@ from unitail.engines.storage import Storage
 from unitail.workflows.predict import answer_rows
 
 ENCODER = "efficientnet-lite0"
-SIDE = 320
-"""Pixels of a made image's side."""
 WIDTH = 1280
 """Of the vectors that are answered."""
+WAIT_SECONDS = 120.0
+"""For the other workers to have done their first chunk."""
 
 
 def main() -> None:
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=4, help="for each worker")
     parser.add_argument("--chunk-rows", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=600, help="after which none is begun")
     parser.add_argument("--pool", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=256, help="rows that are answered at once")
     args = parser.parse_args()
@@ -75,45 +77,35 @@ def main() -> None:
     args.out.with_name("costs.json").write_text(json.dumps(costs, indent=2) + "\n")
 
 
+Kind = tuple[str, int, int]
+"""An engine, its workers, and the companions beside them."""
+
+
 def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Encode made images with each engine and number of workers, in turn."""
-    most = max(args.workers)
-    make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
-    rates: dict[tuple[str, int, int], list[float]] = {}
-    reports: dict[tuple[str, int, int], list[ChunkReport]] = {}
-    starts: dict[str, list[float]] = {}
-    for name in args.engines:
-        engine_of(name, most)  # a cluster of Ray has room for the most
-    rows = open_rows([str(folder / "images")])
-    beside = [(1, workers - 1) for workers in args.workers if workers > 1]
-    with companions(most - 1, folder / "images", args.encoder) as helpers:
-        for repeat in range(args.repeats):
-            for name in args.engines:
-                for workers, others in [*((each, 0) for each in args.workers), *beside]:
-                    out = folder / f"{name} {workers} {others} {repeat}"
-                    with at_work(helpers[:others]):
-                        found = timed(engine_of(name, workers), workers, rows, out, args)
-                    rates.setdefault((name, workers, others), []).append(found[1])
-                    reports.setdefault((name, workers, others), []).extend(found[2])
-                    starts.setdefault(name, []).append(found[0])
+    turns = take_turns(args, folder)
     page.text(
         "## Images encoded a second",
         f"{Path(args.encoder).name}, made JPEG files of {SIDE} x {SIDE} pixels, chunks of"
-        f" {args.chunk_rows}; {args.chunks} chunks a worker in each of {args.repeats} turns."
+        f" {args.chunk_rows}; {args.chunks} chunks a worker in each of"
+        f" {min(map(len, turns.values()))} turns."
         " Rates are means over turns with their 95 % intervals (Student's). Where others take the"
         " cores, seconds pass in which a worker does not run: the share of a core that workers had"
         " is beside them, and the images of a CPU second, with the interval over chunks, say what"
         " it does then. *Beside*: processes that encode for nobody meanwhile.",
     )
     page.table(["engine", "workers", "beside", "images / s", "share of a core", "images / CPU s"])
-    costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks, "runs": []}
-    for key, each in rates.items():
-        costs["runs"].append(tell_rate(page, args, key, each, reports[key]))
-    costs["start_seconds"] = {name: statistics.median(each) for name, each in starts.items()}
-    costs["dispatch_seconds"] = dispatch_seconds(args.engines, most)
+    costs: dict[str, Any] = {"chunk_rows": args.chunk_rows, "chunks": args.chunks}
+    costs["runs"] = [tell_rate(page, args.chunk_rows, *each) for each in turns.items()]
+    costs["start_seconds"] = {
+        name: statistics.median(turn.start for kind in turns if kind[0] == name
+                                for turn in turns[kind])
+        for name in args.engines
+    }  # fmt: skip
+    costs["dispatch_seconds"] = dispatch_seconds(args.engines, max(args.workers))
     page.text(
-        "Before the first chunk is done: "
-        + ", ".join(f"{name} {costs['start_seconds'][name]:.1f} s" for name in starts)
+        "Before every worker has done a chunk: "
+        + ", ".join(f"{name} {taken:.1f} s" for name, taken in costs["start_seconds"].items())
         + ". CPU time to give a chunk away and hear of it: "
         + ", ".join(f"{n} {1000 * s:.1f} ms" for n, s in costs["dispatch_seconds"].items())
         + "."
@@ -121,29 +113,65 @@ def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[st
     return costs
 
 
+@dataclass(frozen=True)
+class Turn:
+    """One run of some workers."""
+
+    start: float
+    """Seconds until all had done a chunk."""
+    rate: float
+    """Rows a second from then on."""
+    reports: Sequence[ChunkReport]
+    """Of the chunks since then."""
+
+
+def take_turns(args: argparse.Namespace, folder: Path) -> dict[Kind, list[Turn]]:
+    """Let every kind of run have its turn, several times, each time in another order."""
+    most = max(args.workers)
+    make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
+    for name in args.engines:
+        engine_of(name, most)  # a cluster of Ray has room for the most
+    rows = open_rows([str(folder / "images")])
+    beside = [(1, workers - 1) for workers in args.workers if workers > 1]
+    turns: dict[Kind, list[Turn]] = {
+        (name, workers, others): []
+        for name in args.engines
+        for workers, others in [*((each, 0) for each in args.workers), *beside]
+    }
+    with companions(most - 1, folder / "images", args.encoder) as helpers:
+        until = time.monotonic() + 60 * args.minutes
+        for repeat in range(args.repeats):
+            if repeat and time.monotonic() > until:
+                break
+            for kind in random.Random(repeat).sample(list(turns), len(turns)):
+                name, workers, others = kind
+                out = folder / f"{name} {workers} {others} {repeat}"
+                with at_work(helpers[:others]):
+                    turn = timed(engine_of(name, workers), workers, rows, out, args)
+                turns[kind].append(turn)
+    return turns
+
+
 STAGES = ("read", "encode", "write", "wall", "cpu")
 
 
-def tell_rate(
-    page: Page,
-    args: argparse.Namespace,
-    key: tuple[str, int, int],
-    rates: list[float],
-    reports: list[ChunkReport],
-) -> dict[str, Any]:
-    """Write the row of an engine and number of workers; return what it was made from."""
-    seconds = {stage: [one.seconds[stage] for one in reports] for stage in STAGES}
-    share = sum(seconds["cpu"]) / sum(seconds["wall"])
-    turns = np.array_split(np.arange(len(seconds["cpu"])), args.repeats)
-    shares = [
-        sum(seconds["cpu"][n] for n in turn) / sum(seconds["wall"][n] for n in turn)
-        for turn in turns
-    ]
-    speeds = [args.chunk_rows / spent for spent in seconds["cpu"]]
-    page.row(*key, mean_interval(rates), f"{share:.2f}", mean_interval(speeds))
-    means = {stage: statistics.mean(seconds[stage]) for stage in STAGES}
-    names = dict(zip(("engine", "workers", "beside"), key, strict=True))
-    return {**names, "rates": rates, "shares": shares, "seconds": means}
+def tell_rate(page: Page, rows: int, kind: Kind, turns: Sequence[Turn]) -> dict[str, Any]:
+    """Write the row of a kind of run; return what it was made from."""
+    spent = [{stage: [one.seconds[stage] for one in turn.reports] for stage in STAGES}
+             for turn in turns]  # fmt: skip
+    means = [{stage: statistics.mean(each[stage]) for stage in STAGES} for each in spent]
+    seconds = {stage: statistics.mean(each[stage] for each in means) for stage in STAGES}
+    speeds = [rows / busy for each in spent for busy in each["cpu"]]
+    rates = [turn.rate for turn in turns]
+    share = seconds["cpu"] / seconds["wall"]
+    page.row(*kind, mean_interval(rates), f"{share:.2f}", mean_interval(speeds))
+    return {
+        **dict(zip(("engine", "workers", "beside"), kind, strict=True)),
+        "rates": rates,
+        "shares": [each["cpu"] / each["wall"] for each in means],
+        "cpu": [each["cpu"] for each in means],
+        "seconds": seconds,
+    }
 
 
 def engine_of(name: str, workers: int) -> Engine:
@@ -155,32 +183,30 @@ def engine_of(name: str, workers: int) -> Engine:
     return RayEngine(workers)
 
 
-def timed(
-    engine: Engine, workers: int, rows: JobRows, out: Path, args: argparse.Namespace
-) -> tuple[float, float, list[ChunkReport]]:
-    """Return the seconds to the first results, the rate after them, and the reports since then."""
-    results = ChunkFolder(Storage(out))
-    work = OneThread(EncodeChunk(args.encoder, "cpu", rows.reading, results))
+def timed(engine: Engine, workers: int, rows: JobRows, out: Path, args: argparse.Namespace) -> Turn:
+    """Encode some chunks, of which the first of each worker does not count."""
+    work = EncodeChunk(args.encoder, "cpu", rows.reading, ChunkFolder(Storage(out)))
     chunks = list(rows.stream.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
-    began, counted = time.perf_counter(), 0
-    started = first = began
-    reports = []
-    for number, report in enumerate(engine.map(work, iter(chunks)), start=1):
-        if number == 1:
-            started = time.perf_counter()
-        if number == workers:
-            first = time.perf_counter()
-        if number > workers:
-            counted += report.rows
-            reports.append(report)
-    return started - began, counted / (time.perf_counter() - first), reports
+    began = time.perf_counter()
+    reports = engine.map(Timed(work, workers, out), iter(chunks))
+    for _ in range(workers):
+        next(reports)
+    first = time.perf_counter()
+    counted = list(reports)
+    rate = sum(each.rows for each in counted) / (time.perf_counter() - first)
+    return Turn(first - began, rate, counted)
 
 
-class OneThread:
-    """The work, in one thread, with the CPU seconds that it took."""
+class Timed:
+    """The work, in one thread, with the seconds that it took.
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    A worker that has done its first chunk waits until all have: so nobody is still starting while
+    chunks are counted, and each worker has one that does not count.
+    """
+
+    def __init__(self, work: Work, workers: int, place: Path) -> None:
+        self.work, self.workers, self.place = work, workers, place
+        self.waited = False
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
         """Do it."""
@@ -188,7 +214,19 @@ class OneThread:
         began, busy = time.perf_counter(), time.process_time()
         report = self.work(chunk)
         spent = {"wall": time.perf_counter() - began, "cpu": time.process_time() - busy}
+        if not self.waited:
+            self._wait()
         return replace(report, seconds={**report.seconds, **spent})
+
+    def _wait(self) -> None:
+        """Wait until every worker has done a chunk."""
+        self.place.with_name(f"{self.place.name} up {os.getpid()}").touch()
+        until = time.monotonic() + WAIT_SECONDS
+        while len(list(self.place.parent.glob(f"{self.place.name} up *"))) < self.workers:
+            if time.monotonic() > until:
+                raise RuntimeError(f"not all of {self.workers} workers have started")
+            time.sleep(0.005)
+        self.waited = True
 
 
 class Nothing:
@@ -216,16 +254,6 @@ def empty_chunks(count: int) -> Iterator[Chunk]:
     names = [f"/a/folder/of/many/files/{number:08}.jpg" for number in range(256)]
     for index in range(count):
         yield Chunk(index, 256 * index, pyarrow.table({"file": names}))
-
-
-def make_images(folder: Path, count: int) -> None:
-    """Write JPEG files of smooth random colours."""
-    folder.mkdir()
-    generator = np.random.default_rng(0)
-    for number in range(count):
-        coarse = generator.integers(0, 256, (8, 8, 3), dtype=np.uint8)
-        image = Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-        image.save(folder / f"{number:06}.jpg", quality=90)
 
 
 def mean_interval(values: Sequence[float]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from measuring import Page
+from scipy import stats
 
 HOUR = 3600.0
 IMAGES = 1_000_000_000
@@ -63,7 +64,7 @@ class Played:
     deaths: int
 
     def rate(self, job: Job) -> float:
-        """Return the rows a second after every worker has had a first chunk, as measured."""
+        """Return the rows a second after as many chunks as there are workers."""
         began = self.finished[job.workers - 1]
         rows = (len(self.finished) - job.workers) * job.chunk_rows
         return rows / (self.finished[-1] - began)
@@ -116,18 +117,41 @@ def main() -> None:
         "The run of one worker, played from the costs of its chunks; and runs of several, foretold"
         " from one that works beside processes that encode for nobody: what a chunk costs in CPU"
         " seconds while the other cores are at work, and the share of a core that others leave,"
-        " are known from there, and nothing is fitted to the runs that are foretold. Beside it,"
-        " the same with the share of a core that the run itself had (*cores given*).",
+        " are known from there, and nothing is fitted to the runs that are foretold. Ratios are of"
+        " means over turns, with their 95 % intervals from the ratio of each turn (Student's)."
+        " Beside it, the same with the share of a core that the run itself had (*cores given*).",
     )
     page.table(["engine", "workers", "images / s", "foretold", "ratio", "cores given", "ratio",
                 "images / CPU s", "foretold", "ratio"])  # fmt: skip
     rows = foretold(costs)
     for row in rows:
-        page.row(*row)
+        page.row(*map(str, row))
     for place, how in ((4, ""), (6, " with the cores given")):
-        far = [f"{r[0]}, {r[1]} workers" for r in rows if abs(float(r[place]) - 1) > TOLERANCE]
+        far = [f"{r[0]}, {r[1]} workers" for r in rows if abs(r[place].mean - 1) > TOLERANCE]
         page.text(f"Beyond {TOLERANCE:.0%}{how}: {'; '.join(far) or 'none'}.")
     project(page, args, costs)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Of what was foretold to what was measured."""
+
+    mean: float
+    half: float | None
+    """Of its interval, if there are several turns."""
+
+    @classmethod
+    def of(cls, said: Sequence[float], measured: Sequence[float]) -> "Ratio":
+        """Compare means over turns; the interval is that of the turns' own ratios."""
+        turns = np.log(np.divide(said, measured))
+        mean = float(np.mean(said) / np.mean(measured))
+        if len(turns) < 2:
+            return cls(mean, None)
+        error = np.std(turns, ddof=1) / len(turns) ** 0.5
+        return cls(mean, mean * float(stats.t.ppf(0.975, len(turns) - 1) * error))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f}" if self.half is None else f"{self.mean:.2f} ± {self.half:.2f}"
 
 
 def foretold(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -141,26 +165,30 @@ def foretold(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         one = alone[engine, workers - 1]
         job = Job(
             workers=workers,
-            chunks=workers * (1 + costs["chunks"]),
+            chunks=workers * costs["chunks"],
             chunk_rows=costs["chunk_rows"],
-            chunk_seconds=one["seconds"]["cpu"],
+            chunk_seconds=0.0,
             dispatch_seconds=costs["dispatch_seconds"][engine],
         )
-        measured = float(np.mean(run["rates"]))
-        blind, given = (_mean_rate(job, shares) for shares in (one["shares"], run["shares"]))
-        busy, said = (costs["chunk_rows"] / each["seconds"]["cpu"] for each in (run, one))
+        blind, given = (
+            [_mean_rate(job, *turn) for turn in zip(one["cpu"], shares, strict=True)]
+            for shares in (one["shares"], run["shares"])
+        )
+        busy, said = (np.divide(costs["chunk_rows"], each["cpu"]) for each in (run, one))
         rows.append((
-            engine, workers, f"{measured:.1f}", f"{blind:.1f}", f"{blind / measured:.2f}",
-            f"{given:.1f}", f"{given / measured:.2f}", f"{busy:.1f}", f"{said:.1f}",
-            f"{said / busy:.2f}",
+            engine, workers, f"{np.mean(run['rates']):.1f}",
+            f"{np.mean(blind):.1f}", Ratio.of(blind, run["rates"]),
+            f"{np.mean(given):.1f}", Ratio.of(given, run["rates"]),
+            f"{np.mean(busy):.1f}", f"{np.mean(said):.1f}", Ratio.of(said, busy),
         ))  # fmt: skip
     return rows
 
 
-def _mean_rate(job: Job, shares: Sequence[float]) -> float:
-    """Return the mean rate over turns in which workers had these shares of a core."""
-    turns = [replace(job, share=share, seed=seed) for share in shares for seed in range(20)]
-    return float(np.mean([play(turn).rate(turn) for turn in turns]))
+def _mean_rate(job: Job, chunk_seconds: float, share: float, plays: int = 20) -> float:
+    """Return the mean rate of a turn: all workers begin together, the last chunk ends it."""
+    turn = replace(job, chunk_seconds=chunk_seconds, share=share)
+    ends = [play(replace(turn, seed=seed)).finished[-1] for seed in range(plays)]
+    return float(np.mean([turn.chunks * turn.chunk_rows / end for end in ends]))
 
 
 def project(page: Page, args: argparse.Namespace, costs: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,15 +52,21 @@ def test_memory_is_measured(
     assert told["busy"] > 0
 
 
+def _run(
+    workers: int, beside: int, rate: float, share: float, seconds: dict[str, float]
+) -> dict[str, object]:
+    one_turn = {"rates": [rate], "shares": [share], "cpu": [seconds["cpu"]]}
+    return {"engine": "ray", "workers": workers, "beside": beside, "seconds": seconds, **one_turn}
+
+
 def _costs(path: Path, *, two: float = 32.0, share: float = 0.8, slower: float = 1.0) -> Path:
     """Write what was measured; beside another, a worker may be slower."""
     hindered = {stage: slower * each for stage, each in SECONDS.items()}
     runs = [
-        {"workers": 1, "beside": 0, "rates": [16.0], "shares": [0.8], "seconds": SECONDS},
-        {"workers": 2, "beside": 0, "rates": [two], "shares": [share], "seconds": hindered},
-        {"workers": 1, "beside": 1, "rates": [16.0], "shares": [0.8], "seconds": hindered},
+        _run(1, 0, 16.0, 0.8, SECONDS),
+        _run(2, 0, two, share, hindered),
+        _run(1, 1, 16.0, 0.8, hindered),
     ]
-    runs = [{"engine": "ray", **run} for run in runs]
     costs = {"chunk_rows": 8, "chunks": 4, "runs": runs}
     costs |= {"dispatch_seconds": {"ray": 0.001}, "start_seconds": {"ray": 5.0}}
     path.write_text(json.dumps(costs))
@@ -107,6 +114,32 @@ def test_workers_that_hinder_each_other_are_foretold_from_one_beside_another(
     run_script("bench/scale_simulator.py", costs, *options, monkeypatch=monkeypatch)
     assert float(lines(page)[2][4]) == pytest.approx(1.0, abs=0.1)
     assert "Beyond 15%: none." in page.read_text()
+
+
+def test_no_worker_goes_on_before_all_have_done_a_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    module = runpy.run_path(str(ROOT / "bench" / "scale_out.py"))
+    chunk, place = next(module["empty_chunks"](1)), tmp_path / "run"
+    timed = module["Timed"](module["Nothing"](), 2, place)
+    worker = threading.Thread(target=timed, args=(chunk,))
+    worker.start()
+    worker.join(0.1)
+    assert worker.is_alive()
+    place.with_name("run up 0").touch()  # the other one
+    worker.join(10)
+    assert not worker.is_alive()
+    assert timed(chunk).seconds["wall"] < 10  # it waits but once
+
+
+def test_a_ratio_has_the_interval_of_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of turns that a machine slows down alike, the ratio is known better than either rate."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    ratio = runpy.run_path(str(ROOT / "bench" / "scale_simulator.py"))["Ratio"]
+    assert str(ratio.of([9.0, 18.0, 36.0], [10.0, 20.0, 40.0])) == "0.90 ± 0.00"
+    assert str(ratio.of([11.0, 9.0], [10.0, 10.0])).startswith("1.00 ± 1.2")
+    assert str(ratio.of([8.0], [10.0])) == "0.80"
 
 
 def test_what_is_scarce_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

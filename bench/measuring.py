@@ -34,6 +34,15 @@ def seconds(work: Callable[[], object], repeats: int, device: torch.device | Non
     return statistics.median(times[1:])
 
 
+def wait_until(is_so: Callable[[], object], what: str, *, limit: float = 120.0) -> None:
+    """Wait for something that others do; end with a message where it does not come."""
+    end = time.monotonic() + limit
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {limit:g} s until {what}")
+        time.sleep(0.02)
+
+
 def device_name(device: torch.device) -> str:
     """Name the device as reports do."""
     if device.type == "cuda":

@@ -82,18 +82,21 @@ def memory_of(port: int) -> float:
 def measure_memory(
     page: Page, asked: Server, works: list[Work], seconds: float, pause: float
 ) -> None:
-    """Say how memory goes under 8 connections, vectors and images in turn."""
+    """Say how memory goes under 1, 8 and 64 connections, vectors and images in turn."""
     samples, answered = [memory_of(asked.port)], 0
-    piece = max(1.0, seconds / 20)
+    turns = [(count, work) for count in CONNECTIONS for work in works]
+    piece = max(1.0, seconds / (4 * len(turns)))
     for number in range(round(seconds / piece)):
-        load = load_server(asked, works[number % len(works)], 8, piece, pause)
+        count, work = turns[number % len(turns)]
+        load = load_server(asked, work, count, piece, pause)
         answered += load.statuses[200]
         samples.append(memory_of(asked.port))
     later = samples[len(samples) // 4 :]
     slope = float(np.polyfit(np.arange(len(later)) * piece / 60, later, 1)[0])
     page.text(
-        f"Memory over {seconds / 60:.1f} minutes of 8 connections"
-        f"{f' with pauses of {pause:g} s' if pause else ''}, vectors and images in turn,"
+        f"Memory over {seconds / 60:.1f} minutes of 1, 8 and 64 connections in turn"
+        f"{f' with pauses of {pause:g} s' if pause else ''},"
+        " vectors and images,"
         f" {answered:,} answers: {samples[0]:.0f} MiB at the start, {later[0]:.0f} after a quarter"
         f" of the time, {samples[-1]:.0f} at the end, at most {max(samples):.0f};"
         f" over the last three quarters {slope:+.2f} MiB a minute."

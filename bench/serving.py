@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import wait_until
 from PIL import Image
 
 from unitail.client import Client
@@ -160,8 +161,7 @@ def server(folders: list[Path], *options: str) -> Iterator[Server]:
         found = (re.search(r"http://127\.0\.0\.1:(\d+)", line) for line in lines)
         port = int(next(match for match in found if match)[1])
         with Client(f"http://127.0.0.1:{port}") as client:
-            while not client.ready():
-                time.sleep(0.1)
+            wait_until(lambda: process.poll() is not None or client.ready(), "the server was ready")
         yield Server(port, process.pid)
     finally:
         process.terminate()
@@ -190,7 +190,7 @@ async def connection(
             load.latencies.append(time.perf_counter() - start)
         else:
             await asyncio.sleep(0.05)
-        await asyncio.sleep(pause)
+        await asyncio.sleep(max(0.0, min(pause, until - time.perf_counter())))
         number += 1
     writer.close()
     await writer.wait_closed()

@@ -3,9 +3,9 @@
     python bench/studio_page.py --banks BANKS --out results/studio_page.md
 
 From the key that labels an item to the frame that shows new answers, of the cards on the screen and
-of all items: the request, the transaction, the fit, the answers, the news and the page's own work,
-as they come. One label follows the other after a pause, in which the studio answers again with a
-pool and estimates accuracies, as it does while somebody works.
+of all items that have no label: the request, the transaction, the fit, the answers, the news and
+the page's own work, as they come. One label follows the other after a pause, in which the studio
+answers again with a pool and estimates accuracies, as it does while somebody works.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import Page, device_name
+from measuring import Page, device_name, wait_until
 from studio_latency import labelled_studio, read_items, with_sizes
 
 from unitail.studio.studio import Studio
@@ -30,6 +30,8 @@ EventSource.prototype.addEventListener = function (name, take) {
   const own = (event) => { take(event); window.hear?.(JSON.parse(event.data).places); };
   return add.call(this, name, name === "answers" ? own : take);
 };
+const isLabelled = (place) =>
+  document.getElementById(`item-${place}`)?.dataset.state === "given";
 window.begin = (count) => {
   const cards = [...document.querySelectorAll(".card")].map((card) => Number(card.dataset.place));
   const told = new Set(), times = {};
@@ -39,7 +41,8 @@ window.begin = (count) => {
   window.hear = (places) => {
     if (times.start === undefined) return;
     for (const place of places) told.add(place);
-    const screen = !times.screen && cards.every((place) => told.has(place));
+    const isTold = (place) => told.has(place);
+    const screen = !times.screen && cards.filter((place) => !isLabelled(place)).every(isTold);
     const all = told.size >= count;
     if (all) window.hear = null;
     requestAnimationFrame(() => {
@@ -69,8 +72,7 @@ def served(studio: Studio) -> Iterator[str]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.05)
+    wait_until(lambda: server.started or not thread.is_alive(), "the server had started")
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     finally:
@@ -78,13 +80,13 @@ def served(studio: Studio) -> Iterator[str]:
         thread.join(20)
 
 
-def label_times(page: Any, sizes: tuple[int, int], repeats: int, pause: float) -> Times:  # noqa: ANN401
+def label_times(page: Any, sizes: tuple[int, int, int], repeats: int, pause: float) -> Times:  # noqa: ANN401
     """Label items by keys, and return the ms until the screen and all are new.
 
     First one item after the other, near the end, so that the last one is next; then that again and
-    again. `sizes` are the numbers of items and classes.
+    again. `sizes` are the numbers of items, of those that have labels at first, and of classes.
     """
-    count, ways = sizes
+    count, labelled, ways = sizes
     page.locator("[data-key=view-all]").click()
     page.wait_for_selector("[data-key=view-all][aria-current]")
     page.locator("#grid").focus()
@@ -94,12 +96,13 @@ def label_times(page: Any, sizes: tuple[int, int], repeats: int, pause: float) -
     times: Times = {"one more": [], "one changed": []}
     for number in range(2 * repeats + 2):
         page.wait_for_timeout(1000 * pause)
-        page.evaluate(f"window.begin({count})")
+        open_items = count - labelled - min(number, repeats) - 1  # when the key is pressed
+        page.evaluate(f"window.begin({open_items})")
         page.keyboard.press(str(1 + number % min(9, ways)))
-        while not (told := page.evaluate("window.times")):
-            page.wait_for_timeout(20)
+        wait_until(lambda: page.evaluate("window.times"), "all were answered", limit=60)
         if number not in (0, repeats + 1):  # the first one does not count
-            times["one more" if number <= repeats else "one changed"].append(told)
+            name = "one more" if number <= repeats else "one changed"
+            times[name].append(page.evaluate("window.times"))
     return times
 
 
@@ -157,7 +160,7 @@ def main() -> None:
                     page.add_init_script(WATCH)
                     page.goto(url)
                     page.wait_for_selector(".card")
-                    sizes = len(rows), args.ways
+                    sizes = len(rows), count, args.ways
                     for name, times in label_times(page, sizes, args.repeats, args.pause).items():
                         for place, what in enumerate(("screen", "all")):
                             told = in_words([each[place] for each in times])

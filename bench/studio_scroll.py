@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Page
+from measuring import Page, wait_until
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -101,7 +101,7 @@ def serve(folder: Path) -> None:
 
     async def run() -> None:
         task = asyncio.create_task(server.serve())
-        while not server.started:
+        while not (server.started or task.done()):
             await asyncio.sleep(0.05)
         print(server.servers[0].sockets[0].getsockname()[1], flush=True)
         await task
@@ -162,8 +162,10 @@ def measure(out: Page, url: str, chromium: str, count: int, turns: int) -> None:
         page.wait_for_selector(".card img")
         page.wait_for_selector("#encoding", state="hidden")
         first = page.locator("#classes .row").first
-        while answered(first.get_attribute("title")) < count // 4:
-            page.wait_for_timeout(200)
+        enough = count // 4
+        wait_until(
+            lambda: answered(first.get_attribute("title")) >= enough, f"{enough} were answered"
+        )
         for view, label, name in (
             ("all", False, "all items"),
             ("doubtful", False, "most doubtful first"),

@@ -62,6 +62,8 @@ class Answerer:
         self._on_answers, self._on_novelty = on_answers, on_novelty
         self._wake, self._ended = threading.Event(), False
         self._looked_at: tuple[int, ...] = ()
+        self._said: tuple[int, ...] = ()
+        """What has a label, or belongs to no class."""
         self._support: Support | None = None
         self._fitted: Fitted | None = None
         self._turn = NONE
@@ -107,9 +109,13 @@ class Answerer:
                 self.refine()
 
     def refine(self) -> None:
-        """Answer all again with a pool, if there is another than before; a change begins anew."""
-        self._read_labels()
-        if self._support is None or self._fitted is None or not self._vectors.progress.is_over:
+        """Answer all again with a pool, if there is another than before; a change begins anew.
+
+        What has changed since all was answered comes first, and is left to `answer_all`.
+        """
+        if self._read != self._now() or not self._vectors.progress.is_over:
+            return
+        if self._support is None or self._fitted is None:
             return
         places = pool_of(self._vectors.known(), self._labels.labelled())
         pool = (tuple(places.tolist()), tuple(self._vectors.versions(places).tolist()))
@@ -143,8 +149,13 @@ class Answerer:
             self._tell_novelty(places[:NOVELTY_CHUNK])
 
     def _answer_some(self, places: Places) -> None:
-        """Answer what is looked at; or else all, in chunks of equal size, by two threads."""
-        seen = places[np.isin(places, self._looked_at)]
+        """Answer what is looked at; or else all, in chunks of equal size, by two threads.
+
+        What has a label comes last: the page shows its label.
+        """
+        rest = places[~np.isin(places, self._said)]
+        places = rest if len(rest) else places
+        seen = rest[np.isin(rest, self._looked_at)]
         if len(seen):
             self._answer_in_turn(deque([seen]))
             return
@@ -177,6 +188,7 @@ class Answerer:
             return
         self._read = now
         named = self._labels.labelled()
+        self._said = (*named.places, *named.aside)
         known = set(self._vectors.known().tolist())
         pairs = [pair for pair in zip(*named.support, strict=True) if pair[0] in known]
         places = tuple(place for place, _ in pairs)
@@ -187,14 +199,14 @@ class Answerer:
 
     def _learned(self, support: Support, pool: Pool) -> Fitted | None:
         """Learn, and write items in the span of what is learned from meanwhile."""
-        learned = threading.Event()
+        learned, ahead = threading.Event(), []
         with ThreadPoolExecutor(1, initializer=share_cores) as other:
 
             def begin(span: Spanned) -> None:
-                other.submit(self._write_ahead, span, learned.is_set)
+                ahead.append(other.submit(self._write_ahead, span, learned.is_set))
 
             try:
-                return Fitted.of(
+                fitted = Fitted.of(
                     self._vectors,
                     support,
                     pool,
@@ -204,6 +216,9 @@ class Answerer:
                 )
             finally:
                 learned.set()
+        for each in ahead:
+            each.result()  # if it failed, answers would rest on nothing
+        return fitted
 
     def _take(self, fitted: Fitted | None, support: Support, pool: Pool) -> None:
         """Answer by this from now on."""

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from unitail.devices import choose_device
@@ -45,35 +46,35 @@ class Span:
 
     limit: torch.Tensor | None
     """How far a coordinate counts, (1, 1, 1); None: there is no end."""
-    basis: Floats
+    basis: torch.Tensor
     """(d, r), with orthonormal columns."""
 
     @classmethod
     def of(cls, labelled: Floats, factor: float | None) -> "Span":
         """Find the basis of labelled vectors (n, d), limited by a factor as the model has it.
 
-        Those of a pool, which are read beside them, count as labelled here.
+        Those of a pool, which are read beside them, count as labelled here. Householder's way to
+        the basis keeps what single precision has, copies among the vectors or not.
         """
         ends = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
         ends = None if ends is None else ends.float()
-        rows = torch.from_numpy(_limited(labelled, ends)).double()
-        return cls(ends, torch.linalg.qr(rows.T).Q.float().numpy())
+        return cls(ends, torch.linalg.qr(_limited(labelled, ends).T).Q)
 
     def __call__(self, rows: Floats) -> Floats:
         """Return rows (m, r + 1) with the same lengths, and products with the labelled ones."""
-        rows = _limited(rows, self.limit)
-        inside = rows @ self.basis
-        squares = np.einsum("ij,ij->i", rows, rows)
-        left = squares - np.einsum("ij,ij->i", inside, inside)
+        limited_rows = _limited(rows, self.limit)
+        inside = limited_rows @ self.basis
+        squares = limited_rows.square().sum(dim=1)
+        left = squares - inside.square().sum(dim=1)
         near = left < MIN_LEFT * squares  # rounding would be more than what is left
-        apart = rows[near] - inside[near] @ self.basis.T
-        left[near] = np.einsum("ij,ij->i", apart, apart)
-        return np.concatenate([inside, np.sqrt(left)[:, None]], axis=1)
+        apart = limited_rows[near] - inside[near] @ self.basis.T
+        left[near] = apart.square().sum(dim=1)
+        return torch.cat([inside, left.sqrt().unsqueeze(1)], dim=1).numpy()
 
     def labelled(self, rows: Floats) -> Floats:
         """Write the labelled vectors themselves, of which nothing is left: (n, r + 1)."""
         inside = _limited(rows, self.limit) @ self.basis
-        return np.concatenate([inside, np.zeros_like(inside[:, :1])], axis=1)
+        return F.pad(inside, (0, 1)).numpy()
 
 
 class Spanned:
@@ -131,8 +132,9 @@ def spanned(
 class _Unlimited(Relational):
     """A model that takes coordinates as they are, with the weights of another.
 
-    Classifiers copy the model that they are given, since somebody may go on to train it, which
-    takes a fifth of the time of a fit. Nobody trains this one.
+    Classifiers copy the model that they are given, since somebody may go on to train it, and bring
+    it to their device and precision, which takes as long as a small fit. Nobody trains this one,
+    and it is where it should be.
     """
 
     def __init__(self, model: Relational) -> None:
@@ -140,6 +142,20 @@ class _Unlimited(Relational):
         self.config = replace(model.config, coordinate_limit=None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def to(self, *_device_and_dtype: Any, **_options: Any) -> Self:  # noqa: ANN401
+        """Stay: `without_limit` asks for the device and precision that it has."""
+        return self
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay as it was loaded, to be asked and not trained."""
+        assert not mode
+        return self
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Stay without gradients."""
+        assert not requires_grad
         return self
 
 
@@ -164,6 +180,5 @@ def _is_far(rows: Floats) -> bool:
     return bool(np.sqrt(np.square(centre).mean()) * 2 > MAX_ORIGIN_DISTANCE * spread)
 
 
-def _limited(rows: Floats, limit: torch.Tensor | None) -> Floats:
-    result: Floats = limited(torch.from_numpy(rows).unsqueeze(0), limit)[0].numpy()
-    return result
+def _limited(rows: Floats, limit: torch.Tensor | None) -> torch.Tensor:
+    return limited(torch.from_numpy(rows).unsqueeze(0), limit)[0]

@@ -158,8 +158,46 @@ def test_a_label_does_not_wait_for_a_pool(tmp_path: Path, monkeypatch: pytest.Mo
     assert not refining.is_alive()  # though the pool is still being read
     assert studio.answerer._pool[0] == ()
     go_on.set()
+    studio.answerer.refine()  # the label came before anybody looked: its answers come first
+    assert studio.answerer._pool[0] == ()
+    studio.answerer.answer_all()
     studio.answerer.refine()
     assert len(studio.answerer._pool[0]) == 21
+    studio.stop()
+
+
+def test_what_has_a_label_is_answered_after_all_others(tmp_path: Path) -> None:
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path))
+    told: list[list[int]] = []
+    studio.answerer._on_answers = lambda answered: told.append(answered.places.tolist())
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.answerer.wake([0, 1, 2, 3])
+    studio.sync()
+    studio.answerer.answer_all()
+    assert told == [[2, 3], list(range(4, 24)), [0, 1]]
+    studio.stop()
+
+
+def test_an_error_beside_the_fit_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path, encoder=Pixels()))
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.sync()
+    begun, fit = threading.Event(), TailClassifier.fit
+
+    def broken(*_given: Any) -> NDArray[np.float32]:  # noqa: ANN401
+        begun.set()
+        raise MemoryError("of a span")
+
+    def slow(self: TailClassifier, *given: Any, **named: Any) -> TailClassifier:  # noqa: ANN401
+        assert begun.wait(30)
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr("unitail.studio.span.Spanned.at", broken)
+    monkeypatch.setattr(TailClassifier, "fit", slow)
+    with pytest.raises(MemoryError, match="of a span"):
+        studio.answerer._read_labels()  # before anything is answered
     studio.stop()
 
 

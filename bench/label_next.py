@@ -2,6 +2,8 @@
 
     python bench/label_next.py --banks BANKS --only efflite0/rsscn7 ... --out results/label_next.md
 
+Curves of a draw can be kept in a folder (`--rows`); those that are there are not made again.
+
 From each data set, some classes and rows are drawn; some rows are kept for questions, the others
 lie in a heap without labels, the classes in unequal numbers. A labeller is shown a batch, says what
 each is, a classifier is fitted on all labels so far and asked about the kept rows; then the next
@@ -13,13 +15,14 @@ ways to choose see the same heaps.
 """
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page, chosen_banks
+from measuring import Page, add_rows, chosen_banks, read_rows
 from numpy.typing import NDArray
 
 from unitail.banks.bank import FeatureBank
@@ -139,6 +142,27 @@ def needed(accuracies: Sequence[float], target: float, batch: int) -> float:
     return float(batch * len(accuracies))  # it takes more: counted as this many
 
 
+def draw_curves(
+    name: str, bank: FeatureBank, number: int, args: argparse.Namespace
+) -> dict[str, list[float]]:
+    """Return the curve of each chooser on a draw; one that was kept is taken as it is."""
+    facts = (args.ways, args.per_class, args.batch, args.labels)
+    key = [name, number, *facts]
+    kept = [row for row in read_rows(args.rows) if row["key"] == key] if args.rows else []
+    if kept:
+        return dict(kept[0]["curves"])
+    heap = draw(bank, args.ways, args.per_class, number)
+    curves = {
+        chooser: curve(heap, choose, args.batch, args.labels, 1000 * number)
+        for chooser, choose in CHOOSERS.items()
+    }
+    if args.rows:
+        args.rows.mkdir(parents=True, exist_ok=True)
+        with add_rows(args.rows / f"rows_{name.replace('/', '_')}.jsonl") as file:
+            file.write(json.dumps({"key": key, "curves": curves}) + "\n")
+    return curves
+
+
 def main() -> None:
     """Measure and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -150,6 +174,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=96)
     parser.add_argument("--target", type=int, default=64)
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--rows", type=Path, help="a folder that keeps what is measured")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
@@ -168,11 +193,8 @@ def main() -> None:
     saved: list[float] = []
     every: dict[str, list[float]] = {name: [] for name in CHOOSERS}
     for name, bank in banks.items():
-        curves: dict[str, list[list[float]]] = {chooser: [] for chooser in CHOOSERS}
-        for number in range(args.draws):
-            heap = draw(bank, args.ways, args.per_class, number)
-            for chooser, choose in CHOOSERS.items():
-                curves[chooser].append(curve(heap, choose, args.batch, args.labels, 1000 * number))
+        drawn = [draw_curves(name, bank, number, args) for number in range(args.draws)]
+        curves = {chooser: [each[chooser] for each in drawn] for chooser in CHOOSERS}
         place = args.target // args.batch - 1
         target = float(np.mean([each[place] for each in curves["random"]]))
         labels = {

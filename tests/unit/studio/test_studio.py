@@ -227,7 +227,7 @@ def test_an_answer_to_an_older_vector_is_given_again(
     monkeypatch.setattr(studio.answers, "put", late)
     studio.answerer.answer_all()
     assert answers(studio)[3] == "green"
-    assert [told.places.tolist() for told in times[1:]] == [[3]]
+    assert [told.places.tolist() for told in times[1:]] == [[3], [0, 1]]  # the labelled come last
 
 
 def test_changes_are_told_in_their_order(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@ import { addClass, failed, redo, reload, undo, useFolders } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
-import { $, counted, h, percent, toast } from "./dom.js";
-import { chosen, clear, draw, focusOn, measure } from "./grid.js";
+import { $, counted, h, percent, say, toast } from "./dom.js";
+import { chosen, clear, draw, focusOn, measure, toTop } from "./grid.js";
 import { wireKeys } from "./keys.js";
 import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
 import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, takeChanges, takeItems, takeNovelty } from "./state.js";
@@ -21,13 +21,14 @@ function heading() {
   if (view.name === "class" && !named) return show("all");
   const title = own?.title ?? (named ? named.name : `“${view.words}”`);
   const about = own?.about ?? (named ? "What is answered so, the surest first; then your labels." : "Names and contents that hold these words.");
-  $("view-title").textContent = title;
-  $("view-about").textContent = view.busy ? "One moment …" : `${counted(view.order.length, "item")}. ${about}`;
+  say($("view-title"), title);
+  say($("view-about"), view.busy ? "One moment …" : `${counted(view.order.length, "item")}. ${about}`);
   $("again").hidden = !view.stale;
   $("more-next").hidden = view.name !== "next" || !view.order.length;
   const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE);
   $("select-sure").hidden = !sure.length;
-  $("select-sure").textContent = `Select ${sure.length.toLocaleString("en")} above ${percent(SURE)}`;
+  const words = `Select ${sure.length.toLocaleString("en")} above ${percent(SURE)}`;
+  say($("select-sure"), words);
   $("select-sure").onclick = () => {
     chosen.places = new Set(sure);
     $("grid").focus();
@@ -99,29 +100,29 @@ function status() {
   const box = $("encoding");
   box.hidden = done >= total || Boolean(trouble);
   box.querySelector("progress").value = total ? done / total : 0;
-  box.querySelector("span").textContent = `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`;
+  say(box.querySelector("span"), `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`);
   const wrong = Object.keys(failures).length + moved.length + missing.length;
   $("files").hidden = !wrong && !trouble;
-  $("files").textContent = trouble ? "Encoding stopped" : `${wrong} ${wrong === 1 ? "file" : "files"} to look at`;
+  say($("files"), trouble ? "Encoding stopped" : `${wrong} ${wrong === 1 ? "file" : "files"} to look at`);
   const told = state.estimate;
   const half = told ? Math.max(1, Math.round(50 * (told.now.high - told.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
   if (told) {
-    $("accuracy").textContent = `≈ ${Math.round(100 * told.now.mean)} % ± ${half} right`;
+    say($("accuracy"), `≈ ${Math.round(100 * told.now.mean)} % ± ${half} right`);
     $("accuracy").title = told.sentence;
   }
 }
 
 function render() {
   if (!state.loaded) return;
-  document.title = `${state.name} – unitail studio`;
-  $("project").textContent = state.name;
-  checkOrder();
   measure();
+  document.title = `${state.name} – unitail studio`;
+  say($("project"), state.name);
+  checkOrder();
   if (view.moved) {
     view.moved = false;
     Object.assign(chosen, { places: new Set(), focus: 0, anchor: 0 });
-    $("grid").scrollTop = 0;
+    toTop();
   }
   chosen.focus = Math.min(chosen.focus, Math.max(0, view.order.length - 1));
   for (const part of [heading, guide, nothing, status, drawSide, draw, detail.follow]) part();
@@ -211,6 +212,7 @@ function drawSoon() {
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
+    measure();
     draw();
   });
 }

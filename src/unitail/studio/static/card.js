@@ -92,10 +92,14 @@ export function makeCard(place) {
 /** Bring a card up to date, touching only what is different. */
 export function updateCard(card, place, { selected = false, focused = false, at = 0, of = 0 }) {
   const [known, p, how, words] = verdict(place);
-  card.classList.toggle("focused", focused);
-  card.setAttribute("aria-selected", selected);
-  card.setAttribute("aria-posinset", at + 1);
-  card.setAttribute("aria-setsize", of);
+  const rank = `${selected}|${focused}|${at}|${of}`;
+  if (card.rank !== rank) {
+    card.rank = rank;
+    card.classList.toggle("focused", focused);
+    card.setAttribute("aria-selected", selected);
+    card.setAttribute("aria-posinset", at + 1);
+    card.setAttribute("aria-setsize", of);
+  }
   if (!["image", "audio"].includes(state.modality) && !card.filled) {
     if (contents.has(place)) {
       showContent(card.firstChild, contents.get(place));

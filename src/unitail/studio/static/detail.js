@@ -3,7 +3,7 @@
 import { confirm, label } from "./actions.js";
 import { get, post } from "./api.js";
 import { imageOf, showContent, soundOf, verdict } from "./card.js";
-import { $, h, icon, percent } from "./dom.js";
+import { $, fill, h, icon, percent } from "./dom.js";
 import { chosen, move } from "./grid.js";
 import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
 import { view } from "./views.js";
@@ -18,14 +18,14 @@ export function open() {
   if (place === undefined) return;
   chosen.places = new Set([place]);
   if (!isOpen()) $("detail").showModal();
-  fill(place);
+  show(place);
 }
 
 /** Show the item that has the focus now, if this is open. */
 export function follow() {
   if (!isOpen()) return;
   const place = view.order[chosen.focus];
-  if (place !== shown) fill(place);
+  if (place !== shown) show(place);
   else fillAnswer(place);
 }
 
@@ -46,7 +46,7 @@ function small(place, content) {
   return h("span", { class: "snippet" }, words || state.names[place]);
 }
 
-function fill(place) {
+function show(place) {
   shown = place;
   const step = (by) => () => (move(by), changed());
   $("detail").replaceChildren(
@@ -67,14 +67,15 @@ function fillAnswer(place) {
     ? [[state.best[place], state.p[place]], [state.second[place], state.p2[place]]].filter(([id]) => classOf(id))
     : [];
   const mark = { given: "Your label", likely: "Likely", doubtful: "Doubtful", novel: "Perhaps none of your classes" }[how] ?? "";
-  $("detail-answer").replaceChildren(
+  const look = [how, words, bars, labelOf(place), state.novelty[place], state.classes];
+  fill($("detail-answer"), look, () => [
     h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), mark ? h("span", {}, mark) : null),
     h("ul", { class: "bars" }, bars.map(([id, p]) => {
       const bar = h("i", { class: "bar", colour: classOf(id).colour });
       bar.style.setProperty("--p", p);
       return h("li", {}, h("span", {}, classOf(id).name), h("b", {}, percent(p)), bar);
     })),
-    isAnswered(place) ? h("p", { class: "muted" }, `Novelty ${percent(state.novelty[place])}`) : "",
+    isAnswered(place) ? h("p", { class: "muted" }, `Novelty ${percent(state.novelty[place])}`) : null,
     h("div", { class: "choices" },
       isAnswered(place) ? h("button", { class: "primary", onclick: confirm }, icon("check"), "Confirm") : null,
       state.classes.map((each) =>
@@ -82,7 +83,7 @@ function fillAnswer(place) {
           h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null)),
       h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", h("kbd", {}, "0")),
       labelOf(place) !== null ? h("button", { class: "choice", onclick: () => label(null) }, "Take back") : null),
-  );
+  ]);
 }
 
 async function fillWhy(place) {

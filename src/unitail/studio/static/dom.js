@@ -16,6 +16,19 @@ export function h(tag, props = {}, ...children) {
   return made;
 }
 
+/** Write words where other ones stand; what is the same already costs no layout. */
+export function say(element, words) {
+  if (element.textContent !== words) element.textContent = words;
+}
+
+/** Fill a box anew where it should look different: a button that is replaced meanwhile takes no click. */
+export function fill(box, look, make) {
+  const words = JSON.stringify(look);
+  if (box.look === words) return;
+  box.look = words;
+  box.replaceChildren(...make().filter((child) => child !== null));
+}
+
 export function icon(name) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const use = document.createElementNS("http://www.w3.org/2000/svg", "use");

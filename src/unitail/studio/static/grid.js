@@ -27,25 +27,31 @@ const BEYOND = 2; // rows above and below the screen that exist, too
 
 export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and anchor: ranks
 const cards = new Map(); // place -> card
-let shape = { columns: 1, width: 200, height: 200, gap: 12 };
+let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };
 
+/** Read where the grid is, before anything is written in a frame: each look after that is a layout. */
 export function measure() {
   const { least, gap, height } = SHAPES[state.modality];
-  const inside = $("grid").clientWidth - 2 * 20;
+  const { clientWidth, clientHeight: screen, scrollTop: top } = $("grid");
+  const inside = clientWidth - 2 * 20;
   const narrow = inside < 480;
   const columns = Math.max(state.modality === "image" && narrow ? 2 : 1, Math.floor((inside + gap) / (least + gap)));
   const width = (inside - gap * (columns - 1)) / columns;
-  shape = { columns, width, height: height(width), gap };
+  shape = { columns, width, height: height(width), gap, top, screen };
+}
+
+export function toTop() {
+  $("grid").scrollTop = 0;
+  shape.top = 0;
 }
 
 const topOf = (rank) => Math.floor(rank / shape.columns) * (shape.height + shape.gap);
 
 /** The ranks from the first to behind the last that are on the screen, or nearly. */
 function range() {
-  const grid = $("grid");
   const step = shape.height + shape.gap;
-  const first = Math.max(0, Math.floor(grid.scrollTop / step) - BEYOND);
-  const last = Math.ceil((grid.scrollTop + grid.clientHeight) / step) + BEYOND;
+  const first = Math.max(0, Math.floor(shape.top / step) - BEYOND);
+  const last = Math.ceil((shape.top + shape.screen) / step) + BEYOND;
   return [first * shape.columns, Math.min(view.order.length, last * shape.columns)];
 }
 
@@ -54,7 +60,8 @@ export const lookedAt = () => view.order.slice(...range());
 export function draw() {
   const { order } = view;
   const rows = $("rows");
-  rows.style.height = `${Math.max(0, topOf(order.length - 1) + shape.height)}px`;
+  const height = `${Math.max(0, topOf(order.length - 1) + shape.height)}px`;
+  if (rows.style.height !== height) rows.style.height = height;
   const [from, to] = range();
   const needed = new Set(order.slice(from, to));
   for (const [place, card] of cards) {
@@ -72,15 +79,20 @@ export function draw() {
       rows.append(card);
     }
     const left = (rank % shape.columns) * (shape.width + shape.gap);
-    const where = `translate(${left}px, ${topOf(rank)}px)`;
-    if (card.style.transform !== where) card.style.transform = where;
-    card.style.width = `${shape.width}px`;
-    card.style.height = `${shape.height}px`;
+    const where = `${left} ${topOf(rank)} ${shape.width} ${shape.height}`;
+    if (card.where !== where) {
+      card.where = where;
+      card.style.transform = `translate(${left}px, ${topOf(rank)}px)`;
+      card.style.width = `${shape.width}px`;
+      card.style.height = `${shape.height}px`;
+    }
     const selected = chosen.places.has(place);
     updateCard(card, place, { selected, focused: rank === chosen.focus, at: rank, of: order.length });
   }
   const focus = order[chosen.focus];
-  if (cards.has(focus)) $("grid").setAttribute("aria-activedescendant", `item-${focus}`);
+  const active = cards.has(focus) ? `item-${focus}` : null;
+  if ($("grid").getAttribute("aria-activedescendant") === active) return;
+  if (active) $("grid").setAttribute("aria-activedescendant", active);
   else $("grid").removeAttribute("aria-activedescendant");
 }
 

@@ -2,38 +2,60 @@
 
 import { addClass, label, labelEach } from "./actions.js";
 import { classMenu } from "./dialogs.js";
-import { $, h, icon } from "./dom.js";
+import { $, fill, h, icon, say } from "./dom.js";
 import { counts, state } from "./state.js";
 import { show, view, VIEWS } from "./views.js";
 
-let drawn = "";
+const inWords = (number) => (number ? number.toLocaleString("en") : "");
+const rowOf = (key) => $("side").querySelector(`[data-key="${key}"]`);
 
+/** Rows are made where classes are others; numbers change in them, so that none is replaced under a click. */
 export function drawSide() {
-  if (document.body.classList.contains("dragging")) return; // a row that is replaced takes no drop
   const all = counts();
+  fill($("views"), "views", () => Object.entries(VIEWS).map(([name, each]) =>
+    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, onclick: (event) => go(name, {}, event) }, icon(each.icon), h("span", {}, each.title), h("small", {})))));
+  if (!document.body.classList.contains("dragging")) { // a row that is replaced takes no drop
+    const focus = document.activeElement?.dataset?.key;
+    fill($("classes"), [state.classes, all.aside > 0], () => [...state.classes.map(classRow), all.aside ? asideRow() : null]);
+    if (focus && document.activeElement?.dataset?.key !== focus) rowOf(focus)?.focus();
+  }
   const flagged = state.estimate?.suspicious.length ?? 0;
   const numbers = { doubtful: all.doubtful, novel: all.novel, flagged, labelled: all.labelled + all.aside, all: state.names.length };
-  const look = JSON.stringify([numbers, [...all.given], [...all.answered], state.classes, view.name, view.classId, all.aside]);
-  if (look === drawn) return;
-  drawn = look;
-  const focus = document.activeElement?.dataset?.key;
-  $("views").replaceChildren(...Object.entries(VIEWS).map(([name, each]) =>
-    h("li", {}, h("button", { class: "row", "data-key": `view-${name}`, "aria-current": view.name === name ? "page" : null, onclick: (event) => go(name, {}, event) },
-      icon(each.icon), h("span", {}, each.title), h("small", {}, numbers[name] ? numbers[name].toLocaleString("en") : "")))));
-  $("classes").replaceChildren(...state.classes.map((each) => classRow(each, all)));
-  if (all.aside) $("classes").append(h("li", { class: "aside" }, h("span", { class: "row still" }, h("i", { class: "dot" }), h("span", {}, "None of these"), h("small", {}, all.aside.toLocaleString("en")))));
-  if (focus) document.querySelector(`[data-key="${focus}"]`)?.focus();
+  for (const name of Object.keys(VIEWS)) {
+    const row = rowOf(`view-${name}`);
+    setCurrent(row, view.name === name);
+    say(row.lastChild, inWords(numbers[name]));
+  }
+  for (const each of state.classes) updateRow(each, all.given.get(each.id) ?? 0, all.answered.get(each.id) ?? 0);
+  if (all.aside) say($("aside-count"), inWords(all.aside));
 }
 
-function classRow(each, all) {
-  const given = all.given.get(each.id) ?? 0;
-  const answered = all.answered.get(each.id) ?? 0;
-  const current = view.name === "class" && view.classId === each.id;
+function setCurrent(row, isCurrent) {
+  if (row.hasAttribute("aria-current") === isCurrent) return;
+  if (isCurrent) row.setAttribute("aria-current", "page");
+  else row.removeAttribute("aria-current");
+}
+
+function updateRow(each, given, answered) {
+  const row = rowOf(`class-${each.id}`);
+  if (!row) return; // it is made after a drag
+  setCurrent(row, view.name === "class" && view.classId === each.id);
+  const [ours, , others, word] = row.querySelector("small").children;
+  say(ours, given.toLocaleString("en"));
+  say(others, answered ? ` + ${inWords(answered)}` : "");
+  say(word, answered ? " answered" : "");
   const title = `${each.name}: ${given} labelled, ${answered} answered${each.key ? `, key ${each.key}` : ""}`;
+  if (row.title !== title) row.title = title;
+}
+
+const asideRow = () =>
+  h("li", { class: "aside" }, h("span", { class: "row still" }, h("i", { class: "dot" }), h("span", {}, "None of these"), h("small", { id: "aside-count" })));
+
+function classRow(each) {
   const row = h("li", { colour: each.colour },
-    h("button", { class: "row", "data-key": `class-${each.id}`, "aria-current": current ? "page" : null, title, onclick: (event) => go("class", { classId: each.id }, event) },
+    h("button", { class: "row", "data-key": `class-${each.id}`, onclick: (event) => go("class", { classId: each.id }, event) },
       h("i", { class: "dot" }), h("span", {}, each.name),
-      h("small", {}, h("b", {}, given.toLocaleString("en")), unseen(" labelled"), answered ? ` + ${answered.toLocaleString("en")}` : "", answered ? unseen(" answered") : ""),
+      h("small", {}, h("b", {}), unseen(" labelled"), h("span", {}), unseen("")),
       each.key ? h("kbd", {}, unseen("key "), each.key) : null),
     h("button", { class: "icon menu", "data-key": `menu-${each.id}`, "aria-label": `Rename, merge or delete ${each.name}`, onclick: () => classMenu(each) }, icon("more")));
   row.addEventListener("dragover", (event) => (event.preventDefault(), row.classList.add("drop")));
@@ -77,7 +99,7 @@ export function drawBar(places) {
   const bar = $("bar");
   bar.hidden = places.length < 2;
   if (bar.hidden) return;
-  bar.replaceChildren(
+  fill(bar, [places.length, state.classes], () => [
     h("span", { class: "count" }, `${places.length.toLocaleString("en")} selected`),
     h("button", { class: "primary", onclick: () => import("./actions.js").then((own) => own.confirm()) }, icon("check"), "Confirm"),
     h("div", { class: "choices" },
@@ -85,5 +107,5 @@ export function drawBar(places) {
       h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these"),
       h("button", { class: "choice", onclick: () => label(null) }, "Take labels back")),
     h("button", { class: "icon", "aria-label": "Select nothing", onclick: () => document.dispatchEvent(new CustomEvent("deselect")) }, icon("close")),
-  );
+  ]);
 }

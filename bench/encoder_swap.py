@@ -5,7 +5,7 @@ trained on and of one that was not. A learner's loss is set beside that of proto
 saw either: what the other encoder itself costs is no fault of the learner.
 
     python bench/encoder_swap.py --results results/bench_banks results/tail_banks \
-        --out results/encoder_swap
+        results/default_banks --out results/encoder_swap
 """
 
 import argparse
@@ -23,6 +23,7 @@ SEEN, SWAPPED = "efflite0", "resnet50"
 LABELS = {
     "results/bench_banks": ("tail_joint", "gpicl", "linear_probe_tuned", "proto_head_paper"),
     "results/tail_banks": ("tail", "tail_50w"),
+    "results/default_banks": ("unitail", "unitail_joint"),
 }
 """The learners that are shown, by the folder of their results."""
 Table = Mapping[tuple[str, str, str, int], DataSetMeans]

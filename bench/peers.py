@@ -9,7 +9,8 @@ CPUs without a shim, and it breaks transformers.
 
 Features are prepared for each peer in the way that suits it best: the preparation, for those called
 tuned also the options, is chosen for each protocol on classes that recipes train on, never on what
-is tested, and kept in OUT/settings.json (delete it to choose again). What is measured is kept too:
+is tested, and kept in OUT/settings.json (delete it to choose again); those for Dirichlet(1) shares
+are used for all unequal ones. What is measured is kept too:
 the same command again goes on where it was. Several processes can share the work: after one with
 --choose, each takes some banks with --only, and one more without it writes the whole report.
 """
@@ -62,19 +63,30 @@ CHOSEN_ON = [
     for name in ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
 ]
 """Of tiny_imagenet, the classes that recipes train on."""
+CONCENTRATIONS = (0.15, 0.5, 1.0, 2.0)
+"""Of shares that are not equal: at 0.15 half of the five classes have no query at all."""
+CHOSEN_AT = 1.0
+"""The concentration that settings for unequal shares are chosen at."""
 TIMED = 8
 """The runs that the duration is estimated from."""
 Chosen = dict[str, dict[str, Peer]]
 """By protocol and name."""
 
 
-def protocols(episodes: int) -> list[EvaluationProtocol]:
-    """Return the shapes that are tested."""
-    return [
-        EvaluationProtocol(shots=shots, queries=10, query_shares=shares, episodes=episodes)
-        for shares in (QueryShares.BALANCED, QueryShares.RANDOM)
-        for shots in (1, 5)
+def protocols(episodes: int, concentrations: Sequence[float]) -> list[EvaluationProtocol]:
+    """Return the shapes that are tested: equal shares, then unequal ones."""
+    equal = [EvaluationProtocol(shots=shots, queries=10, episodes=episodes) for shots in (1, 5)]
+    unequal = [
+        replace(each, query_shares=QueryShares.RANDOM, concentration=own)
+        for own in concentrations
+        for each in equal
     ]
+    return [*equal, *unequal]
+
+
+def chosen_for(protocol: EvaluationProtocol) -> str:
+    """Return the name of the protocol whose settings are used."""
+    return replace(protocol, concentration=CHOSEN_AT).name
 
 
 def training_table(folder: Path) -> FeatureTable:
@@ -86,7 +98,7 @@ def training_table(folder: Path) -> FeatureTable:
 def choose(banks: Path, names: Sequence[str], episodes: int) -> Chosen:
     """Choose for each protocol the best setting of each peer, by mean accuracy."""
     chosen: Chosen = {}
-    for protocol in protocols(episodes):
+    for protocol in protocols(episodes, (CHOSEN_AT,)):
         sources = [training_table(banks / name) for name in names]
         batches = [
             batch.episode
@@ -142,14 +154,14 @@ def all_runs(
     ours = load_learners(args.out / "no runs", OURS)
     return [
         BenchRun(
-            learners=[*ours, *peers(chosen[protocol.name])],
+            learners=[*ours, *peers(chosen[chosen_for(protocol)])],
             tables=[each],
             protocols=[protocol],
             folder=args.out / "work" / each.table.encoder / each.table.name,
             device=torch.device("cpu"),
         )
         for each in tables
-        for protocol in protocols(args.episodes)
+        for protocol in protocols(args.episodes, args.concentrations)
         if each.allows(protocol)
     ]
 
@@ -219,7 +231,7 @@ def report(args: argparse.Namespace, results: Sequence[TableResult], chosen: Cho
         markdown_table(header, lines, rule="---"),
         "## Settings of the peers",
         f"easyfsl {VERSION}. Chosen on classes that recipes train on, of"
-        f" {', '.join(args.choose_on)}.",
+        f" {', '.join(args.choose_on)}; for unequal shares with Dirichlet({CHOSEN_AT:g}).",
         markdown_table(["peer", *chosen], kept, rule="---"),
     ])  # fmt: skip
 
@@ -230,6 +242,9 @@ def main() -> None:
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
     parser.add_argument("--episodes", type=int, default=600, help="of each bank and protocol")
+    parser.add_argument(
+        "--concentrations", type=float, nargs="*", default=CONCENTRATIONS, help="Dirichlet's"
+    )
     parser.add_argument("--choose-on", nargs="+", default=CHOSEN_ON, metavar="BANK")
     parser.add_argument("--choose-episodes", type=int, default=20, help="to choose settings from")
     parser.add_argument("--choose", action="store_true", help="choose the settings only")

@@ -5,10 +5,13 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from helpers.known_learners import write_blobs
 from helpers.markdown import accuracy, lines
 from helpers.scripts import ROOT, run_script
+from unitail.framework.curves import LearningCurve
 
 OURS, FOREST = "unitail", "random forest"
 KEEL = """@relation tae
@@ -47,13 +50,39 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_valid_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    options = ["--tasks", "moons", "Gaussian, 2 columns", "--shots", 1, 20, "--draws", 3]
-    run_script("bench/valid_classifier.py", *options, "--out", page, monkeypatch=monkeypatch)
+    page, curves = tmp_path / "page.md", tmp_path / "curves"
+    write_blobs(tmp_path / "banks", "rsscn7", encoder="efflite0", rows=30)
+    options = ["--tasks", "moons", "efflite0/rsscn7", "Gaussian, 16 columns", "--shots", 1, 20]
+    options += ["--draws", 3, "--beyond", 40, "--beyond-draws", 2, "--queries", 20]
+    options += ["--banks", tmp_path / "banks", "--kept", curves, "--out", page]
+    run_script("bench/valid_classifier.py", *options, monkeypatch=monkeypatch)
     header, *rows = lines(page)
-    assert header == ["task", "1", "20", "verdict", "largest rise"]
-    assert [row[0] for row in rows] == ["moons", "Gaussian, 2 columns"]
-    assert all(accuracy(row[2]) < accuracy(row[1]) for row in rows), "errors fall"
+    assert header == ["task", "1", "20", "verdict", "rise measured", "rise possible"]
+    first, (beyond, *more) = rows[:3], rows[3:]
+    assert [row[0] for row in first] == ["moons", "efflite0/rsscn7", "Gaussian, 16 columns"]
+    assert all(accuracy(row[2]) < accuracy(row[1]) for row in first), "errors fall"
+    assert {row[4] for row in first} == {"0.0"}
+    assert beyond[:3] == ["task", "20", "40"]
+    assert [row[0] for row in more] == ["moons", "Gaussian, 16 columns"], "30 rows are too few"
+    assert len(list(curves.iterdir())) == 5
+    written = page.read_text()
+    run_script("bench/valid_classifier.py", *options, monkeypatch=monkeypatch)
+    assert page.read_text() == written
+
+
+def test_measured_rises_are_those_to_larger_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    rise = runpy.run_path(str(ROOT / "bench/valid_classifier.py"))["measured_rise"]
+    risks = {"falls": (0.5, 0.3, 0.1), "rises": (0.5, 0.1, 0.3), "drifts": (0.2, 0.3, 0.45)}
+    rises = {
+        name: rise(
+            LearningCurve(
+                task=name, ways=2, shots=(1, 2, 3), risks=np.array([own, own]).T, bayes_risk=None
+            )
+        )
+        for name, own in risks.items()
+    }
+    assert rises == pytest.approx({"falls": 0, "rises": 0.2, "drifts": 0.25})
 
 
 def test_packages_of_tables_are_read(

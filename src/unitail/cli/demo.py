@@ -32,9 +32,9 @@ POOL, ASKED, NOISE = 200, 300, 0.1
 
 Data = tuple[NDArray[Any], NDArray[Any]]
 SHAPES: Mapping[tuple[str, int], Callable[[int], Data]] = {
-    ("two circles", 20): lambda seed: make_circles(600, noise=NOISE, factor=0.5, random_state=seed),
-    ("two moons", 20): lambda seed: make_moons(600, noise=NOISE, random_state=seed),
-    ("digits (10 classes)", 1): lambda seed: load_digits(return_X_y=True),
+    ("two circles", 10): lambda seed: make_circles(600, noise=NOISE, factor=0.5, random_state=seed),
+    ("two moons", 10): lambda seed: make_moons(600, noise=NOISE, random_state=seed),
+    ("digits (10 classes)", 2): lambda seed: load_digits(return_X_y=True),
 }
 """Tasks with their labels a class: shapes that no line divides, and few labels beside many rows."""
 
@@ -86,7 +86,7 @@ def _shapes(draws: int, on_progress: OnProgress) -> Table:
         "random forest": lambda: RandomForestClassifier(random_state=0),
     }
     table = Table("task", "labels a class", *methods, title="Where kernels and pools matter, in %")
-    table.caption = f"{draws} draws; pool: {POOL} rows without labels are read beside the labelled"
+    gains = []
     for done, ((name, shots), make) in enumerate(SHAPES.items(), start=1):
         scores: dict[str, list[float]] = {method: [] for method in methods}
         for seed in range(draws):
@@ -99,10 +99,16 @@ def _shapes(draws: int, on_progress: OnProgress) -> Table:
                 given = {"pool": X[pool]} if "pool" in method else {}
                 learner = build().fit(X[shown], y[shown], **given)
                 scores[method].append(100 * float(learner.score(X[asked], y[asked])))
+        gain = np.subtract(scores["unitail, pool"], scores["unitail"]).tolist()
+        gains.append(f"{MeanInterval.of(gain):.1f}")
         table.add_row(
             name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in scores.values())
         )
         on_progress(done, len(SHAPES))
+    table.caption = (
+        f"{draws} draws; pool: {POOL} rows without labels are read beside the labelled,"
+        f" which gains {', '.join(gains)} points on the same draws"
+    )
     return table
 
 

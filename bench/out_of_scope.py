@@ -1,0 +1,167 @@
+"""Who tells questions that belong to none of 150 intents from those that do.
+
+    python bench/out_of_scope.py --data DATA/data_full.json --out results/out_of_scope.md
+
+CLINC150 (CC BY 3.0; data_full.json of github.com/clinc/oos-eval) with its own questions out of
+scope, sentence vectors of MiniLM. The measure is the area under the ROC curve: how often a question
+out of scope has a higher score than one in scope. Scores: one minus the highest probability, and
+`novelty`. Labelled questions are drawn from those for training, queries from those for tests.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from measuring import Page
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import normalize
+
+from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
+from unitail.encoders.encoding import encode_items
+from unitail.encoders.registry import make_encoder
+from unitail.estimator.classifier import TailClassifier
+from unitail.framework.episode import Support
+from unitail.framework.statistics import MeanInterval
+
+SHOTS = (1, 5)
+UNIT_C = 100.0
+"""Of logistic regression on unit rows."""
+Array = NDArray[Any]
+Method = Callable[[Array, Array, Array], dict[str, Array]]
+"""From labelled vectors, their intents and queries to scores by name, and probabilities as ''."""
+
+
+def ours(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
+    """Ask the shipped classifier."""
+    classifier = TailClassifier(device="cpu", random_state=0).fit(known, intents)
+    probabilities = classifier.predict_proba(asked)
+    return {
+        "": probabilities,
+        "unitail, novelty": classifier.novelty(asked),
+        "unitail, highest probability": -probabilities.max(axis=1),
+    }
+
+
+def unit_regression(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
+    """Ask logistic regression on unit rows, as many make it."""
+    fitted = LogisticRegression(C=UNIT_C, max_iter=1000).fit(normalize(known), intents)
+    probabilities = fitted.predict_proba(normalize(asked))
+    return {
+        "": probabilities,
+        f"logistic regression, unit rows, C = {UNIT_C:.0f}": -probabilities.max(axis=1),
+    }
+
+
+def shrunk_regression(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
+    """Ask logistic regression around a shrunk mean, the strongest simple method that we know."""
+    support = Support(
+        features=torch.from_numpy(known)[None],
+        class_indices=torch.from_numpy(intents)[None],
+        ways=int(intents.max()) + 1,
+    )
+    answers = LinearProbe(ProbeVariant.SHRUNK).infer(support, torch.from_numpy(asked)[None])
+    probabilities = answers[0].detach().exp().numpy()
+    return {"": probabilities, "logistic regression, shrunk mean": -probabilities.max(axis=1)}
+
+
+class Questions:
+    """The questions, and their vectors once they were asked for."""
+
+    def __init__(self, path: Path, encoder: str) -> None:
+        """Read the file."""
+        found = json.loads(path.read_text())
+        self.train, self.test = found["train"], found["test"]
+        self.outside = [text for text, _ in found["oos_test"]]
+        self.intents = sorted({intent for _, intent in self.train})
+        self.encoder = make_encoder(encoder)
+        self.vectors: dict[str, Array] = {}
+
+    def encode(self, texts: Sequence[str]) -> Array:
+        """Return vectors."""
+        new = sorted(set(texts) - set(self.vectors))
+        if new:
+            self.vectors |= dict(zip(new, encode_items(self.encoder, new).features, strict=True))
+        return np.stack([self.vectors[text] for text in texts])
+
+    def draw(self, seed: int, shots: int, queries: int) -> tuple[Array, Array, Array, Array]:
+        """Return labelled vectors and intents, vectors to ask and intents; -1 is out of scope."""
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(self.train))
+        known: list[tuple[str, int]] = []
+        for number, intent in enumerate(self.intents):
+            own = [self.train[row][0] for row in order if self.train[row][1] == intent]
+            known += [(text, number) for text in own[:shots]]
+        inside = [self.test[row] for row in rng.permutation(len(self.test))[:queries]]
+        outside = [self.outside[row] for row in rng.permutation(len(self.outside))[:queries]]
+        truth = [self.intents.index(intent) for _, intent in inside] + [-1] * len(outside)
+        return (
+            self.encode([text for text, _ in known]),
+            np.array([number for _, number in known]),
+            self.encode([text for text, _ in inside] + outside),
+            np.array(truth),
+        )
+
+
+def measure(
+    questions: Questions, shots: int, draws: int, queries: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Return for each score, in every draw, its area under the curve and the accuracy in scope."""
+    results: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(draws):
+        known, intents, asked, truth = questions.draw(seed, shots, queries)
+        for method in (ours, unit_regression, shrunk_regression):
+            scores = method(known, intents, asked)
+            right = scores.pop("").argmax(axis=1)[truth >= 0] == truth[truth >= 0]
+            for name, score in scores.items():
+                area = 100 * float(roc_auc_score(truth < 0, score))
+                results.setdefault(name, []).append((area, 100 * float(right.mean())))
+        print(f"{shots} labels, draw {seed + 1} of {draws}", flush=True)
+    return results
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--shots", type=int, nargs="+", default=SHOTS)
+    parser.add_argument("--draws", type=int, default=6)
+    parser.add_argument("--queries", type=int, default=500, help="of either kind in a draw")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    questions = Questions(args.data, args.encoder)
+    page = Page(
+        args.out,
+        "Out of scope",
+        f"CLINC150, {len(questions.intents)} intents, {args.encoder}; {args.draws} draws of"
+        f" labelled questions, {args.queries} queries in scope and as many out of scope in each."
+        " Area under the ROC curve in %, and accuracy in % of the queries in scope; 95 % intervals"
+        " over draws, of differences paired by draw.",
+        DATA=args.data.parent,
+    )
+    page.table([
+        "labels a class",
+        "score",
+        "area",
+        "minus the first",
+        "accuracy in scope",
+        "minus the first",
+    ])  # fmt: skip
+    for shots in args.shots:
+        results = measure(questions, shots, args.draws, args.queries)
+        first = np.array(next(iter(results.values())))  # (draws, 2)
+        for name, found in results.items():
+            own = np.array(found)
+            columns = (own[:, 0], (own - first)[:, 0], own[:, 1], (own - first)[:, 1])
+            shown = [MeanInterval.of(column.tolist()) for column in columns]
+            page.row(shots, name, *(f"{each.mean:.1f} ± {each.half_width:.1f}" for each in shown))
+
+
+if __name__ == "__main__":
+    main()

@@ -26,8 +26,10 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
     Whenever the process is killed, `target` is absent, the old one or the new one, and complete;
     for the instant between two renames the old one is called `.NAME.old`, see `recover_folder`.
-    Another process that writes the same folder meanwhile is refused.
+    Another process that writes the same folder meanwhile is refused. A link stays one: the folder
+    that it leads to is replaced.
     """
+    target = _real(target)
     _check_elsewhere(target)
     fresh, old = _beside(target, ".new"), _beside(target, ".old")
     with disk_errors(target), _alone_in(fresh, target):
@@ -48,6 +50,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
 def recover_folder(target: Path) -> None:
     """Repair what a kill in the middle of replacing `target` left; only for who may write there."""
+    target = _real(target)
     old = _beside(target, ".old")
     if target.exists():
         shutil.rmtree(old, ignore_errors=True)
@@ -57,8 +60,14 @@ def recover_folder(target: Path) -> None:
 
 def readable_folder(target: Path) -> Path:
     """Return where the contents of `target` are, also while it is being replaced."""
+    target = _real(target)
     old = _beside(target, ".old")
     return old if old.exists() and not target.exists() else target
+
+
+def _real(path: Path) -> Path:
+    """Follow a link, also one that leads to nothing yet."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -136,8 +145,10 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that even after a crash it is either the old one or the new one.
 
-    Of several processes that write it at once the last one's is there in the end, and whole.
+    Of several processes that write it at once the last one's is there in the end, and whole. A
+    link stays one: the file that it leads to is replaced.
     """
+    path = _real(path)
     fresh = _beside(path, ".new")
     with _opened_alone(fresh) as file:
         try:

@@ -96,6 +96,14 @@ def test_a_full_disk_or_a_closed_stream_is_no_bug(tmp_path: Path, where: str, co
     assert result.stderr == (full if code else "")
 
 
+def test_answers_are_not_computed_for_an_output_that_is_closed(tables: Path) -> None:
+    code = f"import sys; sys.stdout = None; {COMMAND}"
+    arguments = ["predict", tables / "support.csv", "--label-column=kind", "--out", "-"]
+    assert finish(fork(code, *arguments, output=tables / "output")) == 2
+    said = (tables / "output").read_text()
+    assert said.startswith("unitail: standard output is closed: got --out -; allowed: an output")
+
+
 def test_names_that_are_no_text_are_said_all_the_same(tables: Path) -> None:
     arguments = ["predict", tables / "support.csv", tables / "support.csv", "--label-column=kind"]
     out = os.fsdecode(bytes(tables / "answers") + b"\xff.csv")

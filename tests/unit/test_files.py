@@ -7,7 +7,13 @@ import pytest
 
 from unitail import files
 from unitail.errors import CannotWrite
-from unitail.files import fresh_folder, recover_folder, sha256_of, write_json
+from unitail.files import (
+    fresh_folder,
+    readable_folder,
+    recover_folder,
+    sha256_of,
+    write_json,
+)
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
@@ -42,6 +48,30 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> Non
         interrupted()
     assert (target / "file").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    folder, file = tmp_path / "folder", tmp_path / "file.json"
+    folder.symlink_to("disk/real")
+    file.symlink_to("disk/real.json")
+    for text in ("old", "new"):
+        with fresh_folder(folder) as fresh:
+            (fresh / text).write_text(text)
+        write_json(file, text)
+    assert readable_folder(folder) == tmp_path / "disk" / "real"
+    assert folder.is_symlink()
+    assert file.is_symlink()
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert file.read_text() == '"new"\n'
+    left = {path.name for place in (tmp_path, tmp_path / "disk") for path in place.iterdir()}
+    assert left == {"disk", "folder", "file.json", "real", "real.json"}
+
+
+def test_a_link_that_leads_to_itself_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").symlink_to("file")
+    write_json(tmp_path / "file", 1)
+    assert (tmp_path / "file").read_text() == "1\n"
 
 
 def test_a_full_disk_is_named_and_the_old_folder_is_intact(

@@ -30,14 +30,22 @@ class PatientOutput(io.FileIO):
         return len(content)
 
 
+class NoOutput(io.StringIO):
+    """In place of an output that was closed before the start: it swallows all."""
+
+    def write(self, content: str, /) -> int:
+        """Forget it."""
+        return len(content)
+
+
 def outlast_closed_pipes() -> list[PatientOutput]:
     """Put such outputs in the place of `sys.stdout` and `sys.stderr`, where these are files.
 
     A stream that was closed before the start gets an end that swallows all.
     """
     stdout, stderr = _patient(sys.stdout), _patient(sys.stderr)
-    sys.stdout = stdout or sys.stdout or io.StringIO()
-    sys.stderr = stderr or sys.stderr or io.StringIO()
+    sys.stdout = stdout or sys.stdout or NoOutput()
+    sys.stderr = stderr or sys.stderr or NoOutput()
     return [stream.buffer.raw for stream in (stdout, stderr) if stream]  # type: ignore[attr-defined]
 
 

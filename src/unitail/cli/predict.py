@@ -1,5 +1,6 @@
 """Run `unitail predict`."""
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,11 @@ from typing import Any
 from rich.console import Console
 
 from unitail.cli.console import bar, bars, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.pipes import NoOutput
 from unitail.cli.predict_screen import MAX_NAMED, tell_answers, tell_inputs, tell_scores
 from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
+from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.items import Items, LabelledItems, settle
 from unitail.inputs.read import (
@@ -110,6 +113,13 @@ class Outputs:
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse what cannot be written, before any work is done."""
+        if self.out == STDOUT and isinstance(sys.stdout, NoOutput):
+            raise UserError(
+                "standard output is closed",
+                got="--out -",
+                allowed="an output that somebody reads",
+                remedy="Name a file, such as --out answers.jsonl.",
+            )
         for path, suffixes in ((self.out, SUFFIXES), (self.report, PAGES)):
             if path is not None and path != STDOUT:
                 check_target(path, *suffixes)

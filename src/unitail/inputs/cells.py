@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from unitail.extras import optional
 from unitail.wording import numbered
 
@@ -165,18 +168,17 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
             columns[name] = _dated(columns[name], name, orders, notes)
     known = {} if like is None else written_styles(like)
     commas = any(style.has_commas for style in known.values())
-    commas = commas or any(map(_has_commas, columns.values()))
+    commas = commas or any(has_decimal_commas(_present(each)) for each in columns.values())
+    made: dict[str, Any] = {}
     for name, texts in columns.items():
-        style = known.get(name) or _style(texts, prefer_commas=commas)
-        numbers = _numbers(texts, style)
-        wrong = texts[numbers.isna() & texts.notna()]
-        are_names = len(wrong) if like is None else like[name].dtype == object
-        if are_names:
-            continue
-        columns[name] = numbers
-        styles |= {name: style} if style else {}
-        notes += _without("number", name, list(wrong))
-    features = pandas.DataFrame(columns)
+        numbers, style = _numbers(texts, known.get(name), prefer_commas=commas)
+        wrong = _wrong(texts, numbers)
+        are_names = wrong if like is None else like[name].dtype == object
+        made[name] = pandas.Series(texts, dtype=object) if are_names else numbers
+        if not are_names:
+            styles |= {name: style} if style else {}
+            notes += _without("number", name, wrong)
+    features = pandas.DataFrame(made)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
 
@@ -215,18 +217,20 @@ def joined_reading(tables: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _dated(texts: Any, name: str, orders: dict[str, bool | None], notes: list[str]) -> Any:  # noqa: ANN401
+def _dated(
+    texts: Sequence[str | None], name: str, orders: dict[str, bool | None], notes: list[str]
+) -> Sequence[str | None]:
     """Write the dates of a column, if it holds such, in one way, and note their order."""
-    present, known = texts[texts.notna()], name in orders
-    dates = read_dates(list(present), day_first=orders.get(name), every=not known)
+    present, known = _present(texts), name in orders
+    dates = read_dates(present, day_first=orders.get(name), every=not known)
     if dates is None:
         return texts
     written, day_first = dates
     orders[name] = orders.get(name) if day_first is None else day_first
-    texts = texts.copy()
-    texts[present.index] = [iso or cell for iso, cell in zip(written, present, strict=True)]
-    notes += _without("date", name, list(present[[iso is None for iso in written]]))
-    return texts
+    pairs = list(zip(written, present, strict=True))
+    notes += _without("date", name, [cell for iso, cell in pairs if iso is None])
+    dated = iter([iso or cell for iso, cell in pairs])
+    return [None if text is None else next(dated) for text in texts]
 
 
 def _without(what: str, name: str, wrong: Sequence[str]) -> list[str]:
@@ -235,30 +239,36 @@ def _without(what: str, name: str, wrong: Sequence[str]) -> list[str]:
     return [f"{cells} of {name!r} without a {what} ({wrong[0]!r})"] if wrong else []
 
 
-def _without_missing(cells: Any) -> Any:  # noqa: ANN401 - a Series
-    pandas = optional("pandas", extra="encoders")
-    texts = pandas.Series(texts_of(cells), dtype=object)
-    return texts.where(~texts.str.lower().isin(MISSING), None)
+def _without_missing(cells: Sequence[Any]) -> Sequence[str | None]:
+    return [None if text.lower() in MISSING else text for text in texts_of(cells)]
 
 
-def _has_commas(texts: Any) -> bool:  # noqa: ANN401 - a Series
-    return has_decimal_commas([text for text in texts if text is not None])
+def _present(texts: Sequence[str | None]) -> list[str]:
+    return [text for text in texts if text is not None]
 
 
-def _style(texts: Any, *, prefer_commas: bool) -> Style | None:  # noqa: ANN401 - a Series
-    """Say how a column writes numbers; None if they are plain, or none."""
-    if not _numbers(texts, None)[texts.notna()].isna().any():
-        return None
-    return style_of([text for text in texts if text is not None], prefer_commas=prefer_commas)
+def _numbers(
+    texts: Sequence[str | None], style: Style | None, *, prefer_commas: bool
+) -> tuple[NDArray[np.float64], Style | None]:
+    """Return the numbers that cells hold, NaN where they hold none, and how they are written.
 
-
-def _numbers(texts: Any, style: Style | None) -> Any:  # noqa: ANN401 - a Series
-    """Return the numbers that cells hold, NaN where they hold none."""
+    `style` is how they are known to be; else it is found out, and None if they are plain, or none.
+    """
     pandas = optional("pandas", extra="encoders")
     if style is None:
-        return pandas.to_numeric(texts, errors="coerce").astype("float64")
+        cells = np.array(texts, dtype=object)
+        numbers = pandas.to_numeric(cells, errors="coerce").astype(np.float64)
+        if _wrong(texts, numbers):
+            style = style_of(_present(texts), prefer_commas=prefer_commas)
+        if style is None:
+            return numbers, None
     read = [math.nan if text is None else read_number(text, style) for text in texts]
-    return pandas.Series(read, dtype="float64")
+    return np.array(read, dtype=np.float64), style
+
+
+def _wrong(texts: Sequence[str | None], numbers: NDArray[np.float64]) -> list[str]:
+    """Return the cells that are no numbers, and not missing."""
+    return _present([texts[place] for place in np.flatnonzero(np.isnan(numbers)).tolist()])
 
 
 def has_decimal_commas(cells: Sequence[str]) -> bool:

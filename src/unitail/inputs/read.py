@@ -57,7 +57,7 @@ def read_labelled(
     if len(examples.classes) < 2:
         raise InvalidInput(
             f"{shown(path)} holds one class only",
-            got=repr(examples.classes[0]),
+            got="; ".join([repr(examples.classes[0]), *examples.ignored]),
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
@@ -130,7 +130,7 @@ def read_unlabelled(
     pieces = []
     for path in paths:
         if path == STDIN:
-            pieces.append(_read_lines(sys.stdin.buffer.read(), kind))
+            pieces.append(_read_lines(_standard_input(), kind))
         elif path.is_dir():
             pieces.append(read_folder(path, kind, classes=like.classes if like else ()))
         elif is_table(path):
@@ -181,6 +181,17 @@ def read_pool(
 
 def _chosen(modality: str | None) -> Modality | None:
     return None if modality is None else choice(Modality, modality, "modality")
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:  # as Python has it where a shell says <&-
+        raise InvalidInput(
+            "standard input is closed",
+            got="'-'",
+            allowed="lines of text from a pipe or a file",
+            remedy="Give it some, or name a file in place of '-'.",
+        )
+    return sys.stdin.buffer.read()
 
 
 def _read_lines(content: bytes, modality: Modality | None) -> Items:

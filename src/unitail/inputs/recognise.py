@@ -1,5 +1,6 @@
-"""What files hold, by their suffixes, and what X holds, by its types."""
+"""What files hold, by their suffixes and first bytes, and what X holds, by its types."""
 
+import codecs
 import math
 import os
 import sys
@@ -32,12 +33,26 @@ TABLES = (
 
 PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
 """Files that may hold a table or a folder, and are not looked into."""
+ZEROS = 64
+"""Bytes at the beginning of a text that tell UTF-16 without a mark."""
 
 
 def modality_of(path: Path) -> Modality | None:
     """Say what a file is; None for tables, whose rows are the items, and for all other kinds."""
     suffix = path.suffix.lower()
     return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)
+
+
+def encoding_of(content: bytes) -> str:
+    """Tell the encoding by the mark, or by the zeros that every other byte of UTF-16 is."""
+    marks = ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for name, each in zip(("utf-32", "utf-16"), marks, strict=True):
+        if content.startswith(each):
+            return name
+    even, odd = (set(content[start:ZEROS:2]) for start in (0, 1))
+    if odd == {0} and 0 not in even:
+        return "utf-16-le"
+    return "utf-16-be" if even == {0} and 0 not in odd else "utf-8-sig"
 
 
 def is_address(name: str) -> bool:

@@ -1,6 +1,5 @@
 """Files of rows and columns, read without guessing more than delimiter and encoding."""
 
-import codecs
 import csv
 import io
 import re
@@ -20,7 +19,7 @@ from unitail.inputs.packed_tables import (
     read_parquet,
     unpacked,
 )
-from unitail.inputs.recognise import table_suffix
+from unitail.inputs.recognise import encoding_of, table_suffix
 from unitail.wording import shown, some
 
 DELIMITERS = ",;\t|"
@@ -107,10 +106,9 @@ def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
 
 
 def decode(content: bytes, where: str) -> str:
-    """Decode UTF-8, or UTF-16 with its mark, as spreadsheets write it."""
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    """Decode UTF-8, or UTF-16 as spreadsheets write it."""
     try:
-        return content.decode("utf-16" if marked else "utf-8-sig")
+        return content.decode(encoding_of(content))
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{where} is not text in UTF-8",
@@ -282,6 +280,13 @@ def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
 
 
 def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # it may never end
+        raise InvalidInput(
+            f"{shown(path)} cannot be read",
+            got="a pipe, a socket or a device",
+            allowed="a file",
+            remedy="Write what it gives to a file, and name that.",
+        )
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -116,6 +116,14 @@ def test_many_pages_are_not_counted(tmp_path: Path) -> None:
     assert time.process_time() - begun < 1
 
 
+def test_a_table_that_may_never_end_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zeros.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zeros.csv"):
+        with pytest.raises(InvalidInput, match=rf"{name} cannot be read: got a pipe, a socket or"):
+            read_labelled(tmp_path / name)
+
+
 def test_a_pipe_among_paths_is_not_opened(tmp_path: Path) -> None:
     """To open it would wait for someone to write."""
     os.mkfifo(tmp_path / "pipe.tif")

@@ -1,5 +1,7 @@
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -90,6 +92,24 @@ def test_a_class_folder_that_leads_back_has_no_examples(tmp_path: Path) -> None:
     found = read_labelled(tmp_path)
     assert found.classes == ("a", "b")
     assert "1 class folder without image files (c)" in found.ignored
+
+
+def test_what_keeps_a_folder_from_being_a_class_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _touch(tmp_path, "a/1.png", "b/1.png")
+    opened = os.scandir
+
+    def closed(path: str) -> Any:  # noqa: ANN401 - as root nothing is closed
+        if Path(path).name == "b":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(
+        InvalidInput, match=r"one class only: got 'a'; .*/b: Permission denied; all"
+    ):
+        read_labelled(tmp_path)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="such names need bytes")

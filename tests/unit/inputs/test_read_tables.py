@@ -25,7 +25,9 @@ def _lines(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_delimiters_and_byte_order_marks(
     delimiter: str, encoding: str, newline: str, tmp_path: Path
@@ -199,6 +201,9 @@ def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> N
         read_unlabelled([Path("-")])
     with pytest.raises(InvalidInput, match="standard input are texts: got '-' for image items"):
         read_unlabelled([Path("-")], modality=Modality.IMAGE)
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidInput, match="standard input is closed: got '-'"):
+        read_unlabelled([Path("-")])
 
 
 def test_long_texts_are_named_by_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

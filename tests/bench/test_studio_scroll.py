@@ -12,7 +12,7 @@ from helpers.scripts import run_script
 def test_studio_scroll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("playwright", reason="playwright is not installed")
     page = tmp_path / "page.md"
-    options = ["--items", 200, "--turns", 5, "--out", page]
+    options = ["--items", 120, "--turns", 2, "--out", page]
     run_script("bench/studio_scroll.py", *options, monkeypatch=monkeypatch)
     header, *rows = lines(page)
     assert [row[0] for row in rows] == [

@@ -1,19 +1,17 @@
 """The studio in a real browser: what a user does, with mouse, keyboard and a narrow window."""
 
 import csv
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helpers.browsers import CHROMIUM, open_page, served_here
+from helpers.forks import fork, line_of
 from helpers.studios import write_pictures
 
 pytestmark = [
@@ -22,14 +20,16 @@ pytestmark = [
 ]
 TESTS = Path(__file__).parents[1]
 SERVE = """
-import sys, uvicorn
+import sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import uvicorn
 from helpers.studios import open_studio
 from unitail.studio.app import make_app
 from unitail.web.access import Access
 from unitail.cli.studio import _bound
 listener = _bound("127.0.0.1", 0)
-app = make_app(open_studio(Path(sys.argv[1])), Access.at("127.0.0.1"))
+app = make_app(open_studio(Path(sys.argv[2])), Access.at("127.0.0.1"))
 print(f"http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)).run([listener])
 """
@@ -37,20 +37,14 @@ uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=
 
 
 @contextmanager
-def served(source: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(source: Path, output: Path) -> Iterator[tuple[ForkServerProcess, str]]:
     """Serve a studio in a process of its own."""
-    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", SERVE, str(source)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    process = fork(SERVE, TESTS, source, output=output)
     try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
+        yield process, line_of(output, process, r"http://127\.0\.0\.1:\d+/")[0]
     finally:
         process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        process.join()
 
 
 def card(page: Any, name: str) -> Any:  # noqa: ANN401
@@ -83,7 +77,7 @@ def wait_for_count(page: Any, name: str, given: int, answered: int) -> None:  # 
 def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
     folder = tmp_path / "pictures"
     colours = write_pictures(folder, 200)
-    with served(folder) as (process, url):
+    with served(folder, tmp_path / "output") as (process, url):
         page = open_page(browser, url)
         _name_classes_and_label(page, colours)
         _correct_and_undo(page, colours)
@@ -93,8 +87,8 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         _export(page, tmp_path, colours)
         # Killed, and opened again: everything is there, undo too.
         before = {name: count(page, name) for name in ("red", "green", "blue")}
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
     with served_here(folder) as url:
         again = open_page(browser, url)
         for name, (given, answered) in before.items():

@@ -1,14 +1,11 @@
-import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from helpers.forks import COMMAND, finish, fork, line_of
 from helpers.services import ASKED, vector_classifier
 from unitail.cli.main import app
 from unitail.cli.serve import listening, read_token
@@ -30,28 +27,19 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
     command = ["serve", str(folder), "--port", "0", "--token-file", str(token), "--device", "cpu"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "unitail", *command, "--host", "0.0.0.0"],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        text=True,
-    )
+    output = tmp_path / "output"
+    server = fork(COMMAND, *command, "--host", "0.0.0.0", output=output)
     try:
-        assert server.stdout is not None
-        lines = iter(server.stdout.readline, "")
-        assert next(lines).startswith("blobs: 3 classes from")
-        found = (re.search(r"Listening at http://0\.0\.0\.0:(\d+)", line) for line in lines)
-        address = next(match for match in found if match)
+        address = line_of(output, server, r"Listening at http://0\.0\.0\.0:(\d+)")
+        assert output.read_text().startswith("blobs: 3 classes from")
         with Client(f"http://localhost:{address[1]}", token=TOKEN) as client:
             answers = client.predict("blobs", vectors=ASKED)["answers"]
         assert [each["label"] for each in answers] == vector_classifier().predict(ASKED).tolist()
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(20) in (0, -signal.SIGTERM)
+        server.terminate()
+        assert finish(server) in (0, -signal.SIGTERM)
     finally:
         server.kill()
-        server.wait()
-        assert server.stdout is not None
-        server.stdout.close()
+        server.join()
 
 
 def test_others_are_not_listened_to_without_a_token(tmp_path: Path) -> None:

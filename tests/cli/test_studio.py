@@ -1,10 +1,7 @@
 import json
 import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from helpers.forks import COMMAND, finish, fork, line_of
 from unitail.cli.main import app
 from unitail.cli.studio import _bound
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
@@ -72,19 +70,15 @@ def test_what_cannot_be_is_told_before_any_work(table: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "unitail", "studio", str(table), "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline()]
-        while "The studio is at" not in said[-1]:
-            said.append(process.stdout.readline())
-            assert said[-1], said
-        match = re.search(r"(http://127\.0\.0\.1:\d+/)\?token=(\S+)\n", said[-1])
-        assert match is not None
+def test_a_folder_that_stands_alone_is_opened(table: Path, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    process = fork(COMMAND, "studio", table, "--no-browser", output=output)
+    try:
+        match = line_of(
+            output, process, r"The studio is at (http://127\.0\.0\.1:\d+/)\?token=(\S+)\n"
+        )
         own = {"Authorization": f"Bearer {match[2]}"}
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 with pytest.raises(urllib.error.HTTPError, match="401") as refused:
                     urllib.request.urlopen(f"{match[1]}api/state")
@@ -99,11 +93,14 @@ def test_a_folder_that_stands_alone_is_opened(table: Path) -> None:
         page = (table.parent / ".unitail" / "open.html").read_text()  # stays there if it is killed
         assert match[1] in page
         assert match[2] not in page
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read()
-    assert process.returncode == 0
-    assert "All labels are kept." in rest
-    assert said[0] == "table: 6 items.\n"
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGINT)
+        assert finish(process) == 0
+    finally:
+        process.kill()
+    said = output.read_text()
+    assert "All labels are kept." in said
+    assert said.startswith("table: 6 items.\n")
 
 
 def test_a_port_that_is_taken_answers_at_once_and_is_no_other_studios() -> None:

@@ -50,7 +50,7 @@ def open_page(
     """Open the page; a deaf one hears no news."""
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     page.on("pageerror", lambda error: ERRORS.append(f"{error}"))
     if deaf:  # it is told hello, and then nothing more
         hello = 'event: hello\ndata: "deaf"\n\n'

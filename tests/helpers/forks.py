@@ -6,10 +6,12 @@ that meets a limit, or that works beside others; that an interpreter starts is t
 
 import multiprocessing
 import os
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -36,7 +38,7 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, str(Path(sys.argv[0]).parent))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-TIMEOUT = 180
+TIMEOUT = 600
 _SERVER = multiprocessing.get_context("forkserver")
 _COMMANDS = [f"unitail.cli.{name}" for name in ("main", "predict", "train", "encode", "bench")]
 _LATER = ["accelerate", "torch._dynamo", "torch.distributed.fsdp"]  # imported by what they run
@@ -60,6 +62,19 @@ def finish(process: ForkServerProcess) -> int:
         process.kill()
         raise AssertionError("a process did not come to its end")
     return process.exitcode
+
+
+def line_of(output: Path, process: ForkServerProcess, pattern: str) -> re.Match[str]:
+    """Wait until a process has said a line with such words, and return what was found."""
+    end = time.monotonic() + TIMEOUT
+    while True:
+        ended = not process.is_alive() or time.monotonic() > end
+        said = output.read_text() if output.exists() else ""
+        whole = said[: said.rfind("\n") + 1]
+        if found := re.search(pattern, whole):
+            return found
+        assert not ended, said
+        time.sleep(0.02)
 
 
 def run_forked(command: Sequence[object], **_: object) -> subprocess.CompletedProcess[str]:

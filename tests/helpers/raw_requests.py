@@ -15,7 +15,6 @@ LIMITS = ServiceLimits(
     body_seconds=1.5,
     items=20,
     pixels=10_000,
-    answer_seconds=1.0,
     concurrency=4,
 )
 QUESTION = json.dumps({"vectors": [ASKED[0].tolist()]}).encode()

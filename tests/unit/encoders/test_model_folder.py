@@ -3,7 +3,7 @@ import shutil
 import time
 from pathlib import Path
 
-import huggingface_hub
+import huggingface_hub.constants
 import pytest
 import torch
 
@@ -41,7 +41,7 @@ def test_a_missing_model_without_network_fails_at_once(name: str, no_network: Pa
     start = time.perf_counter()
     with pytest.raises(UnknownEncoder, match="the hub cannot be reached") as raised:
         locate(name)
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 15  # much longer, if it was tried again and again
     assert f"model '{name}'" in str(raised.value)
     assert "\n" not in str(raised.value)
 

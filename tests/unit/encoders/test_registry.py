@@ -2,7 +2,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import huggingface_hub
+import huggingface_hub.constants
 import pytest
 
 from helpers.tiny_models import save_tiny_bert, save_tiny_resnet, save_tiny_wav2vec2

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -18,11 +19,17 @@ from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
 from unitail.relational.regressions import NUM_LOGISTIC, NUM_RIDGES
 
+SHALLOW = Relational(replace(PRESETS["default"], layers=1, joint_layers=0)).requires_grad_(False)
+"""As wide as the default model: to rehearse each layer takes its time."""
+
+
+TINY = Relational(replace(PRESETS["tiny"], layers=2)).requires_grad_(False)
+
 
 @cache
 def usual_plan() -> Plan:
-    """Return the plan that others are held to: a rehearsal takes its time."""
-    return TailClassifier().plan(25, 5, 10_000, n_features=64)
+    """Return the plan that others are held to."""
+    return TailClassifier(SHALLOW).plan(25, 5, 10_000, n_features=64)
 
 
 def test_a_plan_says_what_will_happen() -> None:
@@ -44,7 +51,7 @@ def test_large_supports_are_planned_as_they_are_reduced() -> None:
 @pytest.mark.slow
 def test_memory_grows_with_the_square_of_the_support() -> None:
     small, large = (
-        TailClassifier(precision="single", max_support=None)
+        TailClassifier(SHALLOW, precision="single", max_support=None)
         .plan(rows, 4, 10, n_features=8)
         .memory_bytes
         for rows in (500, 2000)
@@ -53,7 +60,7 @@ def test_memory_grows_with_the_square_of_the_support() -> None:
 
 
 def test_a_pool_is_planned_for() -> None:
-    classifier = TailClassifier()
+    classifier = TailClassifier(SHALLOW)
     plan = classifier.plan(25, 5, 10_000, n_features=64, n_pool=50_000)
     assert (plan.pool_read, plan.precision) == (1000, "float32")
     assert "25 rows read, 1000 beside them, " in str(plan)
@@ -65,7 +72,7 @@ def test_a_pool_is_planned_for() -> None:
 
 
 def test_draws_add_up() -> None:
-    two = TailClassifier(n_draws=2).plan(25, 5, 10_000, n_features=64)
+    two = TailClassifier(SHALLOW, n_draws=2).plan(25, 5, 10_000, n_features=64)
     assert two.memory_bytes > usual_plan().memory_bytes
 
 
@@ -79,7 +86,7 @@ def test_joint_calls_are_planned_as_a_whole() -> None:
 
 @pytest.mark.slow
 def test_the_width_is_that_of_the_last_fit() -> None:
-    classifier = TailClassifier()
+    classifier = TailClassifier(SHALLOW)
     sizes = (100, 2, 10)
     wide, narrow = (classifier.plan(*sizes, width).memory_bytes for width in (1024, 300))
     assert classifier.plan(*sizes).memory_bytes == wide > narrow
@@ -130,7 +137,7 @@ print((peak() - before) / plan.memory_bytes)
 
 
 def test_operations_are_those_of_the_real_run() -> None:
-    model = Relational(PRESETS["tiny"]).requires_grad_(False)
+    model = TINY
     support = random_support((4, 4, 4), episodes=1, dtype=torch.float32)
     draw = model.draw(support, stream(0))
     read = model.read(support, draw)
@@ -151,7 +158,7 @@ def test_operations_are_those_of_the_real_run() -> None:
 def reading_cost(num_support: int, ways: int) -> Cost:
     """Rehearse reading a support with a small relational model."""
     reading, _ = rehearse(
-        Relational(PRESETS["tiny"]).requires_grad_(False),
+        TINY,
         num_support=num_support,
         ways=ways,
         feature_dim=3,

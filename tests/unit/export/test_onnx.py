@@ -77,8 +77,8 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
 def test_a_model_reads_examples_in_onnx_as_in_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 4)  # each step is a part of the graph
-    monkeypatch.setattr(operators, "STEPS", 24)  # enough for few rows
+    monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 2)  # each step is a part of the graph
+    monkeypatch.setattr(operators, "STEPS", 16)  # enough for few rows
     network = model()
     path = export_model(
         network, GraphSizes(support=12, classes=3, width=6), tmp_path / "model.onnx"

@@ -14,10 +14,12 @@ from unitail.service.service import Service
 from unitail.web.refusal import Refusal
 
 
-def with_service(work: Callable[[Service, Served], Awaitable[None]]) -> None:
+def with_service(
+    work: Callable[[Service, Served], Awaitable[None]], answer_seconds: float = 0.2
+) -> None:
     classifiers = Classifiers()
     classifiers.add("blobs", vector_classifier(scale="none"))
-    service = Service(classifiers, ServiceLimits(answer_seconds=0.2))
+    service = Service(classifiers, ServiceLimits(answer_seconds=answer_seconds))
 
     async def run() -> None:
         await service.start()
@@ -39,7 +41,7 @@ def hold(served: Served, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event
 
     def held(how: Any) -> Version:  # noqa: ANN401
         loop.call_soon_threadsafe(begun.set)
-        may_go_on.wait(10)
+        may_go_on.wait(60)
         return change(how)
 
     monkeypatch.setattr(served, "changed", held)
@@ -94,4 +96,4 @@ def test_who_goes_away_before_it_begins_changes_nothing_and_later_nothing_is_hal
             assert served.newest.number == 2
             assert len(served.newest.labels) == 13
 
-    with_service(work)
+    with_service(work, answer_seconds=60)

@@ -205,7 +205,7 @@ def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
-    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.2)
+    monkeypatch.setattr("unitail.studio.answerer.QUIET_SECONDS", 0.1)
     write_pictures(tmp_path, 24)
     studio = open_studio(tmp_path)
     told: list[int] = []
@@ -216,9 +216,9 @@ def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
     thread = threading.Thread(target=studio.answerer.run)
     thread.start()
     wait_until(lambda: len(told) == 48)  # all, and all again
-    time.sleep(0.5)
+    time.sleep(0.3)
     studio.answerer.wake()  # for nothing
-    time.sleep(0.5)
+    time.sleep(0.3)
     assert sorted(told) == sorted([*range(24), *range(24)])
     studio.answerer.stop()
     thread.join(10)

@@ -78,7 +78,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def _check_elsewhere(target: Path) -> None:
     """Refuse to replace the current folder, or one around it: what is in there would be lost."""
-    if Path.cwd().is_relative_to(target.resolve()):
+    if Path.cwd().is_relative_to(os.path.realpath(target)):
         raise CannotWrite(
             f"{target} is the folder that you are in, or one around it",
             got="a folder in use",

@@ -33,6 +33,8 @@ class ProcessGroup:
         """
         if launched() == 1:
             return cls()
+        for name in ("RANK", "LOCAL_RANK"):
+            _number(name, "0")  # in a sentence, where accelerate would end in a traceback
         accelerate = optional("accelerate", extra="train")
         return cls(accelerate.PartialState(cpu=cpu or not has_accelerator(), timeout=TIMEOUT))
 
@@ -97,7 +99,20 @@ def end_with_parent() -> None:
 
 def launched() -> int:
     """Return how many processes a launcher started, this one among them."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return _number("WORLD_SIZE", "1")
+
+
+def _number(name: str, usual: str) -> int:
+    """Read a variable that launchers set."""
+    value = os.environ.get(name, usual)
+    if not value.isdecimal():
+        raise InvalidConfig(
+            f"the environment variable {name} is not a number of processes",
+            got=repr(value),
+            allowed="what torchrun sets",
+            remedy="Start with torchrun, or remove the variable.",
+        )
+    return int(value)
 
 
 def require_alone(command: str) -> None:

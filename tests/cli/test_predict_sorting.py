@@ -1,6 +1,7 @@
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -8,9 +9,11 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from helpers.colours import MeanColour
+from unitail.cli import predict as command
 from unitail.cli.commands.predict import predict
 from unitail.errors import UserError
 from unitail.inputs import encode as vectors
+from unitail.workflows.sort_files import Step
 
 app = typer.Typer()
 app.command()(predict)
@@ -75,6 +78,23 @@ def test_paths_in_a_table_stay_as_they_are() -> None:
     _run("box", "new.csv", "--sort-into", "out", "--sort-by", "move", "--out", "a.csv")
     assert len(_sorted()) == 2
     assert _column("a.csv", "photo") == ["new/x.png", "new/y.png"]
+
+
+def test_answers_are_written_although_a_file_has_vanished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was there when it was answered."""
+    whole = command.plan_sorting
+
+    def plan(*arguments: Any) -> list[Step]:  # noqa: ANN401
+        steps = whole(*arguments)
+        Path("new/x.png").unlink()
+        return steps
+
+    monkeypatch.setattr(command, "plan_sorting", plan)
+    result = _run("box", "new", "--sort-into", "out", "--sort-by", "move", "--out", "a.csv")
+    assert result.exit_code == 1
+    assert "new/x.png: has vanished, and was not sorted" in result.output
+    assert len(_sorted()) == 1
+    assert sorted(_column("a.csv", "file")) == ["new/x.png", *_sorted()]
 
 
 def test_a_second_copy_does_nothing() -> None:

@@ -64,6 +64,18 @@ def test_commands_that_do_not_share_refuse_a_launcher(monkeypatch: pytest.Monkey
         require_alone("predict")
 
 
+def test_variables_of_a_launcher_that_are_no_numbers_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "many")
+    with pytest.raises(InvalidConfig, match="WORLD_SIZE is not a number of processes: got 'many'"):
+        require_alone("predict")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "first")
+    with pytest.raises(InvalidConfig, match="RANK is not a number of processes: got 'first'"):
+        ProcessGroup.join(cpu=True)
+
+
 def test_several_need_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)

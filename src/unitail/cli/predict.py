@@ -70,18 +70,20 @@ class Sorting:
         if self.target is not None:
             require_files(items)
 
-    def sort(self, answers: Answers, items: Items) -> tuple[list[Step], Items]:
+    def sort(self, answers: Answers, items: Items) -> tuple[list[Step], list[Step], Items]:
         """Sort the files, unless that is only to be listed.
 
-        Return what is done with each, and the items where they are now.
+        Return what is done with each, what could not be as the file had vanished, and the items
+        where they are now.
         """
         if self.target is None:
-            return [], items
+            return [], [], items
         steps = plan_sorting(answers, items, self.target)
         if self.dry_run:
-            return steps, items
-        sort_files(steps, SortBy(self.by))
-        return steps, where_moved(items, steps) if self.by == SortBy.MOVE else items
+            return steps, [], items
+        gone = sort_files(steps, SortBy(self.by))
+        steps = [step for step in steps if step not in gone]
+        return steps, gone, where_moved(items, steps) if self.by == SortBy.MOVE else items
 
     def tell(self, console: Console, steps: Sequence[Step]) -> None:
         """List what would be done, or count what was done."""
@@ -127,9 +129,9 @@ class Outputs:
 
     def make(
         self, answers: Answers, items: Items, examples: LabelledItems, label_column: str, title: str
-    ) -> list[Step]:
-        """Sort files, then write about them where they are now; return what was sorted."""
-        steps, items = self.sorting.sort(answers, items)
+    ) -> tuple[list[Step], list[Step]]:
+        """Sort files, then write about them where they are now; return what was sorted, or not."""
+        steps, gone, items = self.sorting.sort(answers, items)
         if self.out is not None:
             write_answers(answers, items, self.out, label_column=label_column)
         if self.report is not None:
@@ -143,7 +145,7 @@ class Outputs:
                     label_column=label_column,
                     on_progress=on_progress,
                 )
-        return steps
+        return steps, gone
 
     def tell(self, console: Console, answers: Answers, items: Items, steps: Sequence[Step]) -> None:
         """Say what came out: after all files are written, as the screen may be a closed pipe."""
@@ -213,11 +215,12 @@ def run(
             on_answered=on_answered,
         )
     title = f"Answers from {support.name if saved is None else Path(model).name}"
-    steps = wanted.make(answers, items, examples, label_column, title)
+    steps, gone = wanted.make(answers, items, examples, label_column, title)
     wanted.tell(console, answers, items, steps)
     say_trouble(cache)
     say_unreadable(
-        [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable],
+        [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable]
+        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in gone],
         all_in="--out FILE.json or --report lists all",
     )
 

@@ -1,5 +1,6 @@
 """Items for an encoder, what was passed over, and several lots of them as one."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -164,7 +165,9 @@ def settle(queries: Items, examples: LabelledItems) -> Items:
 
 def identity(item: object) -> object:
     """Return what two names of one file, or two equal texts, have in common."""
-    return item.resolve() if isinstance(item, Path) else item
+    if not isinstance(item, Path):
+        return item
+    return Path(os.path.realpath(item))  # of a link to itself, `resolve` would be an error
 
 
 def _chosen(items: Items, places: list[int]) -> Any:  # noqa: ANN401 - a DataFrame, or a tuple

@@ -117,8 +117,8 @@ class Results:
         require_files(self.queries)
         check_sorting(target, [self.source])
         steps = plan_sorting(self.answers, self.queries, target)
-        sort_files(steps, by)
-        return steps
+        gone = sort_files(steps, by)
+        return [step for step in steps if step not in gone]
 
 
 def zipped(folder: Path) -> Path:

@@ -44,9 +44,11 @@ class Step:
 
 def check_sorting(target: Path, inputs: Iterable[Path]) -> None:
     """Refuse a folder that cannot take files, or that is read as examples or queries."""
-    if target.exists() and not target.is_dir():
+    if os.path.lexists(target) and not target.is_dir():
         raise CannotWrite(
-            f"files cannot be sorted into {shown(target)}", got="a file", allowed="a folder"
+            f"files cannot be sorted into {shown(target)}",
+            got="a file" if target.exists() else "a link that leads nowhere",
+            allowed="a folder",
         )
     for path in inputs:
         if path.is_dir() and target.resolve().is_relative_to(path.resolve()):
@@ -89,14 +91,23 @@ def require_files(queries: Items) -> None:
         )
 
 
-def sort_files(steps: Sequence[Step], by: SortBy) -> None:
-    """Copy, link or move; a file that has appeared since is not overwritten but refused."""
+def sort_files(steps: Sequence[Step], by: SortBy) -> list[Step]:
+    """Copy, link or move; a file that has appeared since is not overwritten but refused.
+
+    Files that have vanished since are left out, and returned.
+    """
     act = {SortBy.COPY: _copy, SortBy.LINK: _link, SortBy.MOVE: _move}[by]
+    gone = []
     for step in steps:
-        if not step.is_there:
-            with disk_errors(step.target):
-                step.target.parent.mkdir(parents=True, exist_ok=True)
-                act(step.source, step.target)
+        if step.is_there:
+            continue
+        if not step.source.exists():
+            gone.append(step)
+            continue
+        with disk_errors(step.target):
+            step.target.parent.mkdir(parents=True, exist_ok=True)
+            act(step.source, step.target)
+    return gone
 
 
 def where_moved(items: Items, steps: Iterable[Step]) -> Items:
@@ -141,7 +152,8 @@ def _free(source: Path, target: Path, taken: set[str]) -> Step:
         path = target.with_name(name)
         if _folded(path) in taken:
             return True
-        is_there = path.is_file() and filecmp.cmp(source, path, shallow=False)
+        both = path.is_file() and source.is_file()  # which may have vanished
+        is_there = both and filecmp.cmp(source, path, shallow=False)
         return os.path.lexists(path) and not is_there
 
     name = _numbered(target.name, is_taken)

@@ -11,6 +11,7 @@ from unitail.inputs.items import Items
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.sort_files import (
     SortBy,
+    Step,
     check_sorting,
     plan_sorting,
     require_files,
@@ -204,6 +205,18 @@ def test_folders_that_are_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotWrite, match="got a file; allowed: a folder"):
         check_sorting(tmp_path / "file", [])
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(CannotWrite, match="got a link that leads nowhere; allowed: a folder"):
+        check_sorting(tmp_path / "loop", [tmp_path / "in"])
+
+
+@pytest.mark.parametrize("by", SortBy)
+def test_files_that_have_vanished_are_left_out_and_told(by: SortBy, tmp_path: Path) -> None:
+    files = _files(tmp_path / "in", "1.png", "2.png", "3.png")
+    steps = [Step(file, tmp_path / "out" / "a" / file.name, is_there=False) for file in files]
+    files[1].unlink()
+    assert sort_files(steps, by) == [steps[1]]
+    assert sorted(_tree(tmp_path / "out").values()) == ["1.png", "3.png"]
 
 
 def test_texts_are_not_sorted() -> None:

@@ -27,7 +27,7 @@ from unitail.framework.statistics import MeanInterval
 WIDTH, CLASSES, ASKED = 20, 5, 200
 Array = NDArray[Any]
 WITHIN: Mapping[str, int] = {}
-GUIDES = {"gaussians.MAX_EXACT": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
+GUIDES = {"gaussians.MAX_SOLVED": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
 """Half of the rows are guides: as many as 4,097 rows have."""
 SHORT = {"shortlist.MANY_WAYS": 2}
 FEWER = {**SHORT, "first_answer.FEW_WAYS": 2, "first_answer.FEW_ROWS": 100}

@@ -39,7 +39,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.limits import reduced
 from unitail.estimator.rows import Rows
 from unitail.framework.statistics import MeanInterval
-from unitail.relational.large.gaussians import MAX_EXACT
+from unitail.relational.large.gaussians import MAX_SOLVED
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
 
@@ -54,7 +54,7 @@ SETS = {
 """Banks, and how many classes a task has: of the first those that nothing was trained on; nothing
 was on the last three."""
 EXACT = {
-    "gaussians.MAX_EXACT": 10**6,
+    "gaussians.MAX_SOLVED": 10**6,
     "committee.MAX_MEMBERS": 10**6,
     "committee.MAX_PAIRS": 10**12,
 }
@@ -136,7 +136,7 @@ def ways_to_learn(split: Split, seed: int, parts: Sequence[int]) -> dict[str, Ca
         WITHOUT: lambda: split.right(without),
         PAIRS: lambda: split.right(pairs),
     }
-    if len(split.labels) > MAX_EXACT:
+    if len(split.labels) > MAX_SOLVED:
         ways[PAIRS] = lambda: exactly(lambda: split.right(without))
     for part in parts:
         limit, rng = len(split.labels) // part, np.random.default_rng(seed)

@@ -183,6 +183,12 @@ def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: 
     assert _run(*tables, "--top=0").exit_code == 2
 
 
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    assert _error().startswith("there is nothing to learn from: got neither EXAMPLES nor FILES;")
+    message = _error("--model", tmp_path / "my.model")
+    assert message.startswith(f"there is nothing to answer: got --model {tmp_path / 'my.model'} wi")
+
+
 def test_help_is_quick_and_documents_exit_codes() -> None:
     code = (
         "import sys; from unitail.cli.commands.predict import predict; "

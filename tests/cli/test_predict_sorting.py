@@ -62,7 +62,7 @@ def test_answers_and_report_find_files_where_they_were_moved() -> None:
     assert result.exit_code == 0, result.output
     assert len(_sorted()) == 2
     assert not list(Path("new").iterdir())
-    assert "2 files moved into out: " in result.output
+    assert "2 files moved into out: blue (1), red (1)." in result.output
     page = Path("r.html").read_text()
     assert page.count("data:image/jpeg") >= 2
     links = re.findall(r'<a href="(out/[^"]*)">', page)

@@ -1,5 +1,6 @@
 """The learners of a benchmark: explicit ones, shipped ones, and trained ones in run folders."""
 
+import ast
 import hashlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -94,15 +95,31 @@ def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
 
 
 def explicit_fingerprint(learner: Inference) -> str:
-    """Name a learner's class and arguments, and hash its file and those beside it."""
+    """Name a learner's class and arguments, and hash its file and what that uses beside it."""
     kind = type(learner)
     try:
-        files = sorted(Path(inspect.getfile(kind)).parent.glob("*.py"))
+        files = sorted(_used_beside(Path(inspect.getfile(kind))))
         source = hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
     except (OSError, TypeError):  # a class from a notebook has no file
         source = "no file"
     arguments = ", ".join(f"{name}={value!r}" for name, value in sorted(vars(learner).items()))
     return f"{kind.__module__}.{kind.__qualname__}({arguments}) {source}"
+
+
+def _used_beside(path: Path) -> set[Path]:
+    """List a file, and those of its folder that it imports, or that these import."""
+    used, waiting = set[Path](), [path]
+    while waiting:
+        file = waiting.pop()
+        used.add(file)
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            named = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+            modules = [each.name for each in named]
+            if isinstance(node, ast.ImportFrom):
+                modules.append(node.module or "")
+            beside = [path.with_name(f"{name.rpartition('.')[2]}.py") for name in modules]
+            waiting += [each for each in beside if each.is_file() and each not in used]
+    return used
 
 
 def _explicit(name: str, learner: Inference) -> BenchLearner:

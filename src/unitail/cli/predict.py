@@ -100,7 +100,7 @@ class Sorting:
             console,
             f"{numbered(len(steps) - there, 'file')} {'would be ' if self.dry_run else ''}{done}"
             f" into {shown(self.target)}: "
-            + some((f"{shown(name)} {n:,}" for name, n in sorted(folders.items())), MAX_NAMED)
+            + some((f"{shown(name)} ({n:,})" for name, n in sorted(folders.items())), MAX_NAMED)
             + (f". {numbered(there, 'file')} lay there already." if there else "."),
         )
 

@@ -27,7 +27,8 @@ WEIGHTS_FILE = "models/efficientnet-lite0-57934424.pth"
 WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 SIDE = 224
 WIDTH = 1280
-PREPROCESSING = "short side to 224 bicubic, centre crop, (x - 127) / 128, mean over space"
+PREPROCESSING = f"short side to {SIDE} bicubic, centre crop, (x - 127) / 128, mean over space"
+"""In the keys of the cache: whatever changes what the network is given changes these words."""
 
 
 class EfficientNetLite0(Encoder[NDArray[np.uint8]]):

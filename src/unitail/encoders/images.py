@@ -219,7 +219,10 @@ def _refusal(name: str, got: str, allowed: str = "a whole image in a usual forma
 
 
 def middle_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
-    """Shrink or enlarge the middle square, in one step: the crop is a box of the original."""
+    """Shrink or enlarge the middle square, in one step: the crop is a box of the original.
+
+    Who uses it names it in the keys of the cache, as `efficientnet.PREPROCESSING` does.
+    """
     pil = optional("PIL.Image", extra="encoders")
     short = min(image.size)
     left, top = ((length - short) / 2 for length in image.size)

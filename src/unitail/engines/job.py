@@ -10,6 +10,7 @@ from typing import Any
 
 import unitail
 from unitail.banks.bank import FeatureBank
+from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank
@@ -169,8 +170,8 @@ def answer_rows_to_folder(
     classifier: TailClassifier,
     out: Storage,
     *,
-    coverage: float = 0.9,
-    top: int = 3,
+    coverage: float = COVERAGE,
+    top: int = TOP,
     chunk_rows: int = CHUNK_ROWS,
     on_progress: OnProgress | None = None,
 ) -> Summary:

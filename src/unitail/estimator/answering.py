@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unitail.configuration import require
+from unitail.defaults import COVERAGE
 from unitail.errors import InvalidInput
 from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
@@ -112,7 +113,11 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
         return self._answers(self._fitted, self._validated(X))
 
     def predict_set(
-        self, X: Examples | None = None, coverage: float = 0.9, *, log_proba: Floats | None = None
+        self,
+        X: Examples | None = None,
+        coverage: float = COVERAGE,
+        *,
+        log_proba: Floats | None = None,
     ) -> NDArray[np.bool_]:
         """Return for each row the classes that hold the true one with probability `coverage`.
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 import unitail
+from unitail.defaults import COVERAGE
 from unitail.errors import InvalidInput, UserError
 from unitail.estimator.conformal import folds
 from unitail.service.classifiers import Classifiers, Version
@@ -63,7 +64,7 @@ def _tools(service: Service) -> list[Any]:
         name: str,
         texts: list[str] | None = None,
         vectors: list[list[float]] | None = None,
-        coverage: float = 0.9,
+        coverage: float = COVERAGE,
     ) -> dict[str, Any]:
         """Answer texts or vectors, whichever the classifier takes."""
         with_sets = Wanted(probabilities=False, coverage=coverage)

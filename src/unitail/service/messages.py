@@ -12,6 +12,8 @@ from pydantic import (
     StrictStr,
 )
 
+from unitail.defaults import COVERAGE
+
 MAX_INFLUENCE = 100
 """Examples that are named for an answer."""
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
@@ -45,7 +47,7 @@ class Question(Content):
     version: int | None = Field(None, description="A version of the classifier; else the newest.")
     probabilities: bool = Field(True, description="Whether to tell the probability of each class.")
     coverage: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        0.9, description="How often sets should hold the true label; null is no sets."
+        COVERAGE, description="How often sets should hold the true label; null is no sets."
     )
     novelty: bool = Field(True, description="Whether to tell how unlike all classes an item is.")
     influence: Annotated[int, Field(ge=0, le=MAX_INFLUENCE)] = Field(

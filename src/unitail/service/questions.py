@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.defaults import COVERAGE
 from unitail.nn.episode_model import Visibility
 from unitail.service.classifiers import Version
 from unitail.web.refusal import Refusal
@@ -18,7 +19,7 @@ class Wanted:
     """What a request wants to know of each row besides its label."""
 
     probabilities: bool = True
-    coverage: float | None = 0.9
+    coverage: float | None = COVERAGE
     """Of sets of labels; None is no sets."""
     novelty: bool = True
     influence: int = 0

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from unitail.defaults import COVERAGE
 from unitail.service import messages
 from unitail.service.classifiers import Version
 from unitail.service.json_route import JsonRoute
@@ -82,7 +83,7 @@ async def predict_files(
     files: Files,
     version: int | None = None,
     probabilities: bool = True,
-    coverage: Coverage = 0.9,
+    coverage: Coverage = COVERAGE,
     novelty: bool = True,
     influence: Annotated[int, Query(ge=0, le=messages.MAX_INFLUENCE)] = 0,
 ) -> Response:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
@@ -34,7 +35,6 @@ from unitail.workflows.sort_files import (
     sort_files,
 )
 
-COVERAGE, TOP = 0.9, 3
 SET_ASIDE = "set aside: none of the classes"
 
 

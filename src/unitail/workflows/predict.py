@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.configuration import require
+from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning
@@ -49,8 +50,8 @@ def predict_files(
     pool: Items | None = None,
     joint: bool = False,
     balanced: bool = False,
-    coverage: float = 0.9,
-    top: int = 3,
+    coverage: float = COVERAGE,
+    top: int = TOP,
     explained: int = 0,
     why: bool = False,
     cache: FeatureCache | None = None,
@@ -64,10 +65,9 @@ def predict_files(
     folder, asked in its own way: the default one isolated, TAIL joint. With `joint`, queries are
     answered together and see each other; `balanced` then says that all classes occur equally often
     among them. `saved` is a classifier in place of all these; then `support` is what it remembers.
-    `pool` are items without labels that are read with the examples. `explained` of the
-    least sure answers name the examples nearest to them, and what speaks for them as far as the
-    model can say; `why` asks for that alone, and is refused where it cannot. `on_progress`
-    counts all that are encoded, `on_answered` what is answered then.
+    `pool` are items without labels that are read with the examples. `explained` of the least sure
+    answers name the examples nearest to them, and what speaks for them as far as the model can say;
+    `why` asks for that alone. `on_progress` counts what is encoded, `on_answered` what is answered.
     """
     require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
     require(top >= 1, "top", got=top, allowed="1 or more")

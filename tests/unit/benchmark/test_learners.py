@@ -114,17 +114,26 @@ def test_the_fingerprint_of_others_is_class_and_arguments() -> None:
     assert not [each for each in prints if " at 0x" in each]
 
 
-def test_a_change_in_a_file_beside_the_class_changes_the_fingerprint(
+def test_a_change_in_what_the_class_uses_beside_it_changes_the_fingerprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "part_of_it.py").write_text("FACTOR = 1\n")
-    (tmp_path / "whole_of_it.py").write_text("class Whole: ...\n")
+    files = {
+        "whole_of_it": "from half_of_it import PART\nclass Whole: ...\n",
+        "half_of_it": "import part_of_it\nPART = part_of_it.FACTOR\n",
+        "part_of_it": "import half_of_it\nFACTOR = 1\n",  # a circle has an end, too
+        "other": "FACTOR = 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     learner = importlib.import_module("whole_of_it").Whole()
-    before = explicit_fingerprint(learner)
-    assert explicit_fingerprint(learner) == before
-    (tmp_path / "part_of_it.py").write_text("FACTOR = 2\n")
-    assert explicit_fingerprint(learner) != before
+    prints = [explicit_fingerprint(learner)]
+    for name in ("whole_of_it", "half_of_it", "part_of_it"):
+        (tmp_path / f"{name}.py").write_text(files[name] + "# changed\n")
+        prints.append(explicit_fingerprint(learner))
+    assert len(set(prints)) == 4
+    (tmp_path / "other.py").write_text("FACTOR = 2\n")  # which nobody uses
+    assert explicit_fingerprint(learner) == prints[-1]
 
 
 def test_a_class_without_a_file_has_a_fingerprint() -> None:

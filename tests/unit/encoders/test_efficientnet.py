@@ -7,7 +7,8 @@ import torch
 from PIL import Image
 
 from unitail.encoders import efficientnet
-from unitail.encoders.efficientnet import EfficientNetLite0
+from unitail.encoders.efficientnet import PREPROCESSING, WEIGHTS_SHA256, EfficientNetLite0
+from unitail.encoders.hub import combine
 from unitail.errors import MissingExtra, UnknownEncoder, Unreadable
 
 CPU = torch.device("cpu")
@@ -62,6 +63,9 @@ def test_the_network_sees_the_middle_square(encoder: EfficientNetLite0) -> None:
         encoder.read(image.transpose(1, 0, 2)), image[:, 100:324].transpose(1, 0, 2)
     )
     assert encoder.read(noise(1, 3)).shape == (224, 224, 3)
+    # Vectors of another crop must not be found under this key.
+    assert PREPROCESSING.startswith("short side to 224 bicubic, centre crop, (x - 127) / 128")
+    assert encoder.fingerprint == combine(WEIGHTS_SHA256, PREPROCESSING)
 
 
 def test_a_vector_depends_on_its_image_alone(encoder: EfficientNetLite0) -> None:

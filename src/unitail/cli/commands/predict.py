@@ -6,17 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from unitail.cli.commands import options
+from unitail.defaults import COVERAGE, TOP
+from unitail.errors import UserError
 
 
 def predict(
     examples: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="EXAMPLES",
             help="A folder with a subfolder for each class, or a table with labels; not with a "
             "--model that `unitail fit` made.",
         ),
-    ],
+    ] = None,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,13 +52,13 @@ def predict(
             "where it is untrue, it ruins the answers.",
         ),
     ] = False,
-    top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = TOP,
     coverage: Annotated[
         float,
         typer.Option(
             help="How often the set of possible classes should hold the true one, 0 to 1."
         ),
-    ] = 0.9,
+    ] = COVERAGE,
     why: Annotated[
         bool,
         typer.Option(
@@ -115,6 +117,8 @@ def predict(
     Exit codes: 0, all was answered; 1, some files could not be read, and the
     rest was answered; 2, the call is wrong and nothing was answered.
     """
+    if examples is None:
+        raise _without_anything(model)
     from unitail.engines.choice import EngineChoice
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
@@ -152,4 +156,23 @@ def predict(
         ),
         why=why,
         **asked,
+    )
+
+
+def _without_anything(model: str) -> UserError:
+    """Say what is missing: examples, unless a model has learned from its own."""
+    from unitail.learners.pretrained import SHIPPED_DRAWS
+
+    if model in SHIPPED_DRAWS:
+        return UserError(
+            "there is nothing to learn from",
+            got="neither EXAMPLES nor FILES",
+            allowed="labelled EXAMPLES, and what to answer: unitail predict EXAMPLES FILES",
+            remedy="Name a folder with a subfolder for each class, or a table with labels.",
+        )
+    return UserError(
+        "there is nothing to answer",
+        got=f"--model {model} without FILES",
+        allowed="files, folders or tables: unitail predict --model MODEL FILES",
+        remedy="Name what to answer.",
     )

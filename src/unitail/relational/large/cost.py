@@ -11,7 +11,7 @@ from unitail.relational.large.first_answer import COSINES, has_logistic, is_spar
 from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
 from unitail.relational.large.moments import CHUNK
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
-from unitail.relational.large.neighbours import MAX_EXACT, PROBES
+from unitail.relational.large.neighbours import MAX_SEARCHED, PROBES
 from unitail.relational.large.shortlist import ASKED, KNOWN, MANY_WAYS
 from unitail.relational.regressions import (
     LOGISTIC_STEPS,
@@ -65,7 +65,7 @@ def large_cost(
     kept = 8 * width**2 * (CENTRES + 4 * max(1, logistic)) + 8 * CENTRES * ways * width
     solutions = NUM_CANDIDATES * width * ways * itemsize
     evidence = SCORES * NUM_CANDIDATES * asked * ways * itemsize
-    index = rows * (width * 4 + 8) if rows > MAX_EXACT else 0
+    index = rows * (width * 4 + 8) if rows > MAX_SEARCHED else 0
     entered = (rows + queries) * (8 * given + width * itemsize * (2 if logistic else 1))
     memory = entered + index + kept + 3 * solutions + sum(part.kept for part in each) * itemsize
     memory += max(seen, evidence, *(part.at_once * itemsize for part in each))
@@ -94,7 +94,7 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
         kept = count * rows * (rows + ways)
         return _Part(operations, count * 6.0 * rows**2, kept, 5 * rows**2 + queries * rows)
     asked = queries + max(0, num_asked(rows, ways) - guides)
-    searched = rows if rows <= MAX_EXACT else rows * PROBES / INDEX_CELLS
+    searched = rows if rows <= MAX_SEARCHED else rows * PROBES / INDEX_CELLS
     near = 2.0 * NEAR**2 * (guides + width) + NEAR**3
     read = count * (3.0 * rows * guides**2 + 2.0 * rows * guides * width + guides**3)
     local = QUERIES * NEAR * (NEAR * 4 + guides + width * 3)

@@ -1,6 +1,6 @@
 r"""Ridge regressions on Gaussian kernels, for any number of rows.
 
-Up to `MAX_EXACT` rows they are solved as they are: scores g_x P Y with P = (G + lambda I)^-1.
+Up to `MAX_SOLVED` rows they are solved as they are: scores g_x P Y with P = (G + lambda I)^-1.
 Beyond, what is smooth is learned from all rows, and what is not from those near to a query (Snelson
 and Ghahramani, *Local and global sparse Gaussian process approximations*, 2007). With Z, M of them,
 
@@ -32,7 +32,7 @@ GAUSSIANS = tuple(
     if isinstance(ridge.kernel, GaussianKernel)
 )
 """Place among ridge regressions, sharpness, penalty."""
-MAX_EXACT = 4096
+MAX_SOLVED = 4096
 """Rows up to which regressions are solved as they are."""
 MAX_GUIDES, MIN_GUIDES, MAX_PROFILES = 2048, 16, 2**25
 """The most and fewest rows in Z, and numbers in all phi."""
@@ -250,7 +250,7 @@ class Gaussians:
 
 def num_guides(rows: int) -> int:
     """Return M, 0 where regressions are solved as they are."""
-    return 0 if rows <= MAX_EXACT else min(MAX_GUIDES, max(MIN_GUIDES, MAX_PROFILES // rows))
+    return 0 if rows <= MAX_SOLVED else min(MAX_GUIDES, max(MIN_GUIDES, MAX_PROFILES // rows))
 
 
 def squared_distances(queries: Tensor, rows: Tensor) -> Tensor:

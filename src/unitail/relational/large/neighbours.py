@@ -1,6 +1,6 @@
 """The rows nearest to a query.
 
-Up to `MAX_EXACT` rows are searched one by one. Beyond, if faiss is installed (the extra
+Up to `MAX_SEARCHED` rows are searched one by one. Beyond, if faiss is installed (the extra
 `retrieval`), its index looks into the `PROBES` cells nearest to x; if not, all rows are searched.
 """
 
@@ -16,7 +16,7 @@ from unitail.errors import MissingExtra
 from unitail.extras import optional
 from unitail.relational.large.moments import CHUNK
 
-MAX_EXACT = 200_000
+MAX_SEARCHED = 200_000
 """Rows that are always searched exactly."""
 CELLS, PROBES = 1024, 32
 """Of the index, and those that are looked into."""
@@ -83,7 +83,7 @@ class Neighbourhoods:
     @cached_property
     def _index(self) -> Any:  # noqa: ANN401 - faiss has no types
         count, width = self.features.shape
-        if count <= MAX_EXACT:
+        if count <= MAX_SEARCHED:
             return None
         try:
             faiss = optional("faiss", extra="retrieval")

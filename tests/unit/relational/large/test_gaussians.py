@@ -24,7 +24,7 @@ def queries(count: int = 40) -> Tensor:
 
 
 def sparse(monkeypatch: pytest.MonkeyPatch, guides: int, near: int) -> None:
-    monkeypatch.setattr(gaussians, "MAX_EXACT", 0)
+    monkeypatch.setattr(gaussians, "MAX_SOLVED", 0)
     monkeypatch.setattr(gaussians, "MAX_GUIDES", guides)
     monkeypatch.setattr(gaussians, "NEAR", near)
 

@@ -48,7 +48,7 @@ def test_ridge_regressions_are_sums_over_rows(
     favour: slice, guides: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if guides:
-        monkeypatch.setattr(gaussians, "MAX_EXACT", 0)
+        monkeypatch.setattr(gaussians, "MAX_SOLVED", 0)
         monkeypatch.setattr(gaussians, "MAX_GUIDES", guides)
     support = task()
     rows = LabelledRows(support.features[0], support.class_indices[0], WAYS)

@@ -34,7 +34,7 @@ def test_an_index_finds_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     pytest.importorskip("faiss")
     support, queries = rows(2000), torch.randn(20, 3, generator=stream(1))
     exact = Neighbourhoods(support, 10).nearest(queries)
-    monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
+    monkeypatch.setattr(neighbours, "MAX_SEARCHED", 100)
     monkeypatch.setattr(neighbours, "CELLS", 16)
     monkeypatch.setattr(neighbours, "PROBES", 8)
     searched = Neighbourhoods(support, 10).nearest(queries)
@@ -49,7 +49,7 @@ def test_where_cells_hold_too_few_all_rows_are_searched(monkeypatch: pytest.Monk
     queries, places = torch.randn(20, 6, generator=stream(1)), torch.arange(20)
     exact = Neighbourhoods(support, 256)
     expected, around = exact.nearest(queries), exact.nearest(features[:20], places)
-    monkeypatch.setattr(neighbours, "MAX_EXACT", 1000)
+    monkeypatch.setattr(neighbours, "MAX_SEARCHED", 1000)
     monkeypatch.setattr(neighbours, "CELLS", 64)
     monkeypatch.setattr(neighbours, "PROBES", 1)  # of some 80 rows, where 256 are asked
     searched = Neighbourhoods(support, 256)
@@ -65,6 +65,6 @@ def test_where_cells_hold_too_few_all_rows_are_searched(monkeypatch: pytest.Monk
 def test_without_the_extra_all_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     support, queries = rows(), torch.randn(4, 3, generator=stream(1))
     exact = Neighbourhoods(support, 256).nearest(queries)
-    monkeypatch.setattr(neighbours, "MAX_EXACT", 100)
+    monkeypatch.setattr(neighbours, "MAX_SEARCHED", 100)
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert torch.equal(Neighbourhoods(support, 256).nearest(queries), exact)

@@ -7,6 +7,7 @@ in a fork of that process, with a limit on its time and on the memory that it ma
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -17,8 +18,10 @@ from pathlib import Path
 
 import torch
 
+from unitail import __version__
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from measuring import Page
+import measuring
 
 __all__ = ["GIB", "Outcome", "Page", "command", "ended", "forked", "start", "tree", "wait"]
 
@@ -28,6 +31,24 @@ SECONDS = 30
 PATIENCE = 10
 """By the clock, for every second of a processor: others may have the cores."""
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
+
+
+class Page(measuring.Page):
+    """A page that says which version was tried, and when."""
+
+    def __init__(self, path: Path, title: str, about: str) -> None:
+        """Write the head."""
+        super().__init__(path, title, f"{about} {_version()} of {time.strftime('%Y-%m-%d')}.")
+
+
+def _version() -> str:
+    """Name the commit, or the version where there is none."""
+    arguments = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        told = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return f"Version {__version__}"
+    return f"Commit {told.stdout.strip()}"
 
 
 @dataclass(frozen=True)

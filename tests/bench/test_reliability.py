@@ -1,6 +1,7 @@
 """The campaigns of bench/reliability at their smallest size, so that they cannot rot."""
 
 import os
+import re
 import runpy
 from pathlib import Path
 
@@ -63,7 +64,20 @@ def test_a_campaign_finds_no_fault(name: str, tmp_path: Path) -> None:
     header, *rows = lines(page)
     assert rows
     assert all(len(row) == len(header) for row in rows)
-    assert f"python bench/reliability/{name}.py " in page.read_text()
+    assert _names_command_and_version(page, name)
+
+
+def _names_command_and_version(page: Path, name: str) -> bool:
+    command = rf"    python bench/reliability/{name}\.py .*--out "
+    version = r"(Commit [0-9a-f]{7,}(-dirty)?|Version \d[\w.]*) of \d{4}-\d\d-\d\d\. Written by"
+    return all(re.search(each, page.read_text()) for each in (command, version))
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, *ELSEWHERE])
+def test_results_name_their_command_and_version(name: str) -> None:
+    page = ROOT / "results" / "reliability" / f"{name}.md"
+    assert _names_command_and_version(page, name)
+    assert any(cell.strip().isdigit() for row in lines(page) for cell in row)
 
 
 CREW = """

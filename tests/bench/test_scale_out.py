@@ -1,7 +1,9 @@
 """The scripts that measure and simulate large jobs, at their smallest size."""
 
+import importlib
 import json
 import runpy
+import sys
 import threading
 from pathlib import Path
 
@@ -140,6 +142,24 @@ def test_a_ratio_has_the_interval_of_its_turns(monkeypatch: pytest.MonkeyPatch) 
     assert str(ratio.of([9.0, 18.0, 36.0], [10.0, 20.0, 40.0])) == "0.90 ± 0.00"
     assert str(ratio.of([11.0, 9.0], [10.0, 10.0])).startswith("1.00 ± 1.2")
     assert str(ratio.of([8.0], [10.0])) == "0.80"
+
+
+def test_the_documentation_has_the_figures_that_were_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    module = importlib.import_module("scale_figures")
+    monkeypatch.setattr(sys, "argv", ["scale_figures.py", "--check"])
+    with pytest.raises(SystemExit) as end:
+        module.main()
+    assert end.value.code == 0, capsys.readouterr().out
+    page = tmp_path / "scale.md"
+    page.write_text(module.PAGE.read_text().replace(" GPU hours", "0 GPU hours"))
+    monkeypatch.setattr(module, "PAGE", page)
+    with pytest.raises(SystemExit) as end:
+        module.main()
+    assert end.value.code == 1
+    assert capsys.readouterr().out.count("is to be") == 1
 
 
 def test_what_is_scarce_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

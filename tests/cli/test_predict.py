@@ -183,6 +183,16 @@ def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: 
     assert _run(*tables, "--top=0").exit_code == 2
 
 
+def test_only_what_is_encoded_needs_a_cache(
+    tables: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "a lot")
+    result = _run(*tables)
+    assert result.exit_code == 0, result.output
+    (tmp_path / "texts.csv").write_text("text,label\na b c,x\nd e f,y\n")
+    assert "is not a size: got 'a lot'" in _error(tmp_path / "texts.csv", tmp_path / "texts.csv")
+
+
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert _error().startswith("there is nothing to learn from: got neither EXAMPLES nor FILES;")
     message = _error("--model", tmp_path / "my.model")

@@ -58,7 +58,7 @@ def run(
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
     say(console, *(f"Guessed: {note}." for note in examples.guesses))
     say(console, *(f"Passed over: {note}." for note in examples.ignored))
-    cache = default_cache() if use_cache else None
+    cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples)) as on_progress:
         data = encode_own(
             examples,

@@ -52,7 +52,7 @@ def run(
         say(console, f"{len(unlabelled):,} without labels beside them.")
     say(console, *(f"Guessed: {note}." for note in examples.guesses))
     say(console, *(f"Passed over: {note}." for note in examples.ignored))
-    cache = default_cache() if use_cache else None
+    cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples) + len(unlabelled or ())) as on_progress:
         fitted = fit_files(
             examples,

@@ -193,7 +193,7 @@ def run(
     unlabelled = read_pool(pool, examples, **names, modality=modality)
     wanted.sorting.check_items(items)
     tell_inputs(console, examples, items, unlabelled)
-    cache = default_cache() if use_cache else None
+    cache = default_cache() if use_cache and examples.need_encoders else None
     count = len(examples) + len(items) + len(unlabelled or ())
     with bars("encoding", "answering", count) as (on_progress, on_answered):
         answers = predict_files(

@@ -61,6 +61,12 @@ class Items:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def need_encoders(self) -> bool:
+        """Whether there is anything but rows of numbers and categories."""
+        mixed = self.layout is not None and bool(self.layout.contents)
+        return mixed or self.modality is not Modality.TABLE
+
     def with_labels(self, labels: Iterable[str], *, ignored: Sequence[str] = ()) -> "LabelledItems":
         """Return the items as examples of classes; `ignored` is told first."""
         facts = {**vars(self), "ignored": (*ignored, *self.ignored)}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
@@ -24,7 +25,6 @@ from unitail.learners.checkpoint import WEIGHTS_FILE, write_model
 from unitail.learners.registry import learner_name
 from unitail.nn.episode_model import ModelConfig, Visibility
 from unitail.training.recipe import Recipe, recipe_from_record
-from unitail.training.state import TrainingState
 
 RECIPE_FILE = "recipe.json"
 MODEL_FOLDER = "model"
@@ -124,6 +124,15 @@ class Progress:
     """Steps done."""
     best: float | None
     """The best validation score so far; None before the first."""
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Weights and optimiser of a run, on the CPU, the same for any number of processes."""
+
+    weights: Mapping[str, Tensor]
+    optimiser: Mapping[str, Tensor]
+    """Named "WEIGHT|QUANTITY"."""
 
 
 class RunFolder:

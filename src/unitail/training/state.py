@@ -1,7 +1,5 @@
 """What a run must remember to go on: weights and optimiser, whole, however they are spread."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,18 +13,11 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.tensor import DTensor
 
+from unitail.training.run_folder import TrainingState
+
 WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 SEPARATOR = "|"
 """Between the names of a weight and of what the optimiser keeps for it."""
-
-
-@dataclass(frozen=True)
-class TrainingState:
-    """Weights and optimiser of a run, on the CPU, the same for any number of processes."""
-
-    weights: Mapping[str, Tensor]
-    optimiser: Mapping[str, Tensor]
-    """Named "WEIGHT|QUANTITY"."""
 
 
 def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:

@@ -11,8 +11,13 @@ from unitail.nn.episode_model import Visibility
 from unitail.tail.model import Tail
 from unitail.training import run_folder
 from unitail.training.recipe import BankChoice, read_recipe
-from unitail.training.run_folder import RECIPE_FILE, Progress, RunFolder, RunRecord
-from unitail.training.state import TrainingState
+from unitail.training.run_folder import (
+    RECIPE_FILE,
+    Progress,
+    RunFolder,
+    RunRecord,
+    TrainingState,
+)
 
 RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("**/*.toml"))
 RECIPE = short_recipe()

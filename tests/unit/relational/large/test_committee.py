@@ -118,3 +118,18 @@ def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.Monke
     monkeypatch.setattr("unitail.relational.large.shortlist.TIE", -1)
     said = answers(twins, queries())
     assert (said[:, :WAYS] - said[:, WAYS:]).abs().max() > 1e-4
+
+
+def test_the_likeliest_classes_are_corrected_each_all_others_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
+    monkeypatch.setattr(committee, "ASKED", 2)
+    model, first = network(), torch.randn(5, WAYS, generator=stream(2), dtype=torch.float64)
+    reading = LargeReading.of(rows(), model.weighing, origin=True)
+    found = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())
+    assert found is not None
+    corrections = found.correction(queries(), first).gather(1, first.argsort(dim=1))
+    assert torch.equal(corrections[:, 0], corrections[:, 1])
+    apart = corrections[:, 1:].diff(dim=1).abs()
+    assert apart.min() > 1e-6

@@ -18,7 +18,7 @@ from unitail.relational.large import shortlist
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.members import Members
 from unitail.relational.large.moments import LabelledRows
-from unitail.relational.large.shortlist import ASKED, KNOWN, Few, KeptFew, keep_few, update_few
+from unitail.relational.large.shortlist import ASKED, Few, KeptFew, keep_few, num_known, update_few
 from unitail.relational.model import Relational
 from unitail.relational.weighing import MAX_SHOTS
 
@@ -40,8 +40,8 @@ class Committee:
     members: Members
     layers: tuple[KeptFew, ...]
     strength: Tensor
-    absent: Tensor
-    """The classes that no member has, (K,)."""
+    rows: LabelledRows
+    """The members as they were read."""
 
     @classmethod
     @torch.no_grad()
@@ -53,11 +53,14 @@ class Committee:
         if float(strength) < MIN_SHARE:
             return None
         members = Members.of(reading, len(rows.features), origin=model.config.angles_from_origin)
-        answers = torch.zeros(len(members), ways).to(rows.features)
+        hopes = torch.zeros(len(members), ways).to(rows.features)
         if ways > shortlist.MANY_WAYS:
-            answers = reading.scores(rows.features, roughly=True)
-        layers = _read(model, rows, members, answers)
-        return cls(model, members, layers, strength, rows.shots == 0)
+            pieces = torch.split(rows.features, members.chunk(1))
+            first = (reading.scores(piece, roughly=True) for piece in pieces)
+            near = (members.nearest(piece, rows) for piece in pieces)
+            hopes = torch.cat(list(map(most_hopeful, first, near)))
+        layers = _read(model, rows, members, hopes)
+        return cls(model, members, layers, strength, rows)
 
     @torch.no_grad()
     def correct(self, queries: Tensor, first: Tensor) -> Tensor:
@@ -71,15 +74,22 @@ class Committee:
         relations = self.members.relate(queries).to(self.model.unknown.dtype)
         if heard is not None:
             relations = replace(relations, heard=heard[None].to(self.model.unknown))
-        few = Few.best(first[None], _listed(ASKED, first.shape[1]))
+        few = self._shortlist(queries, first)
         z = self.model.unknown.expand(1, len(queries), few.size + 1, -1)
         for block, kept in zip(self.model.stack(), self.layers, strict=True):
             z = update_few(block, z, few, kept, relations)
         said = few.spread(self.model.read_off(z))[0]
-        if self.absent.any():  # nobody speaks for them, or against
-            said = torch.where(self.absent, said[:, ~self.absent].mean(dim=1, keepdim=True), said)
+        absent = self.rows.shots == 0
+        if absent.any():  # nobody speaks for these classes, or against
+            said = torch.where(absent, said[:, ~absent].mean(dim=1, keepdim=True), said)
         corrected: Tensor = self.strength[0] * said
         return corrected
+
+    def _shortlist(self, queries: Tensor, first: Tensor) -> Few:
+        ways = first.shape[1]
+        if ways > shortlist.MANY_WAYS:
+            first = most_hopeful(first, self.members.nearest(queries, self.rows))
+        return Few.best(first[None], _listed(ASKED, ways))
 
     def contributions(self, queries: Tensor, first: Tensor, classes: Tensor) -> Tensor:
         """Say what each member adds to the correction of classes (m,): (m, c)."""
@@ -95,6 +105,18 @@ class Committee:
         return integrated_slopes(correct, heard, classes[None])[0]
 
 
+def most_hopeful(first: Tensor, nearest: Tensor) -> Tensor:
+    """Rank classes by first answers or by how near they come, (m, K) each, whichever likes more.
+
+    Blocks often turn to a class with a row near to x that regressions had given up.
+    """
+    each = []
+    for liking in (first, nearest):
+        deviation, mean = torch.std_mean(liking, dim=1, keepdim=True)
+        each.append((liking - mean) / deviation.clamp_min(torch.finfo(liking.dtype).tiny))
+    return torch.maximum(*each)
+
+
 def num_members(rows: int, ways: int) -> int:
     """Return c."""
     more = min(MORE_PAIRS, max(1, MORE_PAIRS * MAX_SHOTS * ways / rows))
@@ -107,12 +129,12 @@ def _listed(most: int, ways: int) -> int:
 
 
 def _read(
-    model: Relational, rows: LabelledRows, members: Members, answers: Tensor
+    model: Relational, rows: LabelledRows, members: Members, hopes: Tensor
 ) -> tuple[KeptFew, ...]:
     """Pass the states of members through the blocks."""
     labels, kind = rows.class_indices[None], model.unknown.dtype
     size = model.tell_size(len(members), rows.ways, 0)[None]
-    few = Few.best(answers[None], _listed(KNOWN, rows.ways), labels)
+    few = Few.best(hopes[None], _listed(num_known(len(members)), rows.ways), labels)
     own = Few(labels.unsqueeze(2), rows.ways)  # before any block, other classes are all alike
     known = torch.zeros(1, len(members), 2).to(model.unknown)
     known[..., 0] = 1

@@ -12,7 +12,7 @@ from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_gui
 from unitail.relational.large.moments import CHUNK
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
 from unitail.relational.large.neighbours import MAX_SEARCHED, PROBES
-from unitail.relational.large.shortlist import ASKED, KNOWN, MANY_WAYS
+from unitail.relational.large.shortlist import ASKED, MANY_WAYS, num_known
 from unitail.relational.regressions import (
     LOGISTIC_STEPS,
     NUM_CANDIDATES,
@@ -109,7 +109,7 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
 def _committee(rows: int, width: int, ways: int, queries: int, at_once: int) -> _Part:
     """Count the blocks, three of a usual size."""
     members = num_members(rows, ways)
-    known, listed = (ways, ways) if ways <= MANY_WAYS else (KNOWN + 1, ASKED + 1)
+    known, listed = (ways, ways) if ways <= MANY_WAYS else (num_known(members) + 1, ASKED + 1)
     pairs, states = members**2, members * known
     inverses = NUM_OPERATORS * (width**3 if members < rows else 0) + members**3
     blocks = BLOCKS * (states + queries * listed) * STATE

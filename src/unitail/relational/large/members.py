@@ -19,6 +19,7 @@ from torch import Tensor
 from unitail.relational.geometry import Centre, Comparison, Geometry, look, ratio
 from unitail.relational.large.first_answer import COSINES, LargeReading, plus_diagonal
 from unitail.relational.large.gaussians import regular_gram, squared_distances
+from unitail.relational.large.moments import LabelledRows
 from unitail.relational.regressions import OPERATORS, CosineKernel, GaussianKernel, invert
 from unitail.relational.relations import Relations, stack_channels
 
@@ -78,6 +79,16 @@ class Members:
     def chunk(self, states: int) -> int:
         """Return how many rows with this many states each are worked on at once."""
         return max(MIN_CHUNK, NUMBERS // max(len(self), STATES * states))
+
+    def nearest(self, queries: Tensor, rows: LabelledRows) -> Tensor:
+        """Return the largest cosine of queries (m, d_T) with a member of each class: (m, K)."""
+        vectors = self.geometry.scale(queries[None])
+        _, directions = look(vectors, self.geometry.to_mean, self.geometry.direction)
+        seen, own = (each[Centre.MEAN][0] for each in (directions, self._units))
+        cosines = seen @ own.mT
+        largest = cosines.new_full((len(queries), rows.ways), -1)
+        places = rows.class_indices.expand_as(cosines)
+        return largest.scatter_reduce_(1, places, cosines, "amax")
 
     def relate(self, queries: Tensor) -> Relations:
         """Relate queries (m, d_T) to members."""

@@ -1,8 +1,8 @@
 r"""Blocks for many classes: of each row only a few classes have a state of their own.
 
 A block's states of n rows and K classes cost n K, though nearly all classes are out of the question
-for nearly all rows. Here row i keeps states for S classes, those that its first answer likes best,
-and one state for all others, which counts K - S times wherever a sum runs over classes. What row j
+for nearly all rows. Here row i keeps states for S classes, the most hopeful (`committee.py`), and
+one state for all others, which counts K - S times wherever a sum runs over classes. What row j
 says about a class that it has no state for is what it says about its others, so
 
     sum_j a_ij v_jk  =  sum_j a_ij v_j*  +  sum over j that have k of  a_ij (v_jk - v_j*),
@@ -27,12 +27,20 @@ from unitail.relational.relations import Relations
 
 MANY_WAYS = 100
 """Beyond this many classes rows have states for few of them."""
-ASKED, KNOWN = 32, 8
-"""Classes of a query that have a state of their own, and of a labelled row."""
+ASKED, MIN_KNOWN, MAX_KNOWN, MAX_STATES = 32, 8, 32, 2**14
+"""Classes of a query that have a state of their own; of a labelled row the fewest and most, so that
+all rows have about the last together."""
 TIE = 1e-4
 """First answers that are no further apart than this are alike; rounding moves them by less."""
+CROWDED = 4
+"""With fewer than this many times as many classes as states, one product over all is faster."""
 MAX_MEETINGS = 2**18
 """Pairs of states of one class that are worked on at once, about."""
+
+
+def num_known(rows: int) -> int:
+    """Return how many classes of each of this many labelled rows have a state of their own."""
+    return min(MAX_KNOWN, max(MIN_KNOWN, MAX_STATES // rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +202,7 @@ def keep_few(block: FusedBlock, z: Tensor, seen: Few, labels: Tensor, size: Tens
     least = mass.clamp_min(torch.finfo(mass.dtype).tiny)  # a class may have no row here
     values = block.say(u, torch.stack([y, y - p], dim=-1)).transpose(3, 4)
     others, above = values[:, :, :, -1], values[:, :, :, :-1] - values[:, :, :, -1:]
-    many = seen.ways > MANY_WAYS
+    many = seen.ways > max(MANY_WAYS, CROWDED * seen.size)
     return KeptFew(
         seen,
         alike=torch.cat([others, above.sum(dim=3)], dim=3),

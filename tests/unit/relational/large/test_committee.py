@@ -8,7 +8,7 @@ from unitail.framework.episode import Support
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.large import committee
-from unitail.relational.large.committee import Committee, num_members
+from unitail.relational.large.committee import Committee, most_hopeful, num_members
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
@@ -53,7 +53,7 @@ def test_a_committee_of_all_rows_answers_as_the_whole_model(
     """Inverses are solved among coordinates where they are few, else among rows."""
     monkeypatch.setattr("unitail.relational.large.first_answer.MIN_WEIGHT", 0.0)
     expected = whole(rows(width=width), queries(width))
-    monkeypatch.setattr(committee, "KNOWN", 1)  # for more classes than these
+    monkeypatch.setattr(committee, "num_known", lambda _: 1)  # for more classes than these
     said = answers(rows(width=width), queries(width))
     torch.testing.assert_close(said, expected, rtol=0, atol=1e-7)
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
@@ -105,7 +105,7 @@ def test_what_members_add_is_what_is_heard_of_them() -> None:
 def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are told from the others both, or neither."""
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS)
-    monkeypatch.setattr(committee, "KNOWN", 3)
+    monkeypatch.setattr(committee, "num_known", lambda _: 3)
     monkeypatch.setattr(committee, "ASKED", 2)
     once = rows(24)
     twins = LabelledRows(
@@ -120,7 +120,7 @@ def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.Monke
     assert (said[:, :WAYS] - said[:, WAYS:]).abs().max() > 1e-4
 
 
-def test_the_likeliest_classes_are_corrected_each_all_others_alike(
+def test_hopeful_classes_are_corrected_each_all_others_alike(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", WAYS - 1)
@@ -129,7 +129,16 @@ def test_the_likeliest_classes_are_corrected_each_all_others_alike(
     reading = LargeReading.of(rows(), model.weighing, origin=True)
     found = Committee.of(model, reading, torch.full((1, 1, 1), 1.0).double())
     assert found is not None
-    corrections = found.correction(queries(), first).gather(1, first.argsort(dim=1))
+    hopes = most_hopeful(first, found.members.nearest(queries(), rows()))
+    corrections = found.correction(queries(), first).gather(1, hopes.argsort(dim=1))
     assert torch.equal(corrections[:, 0], corrections[:, 1])
-    apart = corrections[:, 1:].diff(dim=1).abs()
-    assert apart.min() > 1e-6
+    assert corrections[:, 1:].diff(dim=1).abs().min() > 1e-6
+
+
+def test_a_class_is_hopeful_by_first_answers_or_by_a_row_that_is_near() -> None:
+    first = torch.tensor([[9.0, 0.0, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0, 1.0]])
+    nearest = torch.tensor([[0.0, 0.9, 0.1, 0.2, 0.1], [0.0, 0.0, 0.9, 0.1, 0.2]])
+    hopes = most_hopeful(first, nearest)
+    assert set(hopes[0].topk(2).indices.tolist()) == {0, 1}
+    assert hopes[1].argmax() == 2
+    torch.testing.assert_close(most_hopeful(7 * first - 3, nearest / 2), hopes)

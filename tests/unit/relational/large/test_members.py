@@ -80,3 +80,15 @@ def test_chunks_are_smaller_the_more_members_and_states_there_are(
     monkeypatch.setattr(members, "NUMBERS", 100 * COUNT)
     monkeypatch.setattr(members, "STATES", 1)
     assert [found.chunk(states) for states in (1, COUNT, 2 * COUNT, 10**6)] == [100, 100, 50, 8]
+
+
+def test_the_nearest_of_a_class_has_the_largest_cosine_from_the_centre_of_all_rows() -> None:
+    reading, count = read(), 9
+    rows = LabelledRows(reading.rows.features[:count], torch.arange(count) % 2, WAYS)
+    nearest = Members.of(reading, count, origin=True).nearest(queries(), rows)
+    centre = reading.rows.features.mean(dim=0)
+    seen, own = queries() - centre, rows.features - centre
+    cosines = torch.nn.functional.cosine_similarity(seen[:, None], own[None], dim=2)
+    for each in (0, 1):
+        torch.testing.assert_close(nearest[:, each], cosines[:, each::2].amax(dim=1))
+    assert (nearest[:, 2] == -1).all()  # no member is of the last class

@@ -8,7 +8,7 @@ from unitail.randomness import stream
 from unitail.relational.block import FusedBlock
 from unitail.relational.config import PRESETS
 from unitail.relational.large import shortlist
-from unitail.relational.large.shortlist import Few, keep_few, update_few
+from unitail.relational.large.shortlist import Few, keep_few, num_known, update_few
 from unitail.relational.regressions import NUM_OPERATORS
 from unitail.relational.relations import Relations
 
@@ -40,6 +40,7 @@ def test_a_state_for_all_but_one_class_changes_nothing(
 ) -> None:
     """By class and by one product; of seen rows the last two have no label."""
     monkeypatch.setattr(shortlist, "MANY_WAYS", many)
+    monkeypatch.setattr(shortlist, "CROWDED", 0)
     labels = torch.arange(2 * LABELLED).view(2, LABELLED) % WAYS
     one_hot = torch.nn.functional.one_hot(labels, WAYS).double()
     seen, asked = normal(2, SEEN, WAYS, CONFIG.channels), normal(2, ROWS, WAYS, CONFIG.channels)
@@ -101,3 +102,7 @@ def test_classes_as_good_as_those_left_out_are_left_out_too() -> None:
     assert second.apart is not None
     assert first.apart.tolist() == [[[True, False]]]
     assert second.apart.tolist() == [[[True, True]]]
+
+
+def test_few_rows_have_states_for_more_classes() -> None:
+    assert [num_known(rows) for rows in (2, 500, 1000, 2000, 10_000)] == [32, 32, 16, 8, 8]

@@ -25,7 +25,7 @@ from unitail.framework.task import accuracy
 from unitail.learners.pretrained import load_default
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
-from unitail.relational.model import RelationalDraw
+from unitail.relational.reading import RelationalDraw
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges
 

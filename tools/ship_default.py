@@ -2,10 +2,9 @@
 
     python tools/ship_default.py --run runs/whole --banks BANKS
 
-Refuses a run that is damaged, unfinished, of another recipe or on other banks. Then copies the
-weights to src/unitail/weights/default and seals them by hash; writes the model card from the run's
-recipe, its log, the manifests of the banks and results/default_banks; keeps the log in
-results/default.
+Refuses a run that is damaged, unfinished, of another recipe or on other banks. Then copies weights
+to src/unitail/weights/default and seals them by hash; writes the model card from the run's recipe,
+its log, the manifests of the banks and results/default_banks; keeps the log in results/default.
 """
 
 import argparse
@@ -25,8 +24,8 @@ from unitail.benchmark.tables import group_means, grouped, read_summary
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.estimator.classifier import TailClassifier
-from unitail.files import fresh_folder
-from unitail.learners.checkpoint import load_model
+from unitail.files import fresh_folder, write_json
+from unitail.learners.checkpoint import CONFIG_FILE, load_model
 from unitail.learners.pretrained import FOLDER, SEALED, fingerprint, write_manifest
 from unitail.nn.episode_model import AnyModel
 from unitail.training.recipe import BankChoice, Recipe, read_recipe
@@ -43,13 +42,15 @@ LIMITS = """\
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.
 - With `visibility="joint"` an answer depends on the other rows of the call, and is best where all
-  classes occur among them.
+  classes occur among them; where labelled rows show that classes do not lie together, it yields.
 - With one labelled row of a class and one question at a time it is hardly ahead of logistic
   regression on unit vectors around a shrunk mean, which is one of its candidates.
 - Beyond 50 labels of a class its blocks fade, and answers are those of regressions.
 - Beyond 1,000 labelled rows isolated answers are computed without pairs of rows; joint ones, pools
   and parts reduce a support to centres beyond `max_support`.
 """
+
+ADDED = {"joint_yields": True}  # to what the recipe says of the model
 
 MADE_BY = """\
 The blocks were made by `unitail train recipes/default/blocks.toml` on images of
@@ -62,9 +63,8 @@ is listed here, and averaged with those before (results/default/log.jsonl). Ship
 """Where the weights of the default model are from."""
 
 READING = """\
-The columns are feature tables of the data sets of the suite; ten tables have two to four classes
-and count as "5-way". Intervals are over episodes; results/what_to_expect.md has those over data
-sets, beside the strongest simple method."""
+The columns are feature tables; ten of them have two to four classes and count as "5-way". Intervals
+are over episodes; results/what_to_expect.md has those over data sets, and the strongest peer."""
 """How to read the table of the benchmark."""
 
 SOURCES = {
@@ -151,6 +151,9 @@ def ship(run: Path, folder: Path, card: str) -> None:
     with fresh_folder(folder) as fresh:
         for name in SEALED:
             shutil.copyfile(run / "model" / name, fresh / name)
+        described = json.loads((fresh / CONFIG_FILE).read_text())
+        described["config"] |= ADDED
+        write_json(fresh / CONFIG_FILE, described)
         seal(fresh, run, card)
 
 

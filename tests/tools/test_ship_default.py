@@ -67,6 +67,11 @@ def test_what_is_shipped_is_the_model_of_the_run_and_answers(made: Path, ship: R
     shipped, trained = load_model(weights).state_dict(), load_model(made / "run/model").state_dict()
     assert shipped.keys() == trained.keys()
     assert all(torch.equal(shipped[name], trained[name]) for name in trained)
+    trained_as, shipped_as = (
+        json.loads((folder / "config.json").read_text()) for folder in (made / "run/model", weights)
+    )
+    trained_as["config"] |= {"joint_yields": True}
+    assert shipped_as == trained_as
     support, y, query, truth = blobs()
     answers = TailClassifier(model=weights, random_state=0).fit(support, y).predict(query)
     assert np.mean(answers == truth) > 0.8

@@ -50,6 +50,9 @@ class RelationalConfig:
     coordinate_limit: float | None = field(default=None, metadata=ADDED_LATER)
     """How far one of many coordinates counts, in root mean squares of those that are not zero; None
     for no end, and answers that do not depend on the choice of coordinates."""
+    joint_yields: bool = field(default=False, metadata=ADDED_LATER)
+    """Whether joint answers, and those with a pool, yield to isolated ones where labelled rows show
+    that classes are not where rows lie together (`joint_share`)."""
     projected_dim: int = 256
     """d_data, the width of the coordinates in the tokens, if they are there."""
     visibility: Visibility = Visibility.ISOLATED
@@ -93,5 +96,5 @@ PRESETS = {
         weighing_dim=8,
     ),
 }
-"""Models by name: the one that is trained to be shipped, which gives coordinates a limit afterwards
+"""Models by name: the one that is trained to be shipped, whose joint answers yield afterwards
 (`tools/ship_default.py`), and one for tests."""

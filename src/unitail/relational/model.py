@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Self, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -14,14 +14,16 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.nn.episode_model import Contributions, EpisodeModel, ShardUnit, Visibility
 from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
-from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
+from unitail.nn.projection import ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
 from unitail.relational.block import FusedBlock, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
+from unitail.relational.joint_share import joint_share
+from unitail.relational.reading import ReadRelations, RelationalDraw, Seen
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
-from unitail.relational.relations import Frame, Relations, relate
+from unitail.relational.relations import Relations, relate
 from unitail.relational.weighing import Weighing
 
 UNKNOWN_DEVIATION = 0.5
@@ -29,48 +31,6 @@ UNKNOWN_DEVIATION = 0.5
 
 MAX_ORIGIN_DISTANCE = 1e3
 """In spreads of the features: from there on all of them lie in one direction."""
-
-
-@dataclass(frozen=True, eq=False)
-class RelationalDraw:
-    """pi, if features are tokens too; else there is nothing random."""
-
-    projection: Projection | None = None
-
-    def part(self, episodes: slice) -> Self:
-        """Keep some episodes of the batch."""
-        return type(self)(self.projection and self.projection.part(episodes))
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move to a device."""
-        return type(self)(self.projection and self.projection.to(device))
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """The examples that are looked at; the first n of them are labelled."""
-
-    frame: Frame
-    labels: Tensor
-    """One-hot, (B, n, K)."""
-    size: Tensor
-    """What blocks are told of the size of the episode: (B, context_dim)."""
-    weights: Weights
-    """How the first answer is made, and how far it may be corrected."""
-    layers: tuple[Kept, ...] = ()
-    """What the first blocks have kept of them, or all."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReadRelations:
-    """A support set after it was read; if queries are to be seen too, it waits for them."""
-
-    support: Support
-    visibility: Visibility
-    draw: RelationalDraw
-    seen: Seen | None = None
-    pooled: bool = False
-    """Whether unlabelled rows were read with it, through the blocks for joint answers too."""
 
 
 class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
@@ -162,7 +122,7 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self, support: Support, draw: RelationalDraw, visibility: Visibility
     ) -> ReadRelations:
         if not visibility.isolates_queries:
-            return ReadRelations(support, visibility, draw)
+            return self._beside_alone(ReadRelations(support, visibility, draw))
         seen, relations = self._look(support, support.features)
         states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
         *stack, last = self.stack()
@@ -182,9 +142,25 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         *stack, last = self.stack(jointly=True)
         states, layers = self._run(states, stack, relations, seen)
         seen = replace(seen, layers=(*layers, last.keep(states, seen.labels, seen.size)))
-        return ReadRelations(support, Visibility.ISOLATED, draw, seen, pooled=True)
+        pooled = ReadRelations(support, Visibility.ISOLATED, draw, seen, pooled=True)
+        return self._beside_alone(pooled)
+
+    def _beside_alone(self, read: ReadRelations) -> ReadRelations:
+        """Read the support by itself, too, if answers from more than it may yield to that."""
+        support = read.support
+        if not self.config.joint_yields or support.num_support == support.ways:
+            return read  # one row of each class: nothing speaks against joint answers
+        alone = self._read(support, read.draw, Visibility.ISOLATED)
+        assert alone.seen is not None
+        return replace(read, alone=alone, joint_share=joint_share(alone.seen.frame))
 
     def _answer(self, read: ReadRelations, query_features: Tensor) -> Tensor:
+        scores = self._answer_as_read(read, query_features)
+        if read.alone is None:
+            return scores
+        return read.weigh(self._answer_as_read(read.alone, query_features), scores)
+
+    def _answer_as_read(self, read: ReadRelations, query_features: Tensor) -> Tensor:
         if read.seen is not None:
             seen, stack, num_seen = read.seen, self.stack(jointly=read.pooled), 0
             relations = seen.frame.relate(query_features).to(self.unknown.dtype)
@@ -201,6 +177,16 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         return self._scores(states[:, num_seen:], candidates, seen.weights)
 
     def _contributions(
+        self, read: ReadRelations, queries: Tensor, classes: Tensor
+    ) -> Contributions:
+        said = self._contributions_as_read(read, queries, classes)
+        if read.alone is None:
+            return said
+        alone = self._contributions_as_read(read.alone, queries, classes)
+        score = read.weigh(alone.score.unsqueeze(2), said.score.unsqueeze(2)).squeeze(2)
+        return Contributions(read.weigh(alone.values, said.values), score)
+
+    def _contributions_as_read(
         self, read: ReadRelations, queries: Tensor, classes: Tensor
     ) -> Contributions:
         seen = read.seen

@@ -12,13 +12,15 @@ from unitail.nn.episode_model import Contributions
 from unitail.randomness import stream
 from unitail.relational import influence, relations
 from unitail.relational.config import PRESETS
-from unitail.relational.model import ReadRelations, Relational
+from unitail.relational.model import Relational
+from unitail.relational.reading import ReadRelations
 from unitail.relational.regressions import NUM_LOGISTIC, solve, stack_kernels
 
 
-def network(strength: float = 0.3) -> Relational:
+def network(strength: float = 0.3, *, joint_yields: bool = False) -> Relational:
     """Return a model whose blocks and weighing say something."""
-    model = Relational(PRESETS["tiny"], seed=1).double().requires_grad_(False)
+    config = replace(PRESETS["tiny"], joint_yields=joint_yields)
+    model = Relational(config, seed=1).double().requires_grad_(False)
     for weight in model.parameters():
         if not weight.any():
             torch.nn.init.normal_(weight, std=strength, generator=torch.Generator())
@@ -43,10 +45,23 @@ def above_mean(scores: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_the_score_is_that_of_the_answer(pooled: bool) -> None:
+@pytest.mark.parametrize("joint_yields", [False, True])
+def test_the_score_is_that_of_the_answer(pooled: bool, joint_yields: bool) -> None:
     pool = torch.randn(2, 4, 5, generator=stream(3), dtype=torch.float64) if pooled else None
-    result, scores = contributions(network(), pool)
+    result, scores = contributions(network(joint_yields=joint_yields), pool)
     torch.testing.assert_close(result.score, above_mean(scores), rtol=0, atol=1e-12)
+
+
+def test_where_answers_yield_what_rows_add_does_so_too() -> None:
+    """Without corrections rows add up to the score, with a pool and without, and so between."""
+    pool = torch.randn(2, 4, 5, generator=stream(3), dtype=torch.float64)
+    model = network(joint_yields=True)
+    torch.nn.init.zeros_(model.head.weight)
+    share = asked(model, pool)[1].joint_share
+    assert share is not None
+    assert 0.05 < share.amin() < share.amax() < 0.9
+    result, scores = contributions(model, pool)
+    torch.testing.assert_close(result.values.sum(dim=2), above_mean(scores), rtol=0, atol=1e-12)
 
 
 def test_without_a_correction_rows_add_up_to_the_whole_score() -> None:

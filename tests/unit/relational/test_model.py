@@ -13,7 +13,9 @@ from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational import block as block_module
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
-from unitail.relational.model import Relational, RelationalDraw
+from unitail.relational.joint_share import joint_share
+from unitail.relational.model import Relational
+from unitail.relational.reading import RelationalDraw
 
 
 def model(config: RelationalConfig = PRESETS["tiny"]) -> Relational:
@@ -152,6 +154,17 @@ def plain_answers(
     network: Relational, episode: Episode, draw: RelationalDraw, visibility: Visibility
 ) -> torch.Tensor:
     """Answer by the plain definition of blocks: nothing is kept, fused or cut into chunks."""
+    if visibility is Visibility.JOINT and network.config.joint_yields:
+        alone = plain_answers(network, episode, draw, Visibility.ISOLATED)
+        share = joint_share(network._look(episode.support, episode.support.features)[0].frame)
+        return share * plain_scores(network, episode, draw, visibility) + (1 - share) * alone
+    return plain_scores(network, episode, draw, visibility)
+
+
+def plain_scores(
+    network: Relational, episode: Episode, draw: RelationalDraw, visibility: Visibility
+) -> torch.Tensor:
+    """Answer so, not yielding."""
     support, queries = episode.support, episode.query.features
     n, joint = support.num_support, visibility is Visibility.JOINT
     everything = torch.cat([support.features, queries], dim=1)

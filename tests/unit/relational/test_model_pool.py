@@ -12,13 +12,18 @@ from unitail.framework.episode import Episode
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS, FeaturesAs
-from unitail.relational.model import Relational, RelationalDraw
+from unitail.relational.joint_share import joint_share
+from unitail.relational.model import Relational
+from unitail.relational.reading import RelationalDraw
 
 POOL = 6
 
 
-def network(features_as: FeaturesAs = FeaturesAs.RELATIONS) -> Relational:
+def network(
+    features_as: FeaturesAs = FeaturesAs.RELATIONS, *, joint_yields: bool = False
+) -> Relational:
     config = replace(PRESETS["tiny"], features_as=features_as, projected_dim=4)
+    config = replace(config, joint_yields=joint_yields)
     model = Relational(config, seed=1).double().requires_grad_(False)
     for weight in model.parameters():
         if not weight.any():
@@ -56,6 +61,31 @@ def test_answers_are_those_of_the_plain_definition(features_as: FeaturesAs) -> N
     answers = model(episode, draw, pool=pool)
     expected = plain_answers(model, episode, draw, pool)
     torch.testing.assert_close(answers, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
+def test_answers_yield_to_those_from_the_support_alone_as_far_as_its_rows_say(
+    visibility: Visibility,
+) -> None:
+    model, yielding = network(), network(joint_yields=True)
+    episode, pool = episode_and_pool()
+    read = pool if visibility is Visibility.ISOLATED else None
+    draw = RelationalDraw()
+    alone = model(episode, draw, Visibility.ISOLATED)
+    together = model(episode, draw, visibility, read)
+    share = joint_share(model._look(episode.support, episode.support.features)[0].frame)
+    assert 0.1 < share.amin() < share.amax() < 0.9  # else nothing here is tried
+    answers = yielding(episode, draw, visibility, read)
+    torch.testing.assert_close(answers, share * together + (1 - share) * alone)
+    isolated = yielding(episode, draw, Visibility.ISOLATED)
+    torch.testing.assert_close(isolated, alone, rtol=0, atol=0)
+
+
+def test_with_one_row_of_each_class_nothing_yields() -> None:
+    episode = random_episode((1, 1, 1), queries=5, episodes=2)
+    pool = episode_and_pool()[1]
+    answers = network(joint_yields=True)(episode, RelationalDraw(), pool=pool)
+    torch.testing.assert_close(answers, network()(episode, RelationalDraw(), pool=pool))
 
 
 def test_an_answer_depends_on_no_other_query_nor_on_their_order_or_number() -> None:

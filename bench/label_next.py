@@ -114,7 +114,7 @@ def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> li
     known: list[int] = []
     doubt: Floats | None = None
     result = []
-    while len(known) < labels:
+    while len(known) < min(labels, len(heap.rows)):
         free = np.setdiff1d(np.arange(len(heap.rows)), known)
         open_doubt = None if doubt is None else doubt[free]
         seen = Situation(heap.rows[free], open_doubt, heap.rows[known], batch, seed + len(known))
@@ -196,6 +196,8 @@ def main() -> None:
         drawn = [draw_curves(name, bank, number, args) for number in range(args.draws)]
         curves = {chooser: [each[chooser] for each in drawn] for chooser in CHOOSERS}
         place = args.target // args.batch - 1
+        if min(map(len, curves["random"])) <= place:
+            parser.error(f"{name} has heaps of fewer than --target {args.target} rows")
         target = float(np.mean([each[place] for each in curves["random"]]))
         labels = {
             chooser: [needed(each, target, args.batch) for each in own]

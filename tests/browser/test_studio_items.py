@@ -19,6 +19,12 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
 ]
 
+ACCURACIES = (
+    ("{ mean: 0.91, low: 0.88, high: 0.94 }", "91 % ± 3"),
+    ("{ mean: 1, low: 0.81, high: 1 }", "100 % (81 to 100)"),
+    ("{ mean: 0.6, low: 0.601, high: 0.602 }", "60 % ± 1"),
+)
+
 
 class Loudness(Encoder[NDArray[np.float32]]):
     """How loud a sound is, and how often it changes sign."""
@@ -55,7 +61,17 @@ def test_texts_of_a_table(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
     with served_here(table, encoder=Letters()) as url:
         page = open_page(browser, url)
         name_and_label(page, "12")
+        row = page.wait_for_selector('#classes [title^="one: 1 labelled, 2 answered"]')
+        page.keyboard.press("1")
+        page.wait_for_selector('#classes [title^="one: 2 labelled, 1 answered"]')
+        assert row.evaluate("row => row.isConnected")  # a click on it would not have been lost
+        page.keyboard.press("Control+z")
         page.wait_for_selector('#classes [title^="one: 1 labelled, 2 answered"]')
+        for shares, words in ACCURACIES:
+            told = page.evaluate(
+                f"import('/static/dom.js').then((own) => own.withInterval({shares}))"
+            )
+            assert told == words
         text = page.locator("#item-2 .text")
         assert text.inner_text() == texts[2]
         assert text.evaluate("box => box.scrollHeight <= box.clientHeight")  # two lines are whole

@@ -13,6 +13,9 @@ from unitail.inputs.items import FILE, Items, LabelledItems, Record
 from unitail.inputs.recognise import common_modality, known_suffixes, modality_of
 from unitail.wording import exact, numbered, shown, some
 
+OWN_FOLDER = ".unitail"
+"""Where the studio keeps its labels, beside the items: passed over without a word."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -42,7 +45,8 @@ def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
             broken.append(f"{shown(here)}: a link to a folder that is searched already")
             continue
         seen.add(_identity(here))
-        hidden += sum(name.startswith(".") for name in (*folders, *names))
+        inside = {*folders, *names} - {OWN_FOLDER}
+        hidden += sum(name.startswith(".") for name in inside)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for path in (here / name for name in names if not name.startswith(".")):
             if path.is_file():

@@ -15,11 +15,12 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from unitail.errors import CannotWrite, InvalidConfig
 from unitail.files import disk_errors
+from unitail.inputs.folders import OWN_FOLDER
 from unitail.wording import shown
 
 FORMAT = 1
 """Of the tables' layout."""
-FOLDER, FILE = ".unitail", "studio.db"
+FOLDER, FILE = OWN_FOLDER, "studio.db"
 """Where a project keeps its studio, if nothing else is said."""
 WRITES = "writes"
 """The option of a connection that will write: it waits for others before it reads."""

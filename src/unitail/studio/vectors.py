@@ -20,7 +20,7 @@ from unitail.studio.catalogue import Catalogue
 from unitail.workflows.predict import choose_for
 
 FIRST_CHUNK, CHUNK = 16, 128
-"""Items that are encoded at once; few at first, so that something is there soon."""
+"""Items that are encoded at once; few at first, then twice as many, so that some are there soon."""
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -91,7 +91,7 @@ class Vectors:
             size = len(order) if self._catalogue.modality is Modality.TABLE else FIRST_CHUNK
             while order and not is_over():
                 self._encode(by, order[:size], on_more=on_more)
-                order, size = order[size:], CHUNK
+                order, size = order[size:], min(2 * size, CHUNK)
                 on_more()
         except UserError as error:
             self.progress = replace(self.progress, trouble=str(error))

@@ -41,6 +41,7 @@ def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png", "b/.2.png", "b/.git/3.png", "b/notes.pdf", "read.txt")
     (tmp_path / "empty").mkdir()
     (tmp_path / ".hidden").mkdir()
+    (tmp_path / "b" / ".unitail").mkdir()  # a studio's own
     found = read_labelled(tmp_path)
     assert found.names == ("a/1.png", "b/1.png")
     assert found.ignored == (

@@ -4,11 +4,11 @@ import { addClass, failed, redo, reload, undo, useFolders } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
-import { $, counted, h, percent, say, toast } from "./dom.js";
+import { $, counted, h, percent, say, toast, withInterval } from "./dom.js";
 import { chosen, clear, draw, focusOn, measure, toTop } from "./grid.js";
 import { wireKeys } from "./keys.js";
 import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
-import { changed, classOf, counts, isAnswered, onChange, state, takeAnswers, takeChanges, takeItems, takeNovelty } from "./state.js";
+import { changed, classOf, counts, isAnswered, isNovel, onChange, state, takeAnswers, takeChanges, takeItems, takeNovelty } from "./state.js";
 import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
@@ -25,7 +25,7 @@ function heading() {
   say($("view-about"), view.busy ? "One moment …" : `${counted(view.order.length, "item")}. ${about}`);
   $("again").hidden = !view.stale;
   $("more-next").hidden = view.name !== "next" || !view.order.length;
-  const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE);
+  const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE && !isNovel(place));
   $("select-sure").hidden = !sure.length;
   const words = `Select ${sure.length.toLocaleString("en")} above ${percent(SURE)}`;
   say($("select-sure"), words);
@@ -108,7 +108,7 @@ function status() {
   const half = told ? Math.max(1, Math.round(50 * (told.now.high - told.now.low))) : 100;
   $("accuracy").hidden = half > VAGUE;
   if (told) {
-    say($("accuracy"), `≈ ${Math.round(100 * told.now.mean)} % ± ${half} right`);
+    say($("accuracy"), `≈ ${withInterval(told.now)} right`);
     $("accuracy").title = told.sentence;
   }
 }

@@ -64,5 +64,14 @@ export function toast(text, { action = null, bad = false } = {}) {
 export const percent = (p) =>
   p > 0.99 && p < 1 ? "> 99 %" : p < 0.01 && p > 0 ? "< 1 %" : `${Math.round(100 * p)} %`;
 
+const LOPSIDED = 4; // points: with more between its two sides, an interval is told by both ends
+
+/** A share and how far it may be off; near 100 % it can only be off to one side. */
+export function withInterval({ mean, low, high }) {
+  const [middle, from, to] = [mean, low, high].map((each) => Math.round(100 * each));
+  const isLopsided = Math.abs(to - middle - (middle - from)) > LOPSIDED;
+  return isLopsided ? `${middle} % (${from} to ${to})` : `${middle} % ± ${Math.max(1, Math.round((to - from) / 2))}`;
+}
+
 export const counted = (number, noun) =>
   `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : noun.endsWith("s") ? "es" : "s"}`;

@@ -100,7 +100,7 @@ def test_a_folder_that_stands_alone_is_opened(table: Path, tmp_path: Path) -> No
         process.kill()
     said = output.read_text()
     assert "All labels are kept." in said
-    assert said.startswith("table: 6 items.\n")
+    assert said.startswith("Opening t.csv ...\ntable: 6 items.\n")
 
 
 def test_a_port_that_is_taken_answers_at_once_and_is_no_other_studios() -> None:

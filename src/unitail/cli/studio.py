@@ -83,7 +83,7 @@ def serve(
     access = Access.at(place.host, token=token, pass_=opening)
     console = Console()
     with _bound(place.host, place.port) as listener:
-        say(console, f"Opening {shown(source)} ...")
+        say(console, f"Opening {shown(source.resolve().name)} ...")
         studio = _open(source, project, **how)
         from unitail.studio.app import make_app
         from unitail.studio.schema import studio_folder

@@ -135,8 +135,8 @@ class Scores:
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
-    def means(self, setting: str, tables: Sequence[str]) -> pandas.DataFrame:
-        """Return the mean of each table's draws, those that unitail has, by table and method."""
+    def by_draw(self, setting: str, tables: Sequence[str]) -> pandas.DataFrame:
+        """Return the scores of the draws that unitail has, by table and draw, and method."""
         rows = [
             line for line in self.lines if line["setting"] == setting and line["table"] in tables
         ]
@@ -144,7 +144,7 @@ class Scores:
             return pandas.DataFrame()
         table = pandas.DataFrame(rows).pivot_table("score", ["table", "draw"], "method")
         whole = [each for each in (ISOLATED, "random forest") if each in table]
-        return table.dropna(subset=whole).groupby("table").mean()
+        return table.dropna(subset=whole)
 
 
 def peer(weights: Path) -> Callable[[], Any]:
@@ -217,35 +217,42 @@ def report(
         "Constructed shapes": list(table_sets.SHAPES),
     }
     for title, names in groups.items():
-        page.text(f"## {title}", "Means; below, unitail's lead and its 95 % interval over tables.")
+        page.text(
+            f"## {title}",
+            "Means; below, unitail's lead on the same draws and its 95 % interval over tables,"
+            " their number in brackets where a method was not asked about all.",
+        )
         page.table(["labels", "tables", *args.methods])
         for setting in settings:
-            means = scores.means(str(setting), names)
-            if not len(means):
+            drawn = scores.by_draw(str(setting), names)
+            if not len(drawn):
                 continue
+            means = drawn.groupby("table").mean()
             shown = [f"{means[each].mean():.1f}" if each in means else "" for each in args.methods]
             page.row(setting, len(means), *shown)
-            leads = [_lead(means, each) for each in args.methods]
+            leads = [_lead(drawn, each) for each in args.methods]
             page.row("lead", "", *leads)
     page.text("## Every table")
     page.table(["table", "from", "labels", *args.methods])
     for name, (source, _) in sorted({**table_sets.REAL, **table_sets.CONSTRUCTED}.items()):
         for setting in settings:
-            means = scores.means(str(setting), [name])
-            if len(means):
-                row = means.loc[name]
+            drawn = scores.by_draw(str(setting), [name])
+            if len(drawn):
+                row = drawn.mean()
                 cells = [f"{row[each]:.1f}" if each in row else "" for each in args.methods]
                 page.row(name, source, setting, *cells)
 
 
-def _lead(means: pandas.DataFrame, method: str) -> str:
-    if method == ISOLATED or method not in means or ISOLATED not in means:
+def _lead(drawn: pandas.DataFrame, method: str) -> str:
+    """Write unitail's lead: the same draws of a table for both, then over tables."""
+    if method == ISOLATED or method not in drawn or ISOLATED not in drawn:
         return ""
-    leads = (means[ISOLATED] - means[method]).dropna().tolist()
+    leads = (drawn[ISOLATED] - drawn[method]).dropna().groupby("table").mean().tolist()
     if len(leads) < 2:
         return ""
     lead = MeanInterval.of(leads)
-    return f"{lead.mean:+.1f} ± {lead.half_width:.1f}"
+    tables = f" ({len(leads)})" if len(leads) < len(drawn.groupby("table")) else ""
+    return f"{lead.mean:+.1f} ± {lead.half_width:.1f}{tables}"
 
 
 def main() -> None:

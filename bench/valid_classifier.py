@@ -76,9 +76,12 @@ def tasks(args: argparse.Namespace) -> Iterator[Task]:
             yield make()
 
 
-def has_rows(task: Task, shots: int, queries: int) -> bool:
-    """Tell whether the smallest class of a task has rows for this."""
-    return not isinstance(task, ArrayTask) or int(task.class_sizes.min()) >= shots + queries
+def asked_beyond(task: Task, args: argparse.Namespace) -> bool:
+    """Tell whether a task is asked beyond `--shots`: its smallest class must have the rows."""
+    if args.beyond_tasks and task.name not in args.beyond_tasks:
+        return False
+    wanted = args.beyond[0] + args.queries
+    return not isinstance(task, ArrayTask) or int(task.class_sizes.min()) >= wanted
 
 
 def measured_rise(curve: LearningCurve) -> float:
@@ -125,6 +128,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=24)
     parser.add_argument("--beyond", type=int, nargs="*", default=(1000, 2000), metavar="SHOTS")
     parser.add_argument("--beyond-draws", type=int, default=5)
+    parser.add_argument("--beyond-tasks", nargs="+", help="some of them; else all with the rows")
     parser.add_argument("--queries", type=int, default=100, help="of a class")
     parser.add_argument("--tasks", nargs="+", help="some tasks, by name; else all")
     parser.add_argument("--kept", type=Path, help="the folder of measured curves")
@@ -145,11 +149,7 @@ def main() -> None:
         CURVES=args.kept or Path("CURVES"),
     )
     add_table(page, chosen, args.shots, args.draws, args)
-    large = (
-        [each for each in chosen if has_rows(each, args.beyond[0], args.queries)]
-        if args.beyond
-        else []
-    )
+    large = [each for each in chosen if args.beyond and asked_beyond(each, args)]
     if large:
         add_table(page, large, (args.shots[-1], *args.beyond), args.beyond_draws, args)
 

@@ -1,5 +1,6 @@
 """Files and folders that are either whole or not there, whenever a process is killed."""
 
+import errno
 import hashlib
 import json
 import os
@@ -76,8 +77,25 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f".{name}{suffix}") if name else path
 
 
+def regular(path: Path) -> Path:
+    """Return a file of a folder that strangers may have made, unless it is there and is none.
+
+    A pipe would be waited for without end, and a device be read without end.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "a pipe, a socket or a device in place of a file", str(path))
+    return path
+
+
 def _check_elsewhere(target: Path) -> None:
     """Refuse to replace the current folder, or one around it: what is in there would be lost."""
+    if target.is_symlink():
+        raise CannotWrite(
+            f"{target} is a link that leads to itself",
+            got="a link",
+            allowed="a folder",
+            remedy="Remove the link, or name another folder.",
+        )
     if Path.cwd().is_relative_to(os.path.realpath(target)):
         raise CannotWrite(
             f"{target} is the folder that you are in, or one around it",

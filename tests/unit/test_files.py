@@ -68,10 +68,18 @@ def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> No
     assert left == {"disk", "folder", "file.json", "real", "real.json"}
 
 
-def test_a_link_that_leads_to_itself_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "file").symlink_to("file")
+def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
+    """A file takes its place; no folder does, as nobody knows what it was to lead to."""
+    for name in ("file", "folder"):
+        (tmp_path / name).symlink_to(name)
     write_json(tmp_path / "file", 1)
     assert (tmp_path / "file").read_text() == "1\n"
+    with (
+        pytest.raises(CannotWrite, match="folder is a link that leads to itself: got a link"),
+        fresh_folder(tmp_path / "folder"),
+    ):
+        pytest.fail("it is refused at once")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
 
 
 def test_a_full_disk_is_named_and_the_old_folder_is_intact(

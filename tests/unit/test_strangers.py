@@ -190,3 +190,22 @@ def test_the_payload_works_where_it_is_unpickled(tmp_path: Path) -> None:
     assert (tmp_path / "mark").is_dir()
     np.load(io.BytesIO(_objects(tmp_path / "other")), allow_pickle=True)
     assert (tmp_path / "other").is_dir()
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """Archives can hold pipes, and to open one waits for somebody to write."""
+    model = save_model(small_model(), tmp_path / "model")
+    saved = TailClassifier(model, random_state=0).fit(X, Y).save(tmp_path / "s", calibrate=False)
+    bank = write_bank(tmp_path / "bank").folder
+    for folder, names, opened in (
+        (saved, ["classifier.json", "support.safetensors"], TailClassifier.load),
+        (saved, ["config.json", "model.safetensors"], TailClassifier.load),
+        (bank, ["manifest.json", "classes.json", "features.npy", "labels.npy"], FeatureBank.open),
+    ):
+        for name in names:
+            whole = (folder / name).rename(tmp_path / "whole")
+            os.mkfifo(folder / name)
+            with pytest.raises(UserError):
+                opened(folder)
+            whole.rename(folder / name)
+        opened(folder)

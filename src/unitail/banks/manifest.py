@@ -9,6 +9,7 @@ from typing import Any
 
 from unitail.configuration import from_table, parse_json, require, to_table
 from unitail.errors import InvalidBank, InvalidConfig
+from unitail.files import regular
 
 FORMAT = 1
 """The version of the folder's layout; readers refuse others."""
@@ -142,7 +143,7 @@ def describe(manifest: BankManifest, class_names: tuple[str, ...]) -> dict[str, 
 
 def _read_json(path: Path) -> object:
     try:
-        content: object = parse_json(path.read_text(encoding="utf-8"))
+        content: object = parse_json(regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidBank(
             f"{path.parent} is not a feature bank",

@@ -13,6 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidBank
+from unitail.files import regular
 
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -79,7 +80,7 @@ def expect_random_reads(array: NDArray[Any]) -> None:
 def read_header(path: Path) -> NpyHeader:
     """Read the header of an array file."""
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             return NpyHeader.read(file)
     except (OSError, ValueError) as error:
         raise InvalidBank(

@@ -13,10 +13,12 @@ from unitail.export.onnx import GraphSizes, export_classifier, export_model
 from unitail.learners.checkpoint import load_model
 from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 from unitail.wording import shown
+from unitail.workflows.answer_files import check_place
 
 
 def run(model: str, file: Path, *, support: int, classes: int, width: int) -> None:
     """Load, export, and say what the file takes."""
+    check_place(file)
     console = Console()
     if model not in SHIPPED_DRAWS and is_classifier(Path(model)):
         classifier = TailClassifier.load(Path(model), device="cpu")

@@ -1,5 +1,6 @@
 """Who does the work, as users say it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +26,7 @@ def choose_engine(
     """Return the engine; without `workers` one process, or as many as the cluster has room for."""
     engine = choice(EngineName, name, "--engine")
     require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
-    require(gpus >= 0, "--gpus-per-worker", got=gpus, allowed="0 or more, such as 0.25")
+    require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed="0 or more, such as 0.25")
     if engine is EngineName.LOCAL:
         require(
             address is None and gpus == 0,

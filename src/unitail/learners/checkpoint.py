@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from unitail.configuration import ADDED_LATER, choice, from_table, parse_json, to_table
 from unitail.errors import CannotWrite, InvalidCheckpoint
-from unitail.files import fresh_folder, readable_folder
+from unitail.files import fresh_folder, readable_folder, regular
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
 from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
 from unitail.wording import excerpt
@@ -129,7 +129,7 @@ class _Bounded(TorchFunctionMode):
 
 def _build_for(config: ModelConfig, path: Path) -> AnyModel:
     """Build the network that weights are for, after a look at their shapes."""
-    with safe_open(path, framework="pt") as file:
+    with safe_open(regular(path), framework="pt") as file:
         shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     layers = max(getattr(config, name, 0) for name in ("layers", "joint_layers"))
     if layers > len(shapes):
@@ -140,7 +140,7 @@ def _build_for(config: ModelConfig, path: Path) -> AnyModel:
 
 def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any], tuple[Visibility, ...]]:
     try:
-        table: Any = parse_json(path.read_text(encoding="utf-8"))
+        table: Any = parse_json(regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidCheckpoint(
             f"{path.parent} is not a model folder",

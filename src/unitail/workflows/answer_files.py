@@ -50,6 +50,11 @@ def check_target(path: Path, *suffixes: str) -> None:
         )
     if path.suffix.lower() == ".xlsx":
         optional("openpyxl", extra="excel")
+    check_place(path)
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file whose folder cannot take it."""
     if path.is_dir():
         problem = "a folder of that name"
     elif not path.parent.is_dir():

@@ -1,3 +1,4 @@
+import math
 import sys
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ def test_the_local_engine_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         ("spark", None, {}, "--engine is unknown: got spark; allowed: local, ray"),
         ("local", 0, {}, "--workers is out of range: got 0; allowed: 1 or more"),
         ("ray", 1, {"gpus": -1.0}, "--gpus-per-worker is out of range: got -1.0"),
+        ("ray", 1, {"gpus": math.inf}, "--gpus-per-worker is out of range: got inf"),
         ("local", 1, {"address": "auto"}, "got the local engine; allowed: with --engine ray"),
         ("local", 1, {"gpus": 0.5}, "got the local engine; allowed: with --engine ray"),
     ],

@@ -34,7 +34,7 @@ from unitail.estimator.saving.content import (
     column_names,
     labels_from_table,
 )
-from unitail.files import fresh_folder, readable_folder
+from unitail.files import fresh_folder, readable_folder, regular
 from unitail.learners.checkpoint import load_model, write_model
 from unitail.learners.parts import checked_parts
 from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
@@ -195,10 +195,10 @@ def load_classifier(folder: Path) -> SavedClassifier:
     """Read what `save_classifier` wrote."""
     folder = readable_folder(folder)
     with load_errors(folder):
-        table = parse_json((folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
+        table = parse_json(regular(folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
         classes = labels_from_table(table["classes"])
         expected = table.get("expected_classes")
-        arrays = load_file(folder / ROWS_FILE)
+        arrays = load_file(regular(folder / ROWS_FILE))
         shipped = table["default_model"]
         _check_version(folder, table["format"])
         check_arrays(arrays, len(classes))

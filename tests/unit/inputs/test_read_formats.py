@@ -134,11 +134,11 @@ def test_columns_beyond_the_examples_are_named(tmp_path: Path) -> None:
 
 
 def test_dates_in_any_order_are_dates_and_said(tmp_path: Path) -> None:
-    rows = "3.2.2021,02/03/2021,2021-02-03,a\n14.2.2021,02/14/2021,,b\n"
+    rows = "3.2.2021,02/03/2021,,a\n14.2.2021,02/14/2021,2021-02-03,b\n"
     examples = read_labelled(_write(tmp_path / "t.csv", "x,y,z,label\n" + rows))
     for name in "xy":
         assert list(examples.items[name]) == ["2021-02-03", "2021-02-14"]
-    assert list(examples.items["z"]) == ["2021-02-03", None]
+    assert list(examples.items["z"]) == [None, "2021-02-03"]
     assert examples.guesses == ("the dates of 'y' have the month first",)
     asked = _write(tmp_path / "q.csv", "y,x,z\n03/04/2021,4.3.2021,5.6.2021\n")
     items = read_unlabelled([asked], like=examples)

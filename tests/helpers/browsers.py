@@ -35,7 +35,7 @@ def served_here(source: Path, **options: Any) -> Iterator[str]:  # noqa: ANN401
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
 
 
 def open_page(

@@ -118,5 +118,5 @@ def running(
             yield Live(service, server, url, client, thread)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()

@@ -48,7 +48,7 @@ def answered(studio: Studio) -> Studio:
     return studio
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = 180) -> None:
     """Wait for threads."""
     end = time.monotonic() + seconds
     while not is_so():

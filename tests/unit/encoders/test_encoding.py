@@ -220,7 +220,7 @@ def test_the_next_batch_is_read_while_one_is_embedded() -> None:
             return str(item)
 
         def embed(self, batch: Sequence[str]) -> NDArray[np.float32]:
-            assert ahead.wait(timeout=10)
+            assert ahead.wait(timeout=120)
             return super().embed(batch)
 
     assert len(encode_items(Waiting(), ["a", "b", "c"]).kept) == 3

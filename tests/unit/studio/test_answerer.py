@@ -116,7 +116,7 @@ def test_two_threads_answer_and_both_begin_anew_after_a_change(
     studio = answered(open_studio(tmp_path, encoder=Pixels()))
     studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
     red, green = (row.id for row in studio.store.since().classes)
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=180)
     told: list[int] = []
 
     def note(answered: Answered) -> None:
@@ -145,16 +145,16 @@ def test_a_label_does_not_wait_for_a_pool(tmp_path: Path, monkeypatch: pytest.Mo
 
     def slow(self: TailClassifier, *given: Any, **named: Any) -> TailClassifier:  # noqa: ANN401
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(180)
         return fit(self, *given, **named)
 
     monkeypatch.setattr(TailClassifier, "fit", slow)
     refining = threading.Thread(target=studio.answerer.refine)
     refining.start()
-    assert begun.wait(30)
+    assert begun.wait(180)
     [red, _] = (row.id for row in studio.labels.classes())
     studio.label({2: red}, {2: 0}, author="")
-    refining.join(30)
+    refining.join(180)
     assert not refining.is_alive()  # though the pool is still being read
     assert studio.answerer._pool[0] == ()
     go_on.set()
@@ -191,7 +191,7 @@ def test_an_error_beside_the_fit_is_raised(tmp_path: Path, monkeypatch: pytest.M
         raise MemoryError("of a span")
 
     def slow(self: TailClassifier, *given: Any, **named: Any) -> TailClassifier:  # noqa: ANN401
-        assert begun.wait(30)
+        assert begun.wait(180)
         return fit(self, *given, **named)
 
     monkeypatch.setattr("unitail.studio.span.Spanned.at", broken)
@@ -221,5 +221,5 @@ def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
     time.sleep(0.3)
     assert sorted(told) == sorted([*range(24), *range(24)])
     studio.answerer.stop()
-    thread.join(10)
+    thread.join(60)
     studio.stop()

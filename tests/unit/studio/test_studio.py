@@ -157,6 +157,7 @@ def test_threads_encode_answer_and_estimate_by_themselves(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unitail.studio.studio.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("unitail.studio.estimate.SPLITS", 6)  # its thread lets all others go first
     studio.start()
     add(studio, "red", "green", "blue")
     label(studio, red=[0, 3, 6], green=[1, 4, 7], blue=[2, 5, 8])

@@ -69,13 +69,14 @@ def unit(rows: Array) -> Array:
 def cost(rows: int, ways: int) -> Row:
     """Measure both; logistic regression with all threads and with one, where that is faster."""
     features, labels, queries = gaussian(rows, ways)
-    linear, each = LogisticRegression(C=100, max_iter=1000), []
-    for threads in (1, None):
+    linear, each = LogisticRegression(C=100, max_iter=1000), {}
+    for threads in {1, torch.get_num_threads()}:
         with threadpool_limits(threads):
-            each.append(taken(linear, unit(features), labels, unit(queries)))
+            each[threads] = taken(linear, unit(features), labels, unit(queries))
     ours = TailClassifier(device="cpu", random_state=0, scale="none")
-    fastest = min(each, key=lambda both: both[1])
-    return {"linear": fastest, "unitail": taken(ours, features, labels, queries)}
+    fastest = min(each, key=lambda threads: each[threads][1])
+    own = taken(ours, features, labels, queries)
+    return {"linear": each[fastest], "threads": fastest, "unitail": own}
 
 
 def draw(
@@ -179,16 +180,26 @@ def accuracy_table(page: Page, rows: list[Row], of: str, places: int) -> None:
     header = ["banks", "classes", "labels a class", "draws", "logistic regression", "whole model"]
     page.table([*header, "shortlists minus whole", "other answers", "fewer minus whole", "other"])
     tasks = dict.fromkeys(row["key"].rsplit(" ", 1)[0] for row in rows if of in row)
+    together: dict[str, list[Row]] = {}
     for task in tasks:
         own = [row for row in rows if row["key"].rsplit(" ", 1)[0] == task]
         _, name, size = task.split(" ")
-        means = [np.mean([row[of][way] for row in own]) for way in ("linear", "whole")]
-        cells = [f"{mean:.{places}f}" for mean in means]
-        for way in ("shortlists", "fewer"):
-            apart = np.array([row[of][way] - row[of]["whole"] for row in own])
-            cells.append(f"{MeanInterval.of(apart) if len(apart) > 1 else apart[0]:.{places + 1}f}")
-            cells.append(f"{np.mean([row['other'][way] for row in own]):.1f} %")
-        page.row(name, own[0]["classes"], size.split("x")[1], len(own), *cells)
+        together.setdefault(size, []).extend(own)
+        page.row(name, *compared(own, size, of, places))
+    for size, own in together.items():
+        if len({row["key"].split(" ")[1] for row in own}) > 1:
+            page.row("all of these", *compared(own, size, of, places))
+
+
+def compared(own: list[Row], size: str, of: str, places: int) -> list[Any]:
+    """Return the cells of one row of that table."""
+    means = [np.mean([row[of][way] for row in own]) for way in ("linear", "whole")]
+    cells = [f"{mean:.{places}f}" for mean in means]
+    for way in ("shortlists", "fewer"):
+        apart = np.array([row[of][way] - row[of]["whole"] for row in own])
+        cells.append(f"{MeanInterval.of(apart) if len(apart) > 1 else apart[0]:.{places + 1}f}")
+        cells.append(f"{np.mean([row['other'][way] for row in own]):.1f} %")
+    return [own[0]["classes"], size.split("x")[1], len(own), *cells]
 
 
 def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
@@ -214,16 +225,29 @@ def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]
 def write_page(args: argparse.Namespace) -> None:
     """Lay out what is in the file of rows."""
     rows = read_rows(args.out)
+    chosen = any("threads" in row for row in rows)
+    alone = " (logistic regression with one where that is faster)" if chosen else ""
     page = Page(
         args.out / "README.md",
         "Many classes",
         f"A fit and {ASKED} answers, {WIDTH} columns: seconds of CPU, then of the clock with"
-        f" {torch.get_num_threads()} threads at most (logistic regression with one where that is"
-        f" faster), medians over {args.repeats} repeats or fewer."
+        f" {torch.get_num_threads()} threads at most{alone}, medians over {args.repeats} repeats or"
+        " fewer."
         f" Accuracy in % on up to {MAX_QUERIES} queries a draw; what is lost with the half width of"
         " its 95 % interval over draws.",
         BANKS=args.banks or Path("BANKS"),
     )
+    if args.classes or args.rows:
+        cost_pages(page, args, rows)
+    if args.banks:
+        page.text("Accuracy, %, with shortlists and with fewer regressions, too:")
+        accuracy_table(page, rows, "right", 1)
+        page.text("Log loss, alike:")
+        accuracy_table(page, rows, "loss", 2)
+
+
+def cost_pages(page: Page, args: argparse.Namespace, rows: list[Row]) -> None:
+    """Lay out what was taken, and plot it."""
     by_classes = cost_table(page, rows, [(SHOTS * ways, ways) for ways in args.classes])
     page.text(f"{CLASSES} classes, more and more rows; beyond 1,000 none are related in pairs:")
     by_rows = cost_table(page, rows, [(count, CLASSES) for count in args.rows])
@@ -231,11 +255,6 @@ def write_page(args: argparse.Namespace) -> None:
     panels["rows, ten classes"] = (args.rows, by_rows)
     plot(args.out / "cost.png", panels)
     page.text("![cost](cost.png)")
-    if args.banks:
-        page.text("Accuracy, %, with shortlists and with fewer regressions, too:")
-        accuracy_table(page, rows, "right", 1)
-        page.text("Log loss, alike:")
-        accuracy_table(page, rows, "loss", 2)
 
 
 def main() -> None:

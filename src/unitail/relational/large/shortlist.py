@@ -27,11 +27,11 @@ from unitail.relational.relations import Relations
 
 MANY_WAYS = 100
 """Beyond this many classes rows have states for few of them."""
-ASKED, MIN_KNOWN, MAX_KNOWN, MAX_STATES = 32, 8, 32, 2**14
+ASKED, MIN_KNOWN, MAX_KNOWN, MAX_KNOWN_STATES = 32, 8, 32, 2**14
 """Classes of a query that have a state of their own; of a labelled row the fewest and most, so that
 all rows have about the last together."""
 TIE = 1e-4
-"""First answers that are no further apart than this are alike; rounding moves them by less."""
+"""Hopes that are no further apart than this are alike; rounding moves them by less."""
 CROWDED = 4
 """With fewer than this many times as many classes as states, one product over all is faster."""
 MAX_MEETINGS = 2**18
@@ -40,7 +40,7 @@ MAX_MEETINGS = 2**18
 
 def num_known(rows: int) -> int:
     """Return how many classes of each of this many labelled rows have a state of their own."""
-    return min(MAX_KNOWN, max(MIN_KNOWN, MAX_STATES // rows))
+    return min(MAX_KNOWN, max(MIN_KNOWN, MAX_KNOWN_STATES // rows))
 
 
 @dataclass(frozen=True, eq=False)

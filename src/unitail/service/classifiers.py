@@ -166,7 +166,7 @@ class Classifiers:
                 "there is no classifier of that name",
                 got=repr(name[:64]),
                 allowed=some(self._served, 10),
-                remedy="GET /v1/classifiers lists them.",
+                remedy="Ask one of these: the list of classifiers has them all.",
             )
         return self._served[name]
 

@@ -70,6 +70,12 @@ async def setup(request: Request, name: str) -> dict[str, str]:
     return {"model_version": _version_name(_service(request).classifiers.find(name).newest)}
 
 
+@router.get("/versions")
+async def versions(request: Request, name: str) -> dict[str, list[str]]:
+    """Name the version that answers; of a backend without this, people are told to renew it."""
+    return {"versions": [_version_name(_service(request).classifiers.find(name).newest)]}
+
+
 @router.post("/predict")
 async def predict(request: Request, name: str) -> dict[str, Any]:
     """Suggest a label for each task."""

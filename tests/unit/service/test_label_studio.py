@@ -76,6 +76,8 @@ def test_it_is_found_and_set_up(live: Live) -> None:
     status, reply = post(live, "letters/setup", setup)
     assert status == 200
     assert reply["model_version"].startswith("letters-")
+    with urllib.request.urlopen(f"{live.url}/label-studio/letters/versions") as told:
+        assert json.loads(told.read()) == {"versions": [reply["model_version"]]}
 
 
 def test_tasks_get_suggestions(live: Live) -> None:

@@ -45,7 +45,9 @@ class TailClassifier(
         Who sees whom. "isolated": every row is answered by itself, so an answer depends on the
         support and that row alone. "joint": all rows of one call see each other (transduction).
         Answers then depend on which rows are asked together: use it when you have the whole batch
-        at hand, in which every class occurs, and few labels; not for single rows or streams.
+        at hand, in which every class occurs, and few labels; not for single rows or streams. With
+        two labels of a class or more, joint answers of "default" come the nearer to isolated ones
+        the more labelled rows lie far from the mean of their class.
         "causal": a row sees those before it. "auto": as the model has it, "default" isolated,
         "tail" and "tail-50w" joint. What a model was not trained for is refused; these three were
         trained for both.

@@ -27,10 +27,9 @@ def fresh_folder(target: Path) -> Iterator[Path]:
 
     Whenever the process is killed, `target` is absent, the old one or the new one, and complete;
     for the instant between two renames the old one is called `.NAME.old`, see `recover_folder`.
-    Another process that writes the same folder meanwhile is refused. A link stays one: the folder
-    that it leads to is replaced.
+    Another process that writes the same folder meanwhile is refused. A link is replaced, never what
+    it leads to; see `followed`.
     """
-    target = _real(target)
     _check_elsewhere(target)
     fresh, old = _beside(target, ".new"), _beside(target, ".old")
     with disk_errors(target), _alone_in(fresh, target):
@@ -42,33 +41,44 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
-        if target.exists():
+        if os.path.lexists(target):
             target.rename(old)
         fresh.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
+        _discard(old)
         flush(target.parent)
 
 
 def recover_folder(target: Path) -> None:
     """Repair what a kill in the middle of replacing `target` left; only for who may write there."""
-    target = _real(target)
     old = _beside(target, ".old")
     if target.exists():
-        shutil.rmtree(old, ignore_errors=True)
+        _discard(old)
     elif old.exists():
         old.rename(target)
 
 
 def readable_folder(target: Path) -> Path:
     """Return where the contents of `target` are, also while it is being replaced."""
-    target = _real(target)
+    target = followed(target)
     old = _beside(target, ".old")
     return old if old.exists() and not target.exists() else target
 
 
-def _real(path: Path) -> Path:
-    """Follow a link, also one that leads to nothing yet."""
+def followed(path: Path) -> Path:
+    """Return what a link leads to, also where nothing is there yet.
+
+    For what a user names to be written. Inside folders, which a stranger may have made, links are
+    not followed: what they lead to would be lost.
+    """
     return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _discard(folder: Path) -> None:
+    """Remove a folder, or a link that stood in its place."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -89,13 +99,6 @@ def regular(path: Path) -> Path:
 
 def _check_elsewhere(target: Path) -> None:
     """Refuse to replace the current folder, or one around it: what is in there would be lost."""
-    if target.is_symlink():
-        raise CannotWrite(
-            f"{target} is a link that leads to itself",
-            got="a link",
-            allowed="a folder",
-            remedy="Remove the link, or name another folder.",
-        )
     if Path.cwd().is_relative_to(os.path.realpath(target)):
         raise CannotWrite(
             f"{target} is the folder that you are in, or one around it",
@@ -164,9 +167,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Write a file so that even after a crash it is either the old one or the new one.
 
     Of several processes that write it at once the last one's is there in the end, and whole. A
-    link stays one: the file that it leads to is replaced.
+    link is replaced, never what it leads to; see `followed`.
     """
-    path = _real(path)
     fresh = _beside(path, ".new")
     with _opened_alone(fresh) as file:
         try:

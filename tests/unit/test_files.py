@@ -8,6 +8,7 @@ import pytest
 from unitail import files
 from unitail.errors import CannotWrite
 from unitail.files import (
+    followed,
     fresh_folder,
     readable_folder,
     recover_folder,
@@ -50,36 +51,29 @@ def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
-def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "disk").mkdir()
-    folder, file = tmp_path / "folder", tmp_path / "file.json"
-    folder.symlink_to("disk/real")
-    file.symlink_to("disk/real.json")
-    for text in ("old", "new"):
-        with fresh_folder(folder) as fresh:
-            (fresh / text).write_text(text)
-        write_json(file, text)
-    assert readable_folder(folder) == tmp_path / "disk" / "real"
-    assert folder.is_symlink()
-    assert file.is_symlink()
-    assert [path.name for path in folder.iterdir()] == ["new"]
-    assert file.read_text() == '"new"\n'
-    left = {path.name for place in (tmp_path, tmp_path / "disk") for path in place.iterdir()}
-    assert left == {"disk", "folder", "file.json", "real", "real.json"}
+def test_what_a_link_leads_to_is_not_replaced(tmp_path: Path) -> None:
+    """In a folder that a stranger made it may lead to anything."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "file").write_text("own")
+    for name, target in (("folder", "own"), ("file", "own/file"), ("a", "a"), ("b", "b")):
+        (tmp_path / name).symlink_to(target)
+    for name in ("folder", "a"):
+        with fresh_folder(tmp_path / name) as fresh:
+            (fresh / "new").write_text("new")
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["new"]
+    for name in ("file", "b"):
+        write_json(tmp_path / name, 1)
+        assert (tmp_path / name).read_text() == "1\n"
+    assert (tmp_path / "own" / "file").read_text() == "own"
+    assert {path.name for path in tmp_path.iterdir()} == {"own", "folder", "file", "a", "b"}
 
 
-def test_a_link_that_leads_to_itself(tmp_path: Path) -> None:
-    """A file takes its place; no folder does, as nobody knows what it was to lead to."""
-    for name in ("file", "folder"):
-        (tmp_path / name).symlink_to(name)
-    write_json(tmp_path / "file", 1)
-    assert (tmp_path / "file").read_text() == "1\n"
-    with (
-        pytest.raises(CannotWrite, match="folder is a link that leads to itself: got a link"),
-        fresh_folder(tmp_path / "folder"),
-    ):
-        pytest.fail("it is refused at once")
-    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
+def test_a_link_is_followed_to_where_nothing_is_yet(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    assert followed(tmp_path / "link") == readable_folder(tmp_path / "link") == tmp_path / "real"
+    (tmp_path / ".real.old").mkdir()
+    assert readable_folder(tmp_path / "link") == tmp_path / ".real.old"
+    assert followed(tmp_path / "real") == tmp_path / "real"
 
 
 def test_a_full_disk_is_named_and_the_old_folder_is_intact(

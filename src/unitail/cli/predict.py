@@ -82,7 +82,8 @@ class Sorting:
         if self.dry_run:
             return steps, [], items
         gone = sort_files(steps, SortBy(self.by))
-        steps = [step for step in steps if step not in gone]
+        lost = set(gone)
+        steps = [step for step in steps if step not in lost]
         return steps, gone, where_moved(items, steps) if self.by == SortBy.MOVE else items
 
     def tell(self, console: Console, steps: Sequence[Step]) -> None:

@@ -19,7 +19,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.conformal import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
 from unitail.extras import optional
-from unitail.files import write_bytes
+from unitail.files import followed, write_bytes
 from unitail.nn.episode_model import AnyModel
 
 OPSET = 20
@@ -116,7 +116,7 @@ def _write(
         entry.key, entry.value = key, value
     file = content.SerializeToString()
     _require_same_answers(file, check)
-    write_bytes(path, file)
+    write_bytes(followed(path), file)
     return path
 
 

@@ -117,7 +117,7 @@ class Results:
         require_files(self.queries)
         check_sorting(target, [self.source])
         steps = plan_sorting(self.answers, self.queries, target)
-        gone = sort_files(steps, by)
+        gone = set(sort_files(steps, by))
         return [step for step in steps if step not in gone]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from unitail.errors import CannotWrite
 from unitail.extras import optional
-from unitail.files import disk_errors, write_bytes, write_json, write_text
+from unitail.files import disk_errors, followed, write_bytes, write_json, write_text
 from unitail.inputs.cells import harmless
 from unitail.inputs.items import Items, Record
 from unitail.inputs.tables import prefix_beside
@@ -112,6 +112,7 @@ def write_answers(
         sys.stdout.flush()
         return
     check_target(path, *SUFFIXES)
+    path = followed(path)
     with disk_errors(path):
         match path.suffix.lower():
             case ".csv":

@@ -132,6 +132,16 @@ def test_a_file_of_answers_is_read_again_without_the_answers(suffix: str, tmp_pa
     assert list(read_table(path).columns) == ["id", "text", "label"]
 
 
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "link.csv"
+    link.symlink_to("disk/real.csv")
+    for _ in range(2):
+        write_answers(RESULT, _items(), link)
+    assert link.is_symlink()
+    assert (tmp_path / "disk" / "real.csv").read_text().count("\n") > 1
+
+
 def test_columns_that_are_there_are_kept_and_ours_have_a_prefix(tmp_path: Path) -> None:
     cells = {"answer": "42", "unitail_set": "mine", "row": "7"}
     items = _items((Record(cells=cells, item=0, row=1, source="q.csv"),))

@@ -34,7 +34,7 @@ from unitail.estimator.saving.content import (
     column_names,
     labels_from_table,
 )
-from unitail.files import fresh_folder, readable_folder, regular
+from unitail.files import followed, fresh_folder, readable_folder, regular
 from unitail.learners.checkpoint import load_model, write_model
 from unitail.learners.parts import checked_parts
 from unitail.learners.pretrained import fingerprint, shipped_folder, shipped_names
@@ -154,7 +154,7 @@ def check_free(folder: Path) -> None:
 
 
 def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
-    """Write `folder`, replacing what is there only once the new one is complete."""
+    """Write `folder`, or where a link leads, replacing what is there once the new is complete."""
     check_free(folder)
     table = {
         "format": FORMAT,
@@ -171,7 +171,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         # The hash of a shipped model, whichever it is: the key is older than the choice.
         "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
-    with fresh_folder(folder) as fresh:
+    with fresh_folder(followed(folder)) as fresh:
         arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
         further = {
             COUNTS: saved.rows.counts,

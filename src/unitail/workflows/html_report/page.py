@@ -17,7 +17,7 @@ from typing import Any
 
 import unitail
 from unitail.encoders.encoder import Modality
-from unitail.files import disk_errors, write_text
+from unitail.files import disk_errors, followed, write_text
 from unitail.inputs.items import Items, LabelledItems
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
@@ -89,7 +89,7 @@ def write_html_report(
         },
     )
     with disk_errors(path):
-        write_text(path, text)
+        write_text(followed(path), text)
 
 
 def _cards(

@@ -63,6 +63,17 @@ def test_a_loaded_classifier_answers_as_the_saved_one(
     assert names == {CARD_FILE, CLASSIFIER_FILE, ROWS_FILE}
 
 
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    for labels in ([0, 1, 0, 1], ["a", "b", "a", "b"]):
+        fitted = TailClassifier(random_state=0).fit(np.eye(4), labels)
+        fitted.save(link, calibrate=False)
+    assert link.is_symlink()
+    assert TailClassifier.load(tmp_path / "real").classes_.tolist() == ["a", "b"]
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+
+
 def test_a_model_of_ones_own_is_saved_too(tmp_path: Path) -> None:
     classifier = TailClassifier(
         small_model().float(), n_draws=2, random_state=np.random.RandomState(3)

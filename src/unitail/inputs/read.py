@@ -57,7 +57,7 @@ def read_labelled(
     if len(examples.classes) < 2:
         raise InvalidInput(
             f"{shown(path)} holds one class only",
-            got="; ".join([repr(examples.classes[0]), *examples.ignored]),
+            got=some([repr(examples.classes[0]), *examples.ignored], separator="; "),
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
-from unitail.wording import markdown_table
 
 NOISES = (0.05, 0.1)
 
@@ -112,7 +111,8 @@ def main() -> None:
         " in a draw.",
         BANKS=args.banks,
     )
-    rows = []
+    heads = [f"{noise:.0%}: {what}" for noise in NOISES for what in ("right", "found", "flagged")]
+    page.table(["data set", *heads])
     for group, patterns in (("trained on", args.only), ("unseen", args.unseen)):
         banks = chosen_banks(parser, args.banks, patterns) if patterns else {}
         everything: dict[float, list[Counts]] = {noise: [] for noise in NOISES}
@@ -120,13 +120,10 @@ def main() -> None:
             for noise, counts in everything.items():
                 counts.extend(measure_bank(bank, noise, args))
             last = {noise: counts[-args.draws :] for noise, counts in everything.items()}
-            rows.append([name, *(cell for counts in last.values() for cell in cells(counts))])
-            print(" | ".join(rows[-1]), flush=True)
+            page.row(name, *(cell for counts in last.values() for cell in cells(counts)))
         if banks:
-            all_cells = [cell for counts in everything.values() for cell in cells(counts)]
-            rows.append([f"all, {group}", *all_cells])
-    heads = [f"{noise:.0%}: {what}" for noise in NOISES for what in ("right", "found", "flagged")]
-    page.text(markdown_table(["data set", *heads], rows))
+            all_cells = (cell for counts in everything.values() for cell in cells(counts))
+            page.row(f"all, {group}", *all_cells)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def test_the_documentation_has_the_figures_that_were_measured(
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     module = importlib.import_module("scale_figures")
-    monkeypatch.setattr(sys, "argv", ["scale_figures.py", "--check"])
+    monkeypatch.setattr(sys, "argv", ["bench/scale_figures.py", "--check"])
     with pytest.raises(SystemExit) as end:
         module.main()
     assert end.value.code == 0, capsys.readouterr().out

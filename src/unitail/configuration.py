@@ -17,6 +17,9 @@ Choice = TypeVar("Choice", bound=enum.StrEnum)
 ADDED_LATER = {"added later": True}
 """Metadata of a field that models saved before do not have: its default is what they did."""
 
+MAX_BYTES = 2**24
+"""Of a TOML file: a thousand times what anybody writes."""
+
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Read JSON; `ValueError` for all that is wrong with it, endless nesting too."""
@@ -45,7 +48,12 @@ def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Confi
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Read the tables of a TOML file; `what` it is stands in error messages."""
     try:
-        return parse_toml(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:  # a device has no end
+            raise ValueError(f"more than {MAX_BYTES:,} bytes")
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return parse_toml(lines)
     except OSError as error:
         raise InvalidConfig(
             f"the {what} cannot be read", got=f"{path}: {error.strerror}", allowed="a TOML file"

@@ -67,6 +67,8 @@ def test_a_part_that_is_no_table_is_named(name: str) -> None:
 def test_a_file_that_is_no_recipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match=r"none\.toml: No such file"):
         read_recipe(tmp_path / "none.toml")
+    with pytest.raises(InvalidConfig, match="not valid TOML: got more than 16,777,216 bytes"):
+        read_recipe(Path("/dev/zero"))
     (tmp_path / "bad.toml").write_text("[model")
     with pytest.raises(InvalidConfig, match="is not valid TOML"):
         read_recipe(tmp_path / "bad.toml")
@@ -88,3 +90,10 @@ def test_tables_with_more_rows_than_a_model_reads_are_refused() -> None:
             continue
         with pytest.raises(InvalidConfig, match=r"\[sources\.random_tables\] have more examples"):
             recipe_from_table(table, "test")
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
+def test_marks_and_line_ends_of_other_systems_are_read(newline: bytes, tmp_path: Path) -> None:
+    whole = write_recipe(tmp_path / "a.toml").read_bytes()
+    (tmp_path / "b.toml").write_bytes(b"\xef\xbb\xbf" + whole.replace(b"\n", newline))
+    assert read_recipe(tmp_path / "b.toml") == read_recipe(tmp_path / "a.toml")

@@ -193,7 +193,7 @@ class Client:
         connection = self._connection()
         is_question = method == "POST" and path.partition("?")[0].endswith(QUESTIONS)
         is_change = method != "GET" and not is_question
-        was_cut = False
+        was_reset = False
         while True:
             was_open = connection.sock is not None
             self._reach(connection)
@@ -201,8 +201,10 @@ class Client:
                 return _exchange(connection, method, self._base + path, body, headers)
             except (OSError, HTTPException) as error:
                 connection.close()
-                is_last, was_cut = was_cut, was_open or isinstance(error, ConnectionResetError)
-                if is_change or is_last or not was_cut or isinstance(error, TimeoutError):
+                is_reset = not was_open and isinstance(error, ConnectionResetError)
+                again = was_open or (is_reset and not was_reset)
+                was_reset = was_reset or is_reset
+                if is_change or not again or isinstance(error, TimeoutError):
                     doubt = "; whether the change was made is unknown, `describe` tells the version"
                     raise self._silent(error, doubt if is_change else "") from error
 

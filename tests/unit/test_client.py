@@ -123,9 +123,10 @@ def test_a_question_that_is_cut_off_on_a_new_connection_is_asked_once_more() -> 
         with pytest.raises(Refused, match="does not answer"):
             client.classifiers()
         assert heard == [b"GET /v1/classifiers"] * 2
+        heard.clear()
         with pytest.raises(Refused, match="whether the change was made is unknown"):
             client.remove_class("a", "b")
-        assert len(heard) == 3
+        assert len(heard) == 1
 
 
 def test_connections_of_threads_that_have_ended_are_closed(live: Live) -> None:

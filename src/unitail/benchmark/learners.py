@@ -98,21 +98,34 @@ def explicit_fingerprint(learner: Inference) -> str:
     """Name a learner's class and arguments, and hash its file and what that uses beside it."""
     kind = type(learner)
     try:
-        files = sorted(_used_beside(Path(inspect.getfile(kind))))
-        source = hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
+        source = _source_hash(Path(inspect.getfile(kind)))
     except (OSError, TypeError):  # a class from a notebook has no file
         source = "no file"
-    arguments = ", ".join(f"{name}={value!r}" for name, value in sorted(vars(learner).items()))
-    return f"{kind.__module__}.{kind.__qualname__}({arguments}) {source}"
+    return f"{kind.__module__}.{kind.__qualname__}({_arguments(learner)}) {source}"
+
+
+def _arguments(learner: Inference) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in sorted(vars(learner).items()))
+
+
+def _source_hash(path: Path) -> str:
+    """Hash a file and what it uses beside it."""
+    files = sorted(_used_beside(path))
+    return hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
 
 
 def _used_beside(path: Path) -> set[Path]:
     """List a file, and those of its folder that it imports, or that these import."""
-    used, waiting = set[Path](), [path]
+    package = path.with_name("__init__.py")
+    used, waiting = set[Path](), [path, *([package] if package.is_file() else [])]
     while waiting:
         file = waiting.pop()
         used.add(file)
-        for node in ast.walk(ast.parse(file.read_bytes())):
+        try:
+            nodes = ast.walk(ast.parse(file.read_bytes()))
+        except SyntaxError:  # it has the name of something that is imported, and is not that
+            continue
+        for node in nodes:
             named = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
             modules = [each.name for each in named]
             if isinstance(node, ast.ImportFrom):
@@ -127,11 +140,11 @@ def _explicit(name: str, learner: Inference) -> BenchLearner:
 
 
 def _own(name: str) -> BenchLearner:
-    """Load a learner of the user's own; its answers may change whenever its file does."""
+    """Load a learner of the user's own; its answers may change whenever its files do."""
     learner = own_object(name, "infer")
     path, _, inside = name.rpartition(":")
-    arguments = ", ".join(f"{key}={value!r}" for key, value in sorted(vars(learner).items()))
-    return BenchLearner(inside, learner, f"{inside}({arguments}) {sha256_of(Path(path))}")
+    stamp = f"{inside}({_arguments(learner)}) {_source_hash(Path(path))}"
+    return BenchLearner(inside, learner, stamp)
 
 
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:

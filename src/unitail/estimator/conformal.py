@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from unitail.configuration import require, to_table
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
-from unitail.learners.pretrained import fingerprint, shipped_folder
+from unitail.learners.pretrained import sealed_as, shipped_folder
 from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
@@ -146,7 +146,7 @@ def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib 
             raw = tensor.cpu().contiguous().reshape(-1).view(torch.uint8)  # numpy has no bfloat16
             _add(digest, f"{key} {tensor.dtype} {tuple(tensor.shape)}", raw.numpy())
     elif name == "model":
-        digest.update(fingerprint(shipped_folder(value)).encode())
+        digest.update(sealed_as(shipped_folder(value)).encode())
     elif isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())

@@ -84,6 +84,13 @@ def fingerprint(folder: Path | None = None) -> str:
     return stated[WEIGHTS_FILE]
 
 
+def sealed_as(folder: Path) -> str:
+    """Return a hash of weights and configuration: what a model answers is decided by both."""
+    fingerprint(folder)
+    stated = _read_manifest(folder)
+    return " ".join(stated[name] for name in SEALED)
+
+
 def write_manifest(folder: Path | str) -> Path:
     """Seal a model folder: record what its files hash to."""
     path = Path(folder) / MANIFEST_FILE

@@ -29,6 +29,8 @@ DOUBT = 2.0
 MARGIN = 0.01
 """A row this much nearer to another class is an error, one this much nearer to its own is none, and
 in between it is in part: the share is continuous."""
+COPIES = 1e-12
+"""How far marks of copies may be apart, in units of the largest."""
 
 
 @torch.no_grad()
@@ -37,24 +39,27 @@ def joint_share(frame: Frame) -> Tensor:
     n, ways = frame.labels.shape[1:]
     cosines = frame.geometry.among().cosines[Centre.DIRECTION][:, :n, :n]
     labels = frame.labels.to(cosines)
-    errors = errors_without_their_label(cosines, labels)
+    counts = labels / _copies(frame.geometry.vectors[:, :n], labels)
+    errors = errors_without_their_label(cosines, counts)
     relative = errors / (1 - 1 / ways)
-    doubt = n / ways * relative.square() / DOUBT
+    doubt = counts.sum(dim=(1, 2)) / ways * relative.square() / DOUBT
     return (1 / (1 + doubt.square())).view(-1, 1, 1)
 
 
-def errors_without_their_label(cosines: Tensor, labels: Tensor) -> Tensor:
+def errors_without_their_label(cosines: Tensor, counts: Tensor) -> Tensor:
     """Return the share of rows that lie nearer to another class than to the rest of theirs, (B,).
 
-    Cosines are (B, n, n), labels (B, n, K) one-hot. A row that is the only one of its class says
+    Cosines are (B, n, n); counts (B, n, K) say how much a row counts in its class: 1, or less if it
+    has copies there, which are left out with it. A row that is the only one of its class says
     nothing; if all are, there are no errors.
     """
-    sizes = labels.sum(dim=1, keepdim=True)  # (B, 1, K)
+    labels = (counts > 0).to(counts)
+    sizes = counts.sum(dim=1, keepdim=True)  # (B, 1, K)
     lengths = cosines.diagonal(dim1=1, dim2=2).unsqueeze(2)
-    sums = cosines @ labels  # x_i times the sum of class k, (B, n, K)
-    squares = (labels * sums).sum(dim=1, keepdim=True)  # of the sums of classes, (B, 1, K)
+    sums = cosines @ counts  # x_i times the sum of class k, (B, n, K)
+    squares = (counts * sums).sum(dim=1, keepdim=True)  # of the sums of classes, (B, 1, K)
     freedom = (sizes - 1).clamp_min(0).sum(dim=2, keepdim=True).clamp_min(1)
-    around = (labels * lengths).sum(dim=1, keepdim=True) - squares / sizes.clamp_min(1)
+    around = (counts * lengths).sum(dim=1, keepdim=True) - squares / sizes.clamp_min(1)
     variance = (around.sum(dim=2, keepdim=True) / freedom).clamp_min(0)
 
     left = (sizes - labels).clamp_min(1)
@@ -63,5 +68,17 @@ def errors_without_their_label(cosines: Tensor, labels: Tensor) -> Tensor:
     own = (labels * nearness).sum(dim=2)
     other = nearness.masked_fill(labels.bool(), -torch.inf).amax(dim=2)
     wrong = ((other - own) / (2 * MARGIN) + 0.5).clamp(0, 1)  # (B, n)
-    says = (labels * (sizes > 1)).sum(dim=2)
+    says = (counts * (sizes > 1.5)).sum(dim=2)
     return (says * wrong).sum(dim=1) / says.sum(dim=1).clamp_min(1)
+
+
+def _copies(vectors: Tensor, labels: Tensor) -> Tensor:
+    """Count the rows of the same class that are the same as each of (B, n, d): (B, n, 1).
+
+    They are told by a product that no two different rows are likely to share.
+    """
+    places = torch.arange(1, vectors.shape[2] + 1, dtype=torch.float64, device=vectors.device)
+    marks = vectors.double() @ places.sqrt().cos()  # (B, n)
+    near = COPIES * marks.abs().amax(dim=1).view(-1, 1, 1)
+    same = (marks.unsqueeze(2) - marks.unsqueeze(1)).abs() <= near
+    return (same * (labels @ labels.mT)).sum(dim=2, keepdim=True)

@@ -64,7 +64,7 @@ class Fitted:
         key = (places, versions, pool)
         seen = vectors.at(np.array([*places, *pool[0]]))
         labelled, labels = seen[: len(places)], np.array(class_ids)
-        span = spanned(vectors.chosen, seen, key, kept)
+        span = spanned(vectors.chosen, seen, key, kept, pooled=bool(pool[0]))
         if span is not None:
             on_span(span)
             own, seen = without_limit(own), span.span.labelled(seen)

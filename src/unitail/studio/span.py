@@ -109,11 +109,18 @@ class Spanned:
 
 
 def spanned(
-    encoder: InputEncoder, labelled: Floats, key: object, kept: Sequence[Spanned]
+    encoder: InputEncoder,
+    labelled: Floats,
+    key: object,
+    kept: Sequence[Spanned],
+    *,
+    pooled: bool = False,
 ) -> Spanned | None:
     """Return how items are written for these labelled vectors: what is kept of the same key.
 
-    None where it would save nothing, or change answers: tables have steps, weights and parts.
+    None where it would save nothing, or change answers: tables have steps, weights and parts. With
+    a pool the support is read twice, with the pool and alone (`joint_yields`), and coordinates are
+    limited in two ways; a span has one.
     """
     for each in kept:
         if each.key == key:
@@ -123,6 +130,8 @@ def spanned(
     if not isinstance(encoder, ItemEncoder) or not isinstance(model, Relational):
         return None
     if model.config.features_as is not FeaturesAs.RELATIONS:
+        return None
+    if pooled and model.config.joint_yields and model.config.coordinate_limit is not None:
         return None
     if n > MAX_LABELLED or n + 1 > MAX_SHARE * width or _is_far(labelled):
         return None

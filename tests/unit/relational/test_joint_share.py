@@ -69,6 +69,25 @@ def test_rows_that_are_alone_in_their_class_say_nothing() -> None:
     assert errors_without_their_label(rows @ rows.mT, one_hot(1, 1, 1).unsqueeze(0)).item() == 0
 
 
+def test_copies_do_not_vouch_for_each_other() -> None:
+    """Neither of rows that are there twice is known when one of them is left out."""
+    rows, labels = unit_rows(2, 9, 6), one_hot(2, 4, 3).expand(2, -1, -1)
+    once = errors_without_their_label(rows @ rows.mT, labels)
+    twice = torch.cat([rows, rows], dim=1)
+    counts = torch.cat([labels, labels], dim=1) / 2
+    torch.testing.assert_close(errors_without_their_label(twice @ twice.mT, counts), once)
+
+    given = support(50.0, (3, 3))
+    doubled = replace(
+        given,
+        features=given.features.repeat(1, 2, 1),
+        class_indices=given.class_indices.repeat(1, 2),
+    )
+    share = share_of(given)
+    assert share < 0.8
+    assert share_of(doubled) == pytest.approx(share, abs=0.1)
+
+
 def support(spread: float, sizes: tuple[int, ...]) -> Support:
     """Return classes around their own means, the further from them the larger the spread."""
     labels = one_hot(*sizes)

@@ -132,6 +132,7 @@ def test_there_is_none_where_it_saves_nothing_or_changes_answers(
 ) -> None:
     assert spanned(encoder, rows[:79], 0, []) is not None
     assert spanned(encoder, rows[:80], 0, []) is None
+    assert spanned(encoder, rows[:79], 0, [], pooled=True) is None  # it would limit them once
     assert (
         spanned(encoder, rows[:8] + np.float32(1e5), 0, []) is None
     )  # the model moves such an origin

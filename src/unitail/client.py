@@ -185,11 +185,7 @@ class Client:
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float | None]:
-        """Send on this thread's connection; a question is sent again if that turns out dead.
-
-        A server that stops resets who stands before its door just then: a question is sent again
-        after that, too, once.
-        """
+        """Send on this thread's connection; a question is sent again if that turns out dead."""
         connection = self._connection()
         is_question = method == "POST" and path.partition("?")[0].endswith(QUESTIONS)
         is_change = method != "GET" and not is_question
@@ -201,6 +197,7 @@ class Client:
                 return _exchange(connection, method, self._base + path, body, headers)
             except (OSError, HTTPException) as error:
                 connection.close()
+                # A server that stops resets who stands before its door: once, that is asked again.
                 is_reset = not was_open and isinstance(error, ConnectionResetError)
                 again = was_open or (is_reset and not was_reset)
                 was_reset = was_reset or is_reset

@@ -85,6 +85,26 @@ def test_measured_rises_are_those_to_larger_sizes(monkeypatch: pytest.MonkeyPatc
     assert rises == pytest.approx({"falls": 0, "rises": 0.2, "drifts": 0.25})
 
 
+def test_leads_are_those_on_the_same_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    script = runpy.run_path(str(ROOT / "bench/tables.py"))
+    scores = script["Scores"](tmp_path / "scores.jsonl")
+    for table, start in (("wine", 50), ("iris", 60)):
+        for draw in range(3):
+            key = {"table": table, "setting": "5 a class", "draw": draw}
+            scores.add(**key, method=OURS, score=start + 10 * draw)
+            scores.add(**key, method=FOREST, score=start)
+            if draw == 0:
+                scores.add(**key, method="TabPFN v1", score=start + 1)
+            if (table, draw) == ("wine", 1):
+                scores.add(**key, method="boosting", score=start)
+    drawn = scores.by_draw("5 a class", ["wine", "iris"])
+    assert script["_lead"](drawn, FOREST) == "+10.0 ± 0.0"
+    assert script["_lead"](drawn, "TabPFN v1") == "-1.0 ± 0.0", "draw 0, not the mean of three"
+    assert script["_lead"](drawn, "boosting") == "", "one table has no interval"
+    assert script["_lead"](drawn, OURS) == ""
+
+
 def test_packages_of_tables_are_read(
     table_sets: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ def _shapes(draws: int, on_progress: OnProgress) -> Table:
                 learner = build().fit(X[shown], y[shown], **given)
                 scores[method].append(100 * float(learner.score(X[asked], y[asked])))
         gain = np.subtract(scores["unitail, pool"], scores["unitail"]).tolist()
-        gains.append(f"{MeanInterval.of(gain):.1f}")
+        gains.append(f"{MeanInterval.of(gain):z.1f}")
         table.add_row(
             name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in scores.values())
         )

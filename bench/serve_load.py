@@ -12,9 +12,11 @@ JPEG files of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with
 """
 
 import argparse
+import itertools
 import os
 import re
 import tempfile
+import time
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,18 +85,22 @@ def measure_memory(
     page: Page, asked: Server, works: list[Work], seconds: float, pause: float
 ) -> None:
     """Say how memory goes under 1, 8 and 64 connections, vectors and images in turn."""
-    samples, answered = [memory_of(asked.port)], 0
+    samples, answered, start = [memory_of(asked.port)], 0, time.monotonic()
+    minutes = [0.0]
     turns = [(count, work) for count in CONNECTIONS for work in works]
     piece = max(1.0, seconds / (4 * len(turns)))
-    for number in range(round(seconds / piece)):
-        count, work = turns[number % len(turns)]
+    for count, work in itertools.cycle(turns):
         load = load_server(asked, work, count, piece, pause)
         answered += load.statuses[200]
         samples.append(memory_of(asked.port))
-    later = samples[len(samples) // 4 :]
-    slope = float(np.polyfit(np.arange(len(later)) * piece / 60, later, 1)[0])
+        minutes.append((time.monotonic() - start) / 60)
+        if minutes[-1] * 60 >= seconds:  # pieces of a busy machine take longer
+            break
+    first = next(number for number, each in enumerate(minutes) if each >= minutes[-1] / 4)
+    later = samples[first:]
+    slope = float(np.polyfit(minutes[first:], later, 1)[0])
     page.text(
-        f"Memory over {seconds / 60:.1f} minutes of 1, 8 and 64 connections in turn"
+        f"Memory over {minutes[-1]:.1f} minutes of 1, 8 and 64 connections in turn"
         f"{f' with pauses of {pause:g} s' if pause else ''},"
         " vectors and images,"
         f" {answered:,} answers: {samples[0]:.0f} MiB at the start, {later[0]:.0f} after a quarter"

@@ -154,6 +154,8 @@ def test_a_cookie_is_of_one_port() -> None:
         ({"authorization": "Bearer "}, "no token"),
         ({"authorization": f"Bearer {TOKEN[:-1]}"}, "another token"),
         ({"authorization": f"Bearer {TOKEN}s"}, "another token"),
+        ({"authorization": f"Bearer {TOKEN[:-1]}z"}, "another token"),
+        ({"authorization": f"Bearer z{TOKEN[1:]}"}, "another token"),
         ({"cookie": f"{COOKIE}=other"}, "another token"),
         ({"cookie": "\x00=;;"}, "no token"),
     ],

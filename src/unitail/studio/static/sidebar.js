@@ -27,7 +27,7 @@ export function drawSide() {
     say(row.lastChild, inWords(numbers[name]));
   }
   for (const each of state.classes) updateRow(each, all.given.get(each.id) ?? 0, all.answered.get(each.id) ?? 0);
-  if (all.aside) say($("aside-count"), inWords(all.aside));
+  if ($("aside-count")) say($("aside-count"), inWords(all.aside)); // it, too, is made after a drag
 }
 
 function setCurrent(row, isCurrent) {

@@ -21,7 +21,7 @@ def test_the_demo_compares_the_shipped_model(tmp_path: Path) -> None:
     alone, pooled, line, _ = (float(cell.split()[0]) for cell in rows[0].split("│")[3:7])
     assert min(alone, pooled) > line + 20, "a circle is no line"
     gains = report.partition("which gains ")[2].split()[0]
-    assert float(gains) == pytest.approx(pooled - alone, abs=0.1), "of the first task"
+    assert float(gains) == pytest.approx(pooled - alone, abs=0.16), "of the first task"
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(

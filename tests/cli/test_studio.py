@@ -89,6 +89,8 @@ def test_a_folder_that_stands_alone_is_opened(table: Path, tmp_path: Path) -> No
                 break
             except urllib.error.URLError:
                 time.sleep(0.05)
+        else:
+            pytest.fail("the studio never answered")
         assert (state["name"], state["modality"], len(state["names"])) == ("t.csv", "table", 6)
         page = (table.parent / ".unitail" / "open.html").read_text()  # stays there if it is killed
         assert match[1] in page

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.services import ASKED, running, vector_classifier
+from helpers.studios import wait_until
 from unitail.client import Client, Refused
 from unitail.service.questions import answer
 
@@ -30,7 +31,7 @@ def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
                     (refused if "refused" in str(error).lower() else lost).append(error)
                     return
 
-    with running({"blobs": vector_classifier()}, drain_seconds=1) as live:
+    with running({"blobs": vector_classifier()}, drain_seconds=600) as live:
         threads = [threading.Thread(target=ask, args=(live.url,)) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -42,11 +43,12 @@ def test_a_stop_loses_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
         ready.request("GET", "/ready")
         assert ready.getresponse().status == 503
         ready.close()
+        wait_until(lambda: len(answered) > before + 8)  # it goes on answering
+        live.server._exit(signal.SIGTERM)  # and then closes the door
         for thread in threads:
             thread.join(60)
         live.thread.join(60)
         assert not live.thread.is_alive()
     assert before > 0
-    assert len(answered) > before + 8  # it went on answering
-    assert refused  # and then closed the door
+    assert refused
     assert not lost

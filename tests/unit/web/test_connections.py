@@ -83,7 +83,10 @@ def test_a_head_that_never_ends_is_given_up_and_others_are_answered(port: int) -
             assert told.endswith(b'{"error": "no request came in time"}')
 
 
-def test_the_next_head_of_a_connection_has_its_time_too(port: int) -> None:
+def test_the_next_head_of_a_connection_has_its_time_too(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hasty, "head_seconds", 60)
     with connected(port) as one:
         for _ in range(2):  # an answered request, and a pause, cost nothing
             one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -92,6 +95,7 @@ def test_the_next_head_of_a_connection_has_its_time_too(port: int) -> None:
                 piece = one.recv(1000)
                 assert piece, told
                 told += piece
+            monkeypatch.setattr(Hasty, "head_seconds", SECONDS)  # from the second request on
             time.sleep(1.5 * SECONDS)
         one.sendall(b"GET / HT")
         assert all_of(one).startswith(b"HTTP/1.1 408")

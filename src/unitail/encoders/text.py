@@ -115,6 +115,8 @@ def read_text(item: object) -> str:
         raise Unreadable(
             "not a text", got=type(item).__name__, allowed="a str, or a Path to a file"
         )
+    if "\0" in text:
+        raise Unreadable(f"{name} cannot be read as text", got="zeros in it", allowed="UTF-8")
     if not text.strip():
         raise Unreadable(f"{name} is empty", got=repr(text[:20]), allowed="text with characters")
     try:

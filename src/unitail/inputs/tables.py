@@ -106,16 +106,20 @@ def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
 
 
 def decode(content: bytes, where: str) -> str:
-    """Decode UTF-8, or UTF-16 as spreadsheets write it."""
+    """Decode UTF-8, or UTF-16 as spreadsheets write it; zeros are no text."""
     try:
-        return content.decode(encoding_of(content))
+        text = content.decode(encoding_of(content))
+        if "\0" not in text:
+            return text
+        wrong = content.index(0)
     except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{where} is not text in UTF-8",
-            got=f"byte {content[error.start]:#04x} at place {error.start:,}",
-            allowed="UTF-8, or UTF-16 with a byte order mark",
-            remedy="Save it again as UTF-8.",
-        ) from error
+        wrong = error.start
+    raise InvalidInput(
+        f"{where} is not text in UTF-8",
+        got=f"byte {content[wrong]:#04x} at place {wrong:,}",
+        allowed="UTF-8, UTF-16, or UTF-32 with a byte order mark",
+        remedy="Save it again as UTF-8.",
+    )
 
 
 def _decode_table(content: bytes, where: str) -> tuple[str, list[str]]:

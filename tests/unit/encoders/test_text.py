@@ -122,6 +122,7 @@ def test_strings_and_files_are_texts(tmp_path: Path, encoder: TextEncoder) -> No
 
 def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "latin.txt").write_bytes("grüße".encode("latin-1"))
+    (tmp_path / "wide.txt").write_bytes("two words".encode("utf-16-le"))
     (tmp_path / "blank.txt").write_text(" \n")
     (tmp_path / "long.txt").write_text("x" * 100)
     os.mkfifo(tmp_path / "pipe")
@@ -134,6 +135,10 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (None, "not a text: got NoneType"),
         (float("nan"), "not a text: got float"),
         (tmp_path / "latin.txt", r"latin\.txt cannot be read as text: got byte 0x"),
+        (
+            tmp_path / "wide.txt",
+            r"wide\.txt cannot be read as text: got zeros in it; allowed: UTF-8",
+        ),
         (tmp_path / "blank.txt", r"blank\.txt is empty"),
         (tmp_path / "long.txt", r"got 100 bytes; allowed: a file of at most 99 bytes"),
         (tmp_path / "nothing.txt", "No such file"),

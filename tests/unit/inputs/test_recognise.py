@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.recognise import are_files, listed, recognise
+from unitail.inputs.tables import decode
 
 PIXELS = np.zeros((4, 5, 3), np.uint8)
 SOUND = (np.zeros(100, np.float32), 8000)
@@ -107,3 +108,16 @@ def test_a_gap_among_texts_is_named(gap: object) -> None:
     with pytest.raises(InvalidInput, match=r"1 item of X missing: got .* at place 1"):
         recognise(["a cat", gap])
     assert recognise([[1.0, float("nan")], [2.0, 3.0]]) is None
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("cells", ["דבר רע,a\nדבר טוב,b", "一个人 一,a\n这是 一次,b"])
+def test_other_alphabets_are_read_in_utf_16_without_a_mark(cells: str, encoding: str) -> None:
+    text = f"דבר,label\n{cells}\n"
+    assert decode(text.encode(encoding), "it") == text
+
+
+@pytest.mark.parametrize("content", [b"text,label\nwell\0,a\n", "ab,c\n".encode("utf-32-le")])
+def test_zeros_are_no_text(content: bytes) -> None:
+    with pytest.raises(InvalidInput, match="it is not text in UTF-8: got byte 0x00 at place"):
+        decode(content, "it")

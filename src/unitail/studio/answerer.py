@@ -217,7 +217,7 @@ class Answerer:
             finally:
                 learned.set()
         for each in ahead:
-            each.result()  # if it failed, answers would rest on nothing
+            each.result()  # what failed would fail again when items are answered: it is told now
         return fitted
 
     def _take(self, fitted: Fitted | None, support: Support, pool: Pool) -> None:

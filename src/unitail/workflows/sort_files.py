@@ -101,12 +101,16 @@ def sort_files(steps: Sequence[Step], by: SortBy) -> list[Step]:
     for step in steps:
         if step.is_there:
             continue
-        if not step.source.exists():
-            gone.append(step)
-            continue
-        with disk_errors(step.target):
-            step.target.parent.mkdir(parents=True, exist_ok=True)
-            act(step.source, step.target)
+        try:
+            if step.source.exists():  # a link to nothing would be made without an error
+                with disk_errors(step.target):
+                    step.target.parent.mkdir(parents=True, exist_ok=True)
+                    act(step.source, step.target)
+                continue
+        except CannotWrite:
+            if step.source.exists():
+                raise
+        gone.append(step)
     return gone
 
 

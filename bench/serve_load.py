@@ -97,6 +97,7 @@ def measure_memory(
         if minutes[-1] * 60 >= seconds:  # pieces of a busy machine take longer
             break
     first = next(number for number, each in enumerate(minutes) if each >= minutes[-1] / 4)
+    first = min(first, len(minutes) - 2)  # a single piece may have taken all the time
     later = samples[first:]
     slope = float(np.polyfit(minutes[first:], later, 1)[0])
     page.text(

@@ -17,8 +17,8 @@ from unitail.framework.learner import InducedInference, Learner, Paradigm, Rando
 from unitail.learners.checkpoint import load_model, save_model
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.registry import MODELS, build_model, explicit_learners, model_config
-from unitail.nn.draw import Draw
 from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility
+from unitail.nn.slot_model import Draw
 from unitail.relational.config import PRESETS as RELATIONAL_PRESETS
 from unitail.relational.config import FeaturesAs
 from unitail.training.step import query_loss

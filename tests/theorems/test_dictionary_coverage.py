@@ -7,7 +7,7 @@ from scipy import stats
 from torch import Tensor
 
 from helpers.builders import random_support, small_model
-from unitail.nn.draw import draw_injections
+from unitail.nn.slot_model import draw_injections
 from unitail.randomness import stream
 
 RUNS, EPISODES = 4000, 12

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 
 from helpers.builders import Sizes, sizes, small_model
-from unitail.nn.draw import Draw
 from unitail.nn.episode_model import Visibility
+from unitail.nn.slot_model import Draw
 from unitail.randomness import stream
 
 

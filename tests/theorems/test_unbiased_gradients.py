@@ -7,7 +7,7 @@ from torch import Tensor
 
 from helpers.builders import random_episode, small_model
 from unitail.framework.episode import Episode
-from unitail.nn.draw import Draw, draw_injections
+from unitail.nn.slot_model import Draw, draw_injections
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 from unitail.training.step import query_loss

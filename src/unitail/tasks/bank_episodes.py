@@ -12,10 +12,10 @@ from unitail.banks.table import FeatureTable
 from unitail.encoder_names import encoder_name
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
+from unitail.randomness import choose
 from unitail.tasks.assemble import assemble
 from unitail.tasks.batches import Batch, EpisodeRanges
 from unitail.tasks.numbered_rows import NumberedRows
-from unitail.tasks.random_numbers import choose
 
 RESIDENT_BYTES = 8 * 2**30
 """The features that are kept on the device, if no other number is given."""

@@ -15,7 +15,7 @@ import torch
 from unitail.configuration import require, require_at_least
 from unitail.errors import UserError
 from unitail.framework.episode import Episode
-from unitail.tasks.random_numbers import RangeLaw, choose, draw_between, draw_uniform, pick
+from unitail.randomness import RangeLaw, choose, draw_between, draw_uniform, pick
 
 
 class QueryShares(StrEnum):

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unitail.framework.episode import Episode
+from unitail.randomness import PerEpisode, draw_between, draw_uniform
 from unitail.tasks.assemble import assemble, take
 from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
-from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_uniform
 
 WIDTHS = (24, 1024)
 """The least and the most coordinates that R leaves, any order of magnitude as likely."""

@@ -13,11 +13,10 @@ from unitail.devices import has_accelerator
 from unitail.extras import optional
 from unitail.nn.episode_model import AnyModel
 from unitail.processes import ProcessGroup, launched
-from unitail.tasks.batches import BatchShape
 
 
 class Processes(ProcessGroup):
-    """One process among all: its device, its part of the work, and talk with the others."""
+    """One process among all: its device, its copy or shard of the model, talk with the others."""
 
     def __init__(self, *, cpu: bool = False, shard: bool = False) -> None:
         accelerate = optional("accelerate", extra="train")
@@ -30,10 +29,6 @@ class Processes(ProcessGroup):
     def device(self) -> torch.device:
         """Where this process computes."""
         return torch.device(self._state.device)
-
-    def shard_of(self, shape: BatchShape) -> slice:
-        """Return the episodes of a batch that this process trains on."""
-        return shape.shard(self.index, self.count)
 
     def distribute(self, model: AnyModel) -> nn.Module:
         """Let the model train with the others: replicated, or sharded over them."""

@@ -11,7 +11,6 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
     set_optimizer_state_dict,
 )
-from torch.distributed.tensor import DTensor
 
 from unitail.training.run_folder import TrainingState
 
@@ -35,11 +34,6 @@ def collect_weights(model: nn.Module) -> dict[str, Tensor]:
     """Gather the weights alone; see `collect_state`."""
     weights: dict[str, Any] = get_model_state_dict(model, options=WHOLE)
     return weights
-
-
-def whole(value: Tensor) -> Tensor:
-    """Return a value that may be spread over processes as an ordinary tensor."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState) -> None:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unitail.framework.episode import Query
@@ -16,7 +17,6 @@ from unitail.training.data import draw_batch, draw_pool, draw_visibility
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
 from unitail.training.schedules import active_slots, learning_rate
-from unitail.training.state import whole
 
 BETA1 = 0.9
 """Adam's decay of gradients."""
@@ -31,7 +31,8 @@ class TrainingStep:
         self.recipe = recipe
         self.source = source
         self.model = model
-        self.processes = processes
+        self.device = processes.device
+        self.rank, self.num_processes = processes.index, processes.count
         self.distributed = processes.distribute(model)
         if recipe.training.compile:
             self.distributed.compile(dynamic=False)  # all episodes have one shape
@@ -42,11 +43,11 @@ class TrainingStep:
 
         The loss is returned as NaN where the gradient is not finite, for then the weights are not.
         """
-        config, ranges, device = self.recipe.training, self.recipe.episodes, self.processes.device
+        config, ranges, device = self.recipe.training, self.recipe.episodes, self.device
         batch = self.source.choose_batch(ranges, stream(config.seed, "plan", step))
         generator = stream(config.seed, "batch", step, device=device)
         slots = active_slots(step, ranges.ways[1], self.model.config.max_ways, config)
-        shard = self.processes.shard_of(batch.shape)
+        shard = batch.shape.shard(self.rank, self.num_processes)
         episode, draw = draw_batch(batch, self.model, generator, shard, slots)
         visibility = draw_visibility(config.visibilities, stream(config.seed, "visibility", step))
         episode, pool = draw_pool(episode, config.pools, stream(config.seed, "pool", step))
@@ -62,7 +63,7 @@ class TrainingStep:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(step, config)
         self.optimiser.step()
-        return batch.shape, torch.where(whole(norm).isfinite(), loss.detach(), torch.nan)
+        return batch.shape, torch.where(_whole(norm).isfinite(), loss.detach(), torch.nan)
 
     def _kernels(self) -> AbstractContextManager[None]:
         """Choose among attention kernels: cuDNN's prepare for each shape anew, for a second."""
@@ -87,3 +88,8 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
         weight_decay=config.weight_decay,
         fused=all(parameter.is_cuda for parameter in model.parameters()),
     )
+
+
+def _whole(value: Tensor) -> Tensor:
+    """Return a value that may be spread over processes as an ordinary tensor."""
+    return value.full_tensor() if isinstance(value, DTensor) else value

@@ -84,7 +84,7 @@ class Validator:
             ranges = self._ranges(shots, min(size, self.config.episodes - start))
             batch = self.source.choose_batch(ranges, stream(self.seed, *names, "plan"))
             generator = stream(self.seed, *names, device=self.processes.device)
-            shard = self.processes.shard_of(batch.shape)
+            shard = batch.shape.shard(self.processes.index, self.processes.count)
             yield draw_batch(batch, self.model, generator, shard)
 
     def _ranges(self, shots: int, episodes: int) -> EpisodeRanges:

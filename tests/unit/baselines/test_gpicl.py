@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from helpers.builders import random_episode
 from unitail.baselines.gpicl import GaussianLaw, Gpicl, GpiclConfig
 from unitail.errors import InvalidConfig
-from unitail.nn.draw import Draw
 from unitail.nn.episode_model import Visibility
+from unitail.nn.slot_model import Draw
 from unitail.randomness import stream
 
 CONFIG = GpiclConfig(

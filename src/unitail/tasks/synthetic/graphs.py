@@ -22,7 +22,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from unitail.tasks.random_numbers import PerEpisode, RangeLaw, draw_between, pick
+from unitail.randomness import PerEpisode, RangeLaw, draw_between, pick
 
 MAX_PARENTS = 4
 """Nodes that a function depends on, at most; a tree has one for each level."""

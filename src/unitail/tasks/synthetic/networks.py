@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from unitail.configuration import require
+from unitail.randomness import PerEpisode, pick
 from unitail.tasks.assemble import draw_classes, take
 from unitail.tasks.batches import BatchShape, EpisodeRanges
-from unitail.tasks.random_numbers import PerEpisode, pick
 from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes, noise_size
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unitail.tasks.random_numbers import PerEpisode, draw_between, draw_uniform
+from unitail.randomness import PerEpisode, draw_between, draw_uniform
 from unitail.tasks.synthetic.table_columns import TableShape
 
 MAX_COLUMNS = 4

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from unitail.encoders.table_view import TableView, steps_of
 from unitail.encoders.tables import MAX_DEVIATIONS, MAX_WEIGHT
+from unitail.randomness import PerEpisode
 from unitail.tasks.batches import BatchShape
-from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.graphs import levels_of, look_up, standardised
 
 BLUR = (0.003, 0.3)

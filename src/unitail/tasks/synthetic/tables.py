@@ -19,15 +19,15 @@ import torch
 from torch import Tensor
 
 from unitail.configuration import require
-from unitail.tasks.assemble import draw_classes, take
-from unitail.tasks.batches import BatchShape, EpisodeRanges
-from unitail.tasks.random_numbers import (
+from unitail.randomness import (
     PerEpisode,
     RangeLaw,
     draw_between,
     draw_uniform,
     pick,
 )
+from unitail.tasks.assemble import draw_classes, take
+from unitail.tasks.batches import BatchShape, EpisodeRanges
 from unitail.tasks.synthetic.graphs import FUNCTIONS, Function, Graph, draw_roots, standardised
 from unitail.tasks.synthetic.laws import SyntheticBatch
 from unitail.tasks.synthetic.rules import Rule

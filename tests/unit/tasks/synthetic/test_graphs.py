@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unitail.randomness import stream
-from unitail.tasks.random_numbers import PerEpisode
+from unitail.randomness import PerEpisode, stream
 from unitail.tasks.synthetic.graphs import (
     DEPTH,
     FUNCTIONS,

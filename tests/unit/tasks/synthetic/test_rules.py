@@ -1,7 +1,6 @@
 import torch
 
-from unitail.randomness import stream
-from unitail.tasks.random_numbers import PerEpisode
+from unitail.randomness import PerEpisode, stream
 from unitail.tasks.synthetic.rules import MAX_CELLS, MAX_COLUMNS, Rule
 from unitail.tasks.synthetic.table_columns import TableShape
 

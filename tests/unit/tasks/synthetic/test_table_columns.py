@@ -6,9 +6,8 @@ import torch
 
 from unitail.encoders.table_view import STEPS, TableView
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder
-from unitail.randomness import stream
+from unitail.randomness import PerEpisode, stream
 from unitail.tasks.batches import BatchShape
-from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.table_columns import Columns, TableShape, warped, with_missing
 
 LAYOUT = TableShape(numbers=4, categories=2, levels=3, missing=0)

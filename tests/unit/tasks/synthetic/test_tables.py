@@ -7,9 +7,8 @@ import torch
 from unitail.configuration import from_table
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Episode
-from unitail.randomness import stream
+from unitail.randomness import PerEpisode, stream
 from unitail.tasks.batches import EpisodeRanges, QueryShares
-from unitail.tasks.random_numbers import PerEpisode
 from unitail.tasks.synthetic.graphs import Function
 from unitail.tasks.synthetic.tables import RandomTableTasks, fill_intervals
 

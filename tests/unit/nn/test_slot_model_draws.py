@@ -1,8 +1,8 @@
 import pytest
 
 from helpers.builders import random_support, small_model
-from unitail.errors import DrawMismatch, InvalidConfig, TooManyClasses
-from unitail.nn.draw import draw_injections
+from unitail.errors import DrawMismatch, TooManyClasses
+from unitail.nn.slot_model import draw_injections
 from unitail.randomness import stream
 
 MODEL = small_model()
@@ -28,11 +28,6 @@ def test_a_draw_of_another_model_is_refused() -> None:
     other = small_model(projected_dim=8, hidden_dim=12)
     with pytest.raises(DrawMismatch, match="another model: got a projection to width 8; allowed"):
         MODEL.read(support, other.draw(support, stream(0)))
-
-
-def test_more_active_slots_than_there_are_are_refused() -> None:
-    with pytest.raises(InvalidConfig, match="active_slots is out of range: got 8; allowed: at m"):
-        MODEL.draw_for(episodes=1, ways=2, feature_dim=5, generator=stream(0), active_slots=8)
 
 
 def test_more_classes_than_slots_are_refused_with_the_way_out() -> None:

@@ -2,8 +2,7 @@ import pytest
 import torch
 from scipy import stats
 
-from unitail.randomness import stream
-from unitail.tasks.random_numbers import PerEpisode, RangeLaw, choose, draw_between, pick
+from unitail.randomness import PerEpisode, RangeLaw, choose, draw_between, pick, stream
 
 
 def test_draws_include_both_bounds() -> None:

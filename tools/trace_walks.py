@@ -80,7 +80,6 @@ LATER = {
         "inputs/cells.py:style_of",
         "inputs/cells.py:read_dates",
         "inputs/cells.py:reading_of",
-        "inputs/mixed.py:fit_cells",
         "inputs/encode.py:beyond_examples",
         "inputs/encode.py:contradictions",
     ),

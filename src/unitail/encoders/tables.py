@@ -122,12 +122,12 @@ class TableEncoder:
     name: ClassVar = "columns"
     """What users call it."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: Mapping[str, Any] | None = None) -> None:
         self.columns: tuple[Column, ...] = ()
         """What was learned, in the support's order."""
         self.dropped: dict[str, str] = {}
         """The support's columns that say nothing, and why."""
-        self.reading: dict[str, Any] = {}
+        self.reading = dict(reading or {})
         """How numbers and dates are written in the user's files, kept for those who read these."""
 
     def fit(self, frame: Frame) -> Self:

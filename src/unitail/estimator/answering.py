@@ -1,50 +1,22 @@
 """What a fitted classifier says: labels, probabilities, and its doubts about them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from unitail.configuration import require
 from unitail.defaults import COVERAGE
-from unitail.errors import InvalidInput
 from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.estimator.settings import check_isolated
-from unitail.inputs.examples import Examples, vectors_of_asked
+from unitail.inputs.examples import FLOATS, Examples, TakesExamples, vectors_of_asked
 from unitail.inputs.input_encoder import InputEncoder
 
 Floats = NDArray[np.float64]
-FLOATS = [np.float64, np.float32]
-"""Taken as they are; others as the first."""
-MAX_NUMBER = 1e300
-"""Sums of some larger ones are infinite."""
-
-
-def checked(estimator: BaseEstimator, *data: Any, **options: Any) -> Any:  # noqa: ANN401
-    """Return rows as scikit-learn checks them; what is missing is filled in later."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums that only look for infinity
-            valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
-        rows = valid[0] if isinstance(valid, tuple) else valid
-        extremes = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
-        largest = float(np.abs(extremes).max())
-        if largest > MAX_NUMBER:
-            raise OverflowError(f"{largest:g}")
-    except OverflowError as error:
-        raise InvalidInput(
-            "X holds a number that is too large",
-            got=str(error),
-            allowed=f"numbers within ±{MAX_NUMBER:g}",
-            remedy="Divide the column by some power of ten.",
-        ) from error
-    return valid
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,18 +33,11 @@ class KeptExamples:
     """The unlabelled rows that were read with them, (u, d_T)."""
 
 
-class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
+class AnsweringEstimator(TakesExamples):
     """What lets `TailClassifier` answer, and say how far its answers can be relied on."""
 
     _fitted: Fitted
     _inputs: InputEncoder | None
-    cache: str | Path | bool
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn what X may hold."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
 
     def predict(self, X: Examples) -> NDArray[Any]:
         """Return the most probable label of each row.
@@ -226,7 +191,7 @@ class AnsweringEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
         vectors = vectors_of_asked(self._inputs, X, self.cache)
-        vectors = checked(self, vectors, dtype=FLOATS, reset=False)
+        vectors = self._checked(vectors, dtype=FLOATS, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns
 
     def _answers(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:

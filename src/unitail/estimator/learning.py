@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from unitail.errors import TableSizeWarning
-from unitail.estimator.answering import FLOATS, checked
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.rows import (
@@ -27,19 +25,25 @@ from unitail.estimator.rows import (
 )
 from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
-from unitail.inputs.examples import EncoderChoice, Examples, choose_encoder, vectors_of
+from unitail.inputs.examples import (
+    FLOATS,
+    EncoderChoice,
+    Examples,
+    TakesExamples,
+    choose_encoder,
+    vectors_of,
+)
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
 MANY_ROWS = 2000
 """From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
 
 
-class LearningEstimator(BaseEstimator):  # type: ignore[misc]
+class LearningEstimator(TakesExamples):
     """What lets `TailClassifier` learn."""
 
     encoder: EncoderChoice
     device: str
-    cache: str | Path | bool
     random_state: int | np.random.RandomState | None
     _weightless: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     """Places among the rows of `fit` and `add` of those that have no weight, and are not kept."""
@@ -85,7 +89,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
             inputs = choose_encoder(self.encoder, X, self.device)
         vectors = vectors_of(inputs, X, self.cache)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
-        features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
+        features, labels = self._checked(vectors, y, dtype=np.float64, order="C", copy=True)
         # 3. Number the classes; leave out rows without weight.
         rows, classes = weighted_rows(features, labels, sample_weight)
         # 4. Let the model read the rows, and the pool, with this fit's own draws.
@@ -131,7 +135,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Take rows in; a `scale` of None is chosen anew, as a fit on all rows would."""
         vectors = vectors_of(self._inputs, X, self.cache)
-        features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
+        features, labels = self._checked(vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
         known, seed = self._fitted.rows, self._fitted.settings.seed
         new = _check_sample_weight(sample_weight, features, dtype=np.float64)
@@ -246,7 +250,7 @@ class LearningEstimator(BaseEstimator):  # type: ignore[misc]
     def _pool(self, pool: Examples, inputs: InputEncoder | None, seed: int) -> NDArray[np.float64]:
         """Return the vectors of unlabelled rows, or of some that are drawn."""
         vectors = vectors_of(inputs, pool, self.cache)
-        return drawn_pool(checked(self, vectors, dtype=FLOATS, reset=False), seed)
+        return drawn_pool(self._checked(vectors, dtype=FLOATS, reset=False), seed)
 
     def _learn(
         self,

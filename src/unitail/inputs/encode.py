@@ -23,10 +23,11 @@ from unitail.errors import (
     UnknownEncoder,
     Unreadable,
 )
+from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, InputEncoder, ItemEncoder, MixedEncoder
 from unitail.inputs.items import Items, LabelledItems
-from unitail.inputs.mixed import encode_mixed, fit_cells, fit_mixed
+from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 
@@ -61,7 +62,7 @@ def fit_encoder(
                 allowed=TableEncoder.name,
                 remedy=f"Name none, or '{AUTO}'.",
             )
-        return fit_cells(examples)
+        return TableEncoder(reading_of(examples)).fit(examples)
     name = default_encoder(modality) if encoder == AUTO and modality else encoder
     return ItemEncoder(
         encoder=make_encoder(name, modality, device=device),

@@ -39,15 +39,9 @@ def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEnc
         )
         parts.append(TablePart(reader, name))
     if layout.features:
-        parts.append(TablePart(fit_cells(frame[list(layout.features)]), None))
+        cells = frame[list(layout.features)]
+        parts.append(TablePart(TableEncoder(reading_of(cells)).fit(cells), None))
     return MixedEncoder(parts, layout.unused)
-
-
-def fit_cells(frame: Any) -> TableEncoder:  # noqa: ANN401 - a DataFrame
-    """Learn from columns of numbers and categories, and keep how files write them."""
-    encoder = TableEncoder().fit(frame)
-    encoder.reading = reading_of(frame)
-    return encoder
 
 
 def encode_mixed(

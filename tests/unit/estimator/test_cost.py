@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.builders import flops, random_support
+from helpers.builders import flops, random_support, small_model
 from helpers.forks import finish, fork
 from unitail.errors import InvalidConfig, UserError
 from unitail.estimator.classifier import TailClassifier
@@ -24,6 +24,8 @@ SHALLOW = Relational(replace(PRESETS["default"], layers=1, joint_layers=0)).requ
 
 
 TINY = Relational(replace(PRESETS["tiny"], layers=2)).requires_grad_(False)
+TAIL = small_model()
+"""Where any model will do: it is rehearsed in a fraction of the time."""
 
 
 @cache
@@ -42,8 +44,7 @@ def test_a_plan_says_what_will_happen() -> None:
 
 
 def test_large_supports_are_planned_as_they_are_reduced() -> None:
-    joint = TailClassifier(max_support=100, visibility="joint")
-    plan = joint.plan(50_000, 7, 10, n_features=16)
+    plan = TailClassifier(TAIL, max_support=100).plan(50_000, 7, 10, n_features=16)
     assert (plan.support_read, plan.reduced, plan.precision) == (98, True, "float64")
     assert "98 rows read, after a reduction" in str(plan)
 
@@ -72,21 +73,21 @@ def test_a_pool_is_planned_for() -> None:
 
 
 def test_draws_add_up() -> None:
-    two = TailClassifier(SHALLOW, n_draws=2).plan(25, 5, 10_000, n_features=64)
-    assert two.memory_bytes > usual_plan().memory_bytes
+    one, two = (TailClassifier(TAIL, n_draws=n).plan(25, 5, 100, n_features=64) for n in (1, 2))
+    assert two.memory_bytes > one.memory_bytes
 
 
 def test_joint_calls_are_planned_as_a_whole() -> None:
-    plan = TailClassifier(visibility="joint").plan(10, 2, 50, n_features=4)
+    model = small_model(visibility=Visibility.JOINT)
+    plan = TailClassifier(model).plan(10, 2, 50, n_features=4)
     assert plan.chunk_size is None
     assert "all queries at a time" in str(plan)
     with pytest.raises(UserError, match="got 5000 rows in one call"):
         TailClassifier(visibility="joint").plan(10, 2, 5000)
 
 
-@pytest.mark.slow
 def test_the_width_is_that_of_the_last_fit() -> None:
-    classifier = TailClassifier(SHALLOW)
+    classifier = TailClassifier(TAIL)
     sizes = (100, 2, 10)
     wide, narrow = (classifier.plan(*sizes, width).memory_bytes for width in (1024, 300))
     assert classifier.plan(*sizes).memory_bytes == wide > narrow

@@ -25,11 +25,11 @@ from unitail.learners.pretrained import DEFAULT, SHIPPED_DRAWS
 from unitail.progress import OnProgress
 from unitail.wording import shown
 from unitail.workflows.predict import (
-    check_classes,
     choose_for,
-    fit_with_pool,
+    fit_examples,
     make_classifier,
     unread_pool,
+    with_pool,
 )
 
 
@@ -68,15 +68,13 @@ def fit_files(
         cache=cache,
         on_progress=on_progress,
     )
-    labels = [support.labels[place] for place in known.kept]
-    check_classes(support, labels)
     classifier = make_classifier(model, encoder=by, device=device)
-    fit_with_pool(classifier, known, labels, others)
+    fit_examples(classifier, support, known, others)
     return FittedFiles(
         classifier=classifier.with_encoder(by),
         encoder=by,
         notes=(*by.notes, *contradictions(support, known), *size_notes(classifier._fitted)),
-        examples=dict(sorted(Counter(labels).items())),
+        examples=dict(sorted(Counter(support.labels[place] for place in known.kept).items())),
         unreadable=(
             *unread_items("examples", support, known),
             *unread_pool(pool, others),
@@ -93,9 +91,7 @@ def add_pool(
     if pool is None or by is None:
         return classifier, ()
     [vectors] = encode(by, pool.items, on_unreadable="skip", cache=cache)
-    asked = classifier.with_encoder(None)
-    if len(vectors.kept):
-        asked.add_pool(vectors.features)
+    asked = with_pool(classifier.with_encoder(None), [vectors])
     return asked.with_encoder(by), unread_pool(pool, [vectors])
 
 

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from unitail.configuration import require
 from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
-from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning
+from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.learning import size_notes
 from unitail.estimator.limits import MAX_TOGETHER
@@ -34,7 +35,7 @@ from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
 from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.why import explain, explain_if_possible, with_nearest
+from unitail.workflows.why import explain, with_nearest
 
 AT_ONCE = 4096
 """Rows that are answered before it is told how far the work is."""
@@ -79,14 +80,12 @@ def predict_files(
         by, *given, on_unreadable="skip", cache=cache, on_progress=on_progress
     )
     if saved is not None:
-        classifier = _with_pool(saved.with_encoder(None), others)
+        classifier = with_pool(saved.with_encoder(None), others)
     else:
-        labels = [support.labels[place] for place in known.kept]
-        check_classes(support, labels)
         classifier = make_classifier(
             model, encoder=by, joint=joint, balanced=balanced, device=device
         )
-        fit_with_pool(classifier, known, labels, others)
+        fit_examples(classifier, support, known, others)
     check_together(classifier, len(asked.kept))
     kept = classifier.kept_examples()
     result = Answers(
@@ -109,13 +108,11 @@ def predict_files(
     )
     places = known.kept.tolist() if saved is None else range(len(kept.labels))
     examples = [(place, support.names[place], support.labels[place]) for place in places]
-    if why:
-        result = explain(result, classifier, by, asked, examples)
-    if saved is not None or not explained:  # what is saved has no examples to show
-        return result
-    if not why:
-        result = explain_if_possible(result, classifier, by, asked, examples)
-    return with_nearest(result, explained, kept.vectors, known.kept, asked)
+    shown = explained if saved is None else 0  # what is saved has no examples to show
+    if why or shown:
+        with nullcontext() if why else suppress(CannotSolve, InvalidConfig):
+            result = explain(result, classifier, by, asked, examples)
+    return with_nearest(result, shown, kept.vectors, known.kept, asked) if shown else result
 
 
 def _unread(
@@ -168,17 +165,19 @@ def make_classifier(
     )
 
 
-def fit_with_pool(
-    classifier: TailClassifier, known: Vectors, labels: Sequence[str], pool: Sequence[Vectors]
-) -> TailClassifier:
-    """Fit on examples, and on a pool if there is one of which something can be read."""
+def fit_examples(
+    classifier: TailClassifier, support: LabelledItems, known: Vectors, pool: Sequence[Vectors]
+) -> None:
+    """Fit on the examples that could be read, and on as much of a pool if there is one."""
+    labels = [support.labels[place] for place in known.kept]
+    _check_classes(support, labels)
     rows = [each.features for each in pool if len(each.kept)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableSizeWarning)  # it is among the notes
-        return classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
+        classifier.fit(known.features, labels, pool=np.concatenate(rows) if rows else None)
 
 
-def _with_pool(classifier: TailClassifier, pool: Sequence[Vectors]) -> TailClassifier:
+def with_pool(classifier: TailClassifier, pool: Sequence[Vectors]) -> TailClassifier:
     """Let a fitted classifier read more unlabelled rows, if there are any."""
     for each in pool:
         if len(each.kept):
@@ -231,7 +230,7 @@ def _check_same_kind(support: Items, queries: Items) -> None:
         )
 
 
-def check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
+def _check_classes(support: LabelledItems, labels: Sequence[str]) -> None:
     """Refuse to go on without a class."""
     lost = [label for label in support.classes if label not in set(labels)]
     if lost:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import Vectors
-from unitail.errors import CannotSolve, InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.influence import Influence, column_spans
 from unitail.inputs.input_encoder import InputEncoder
@@ -57,20 +56,6 @@ def explain(
         for each in result.answers
     )
     return replace(result, answers=tuple(explained))
-
-
-def explain_if_possible(
-    result: Answers,
-    classifier: TailClassifier,
-    by: InputEncoder,
-    asked: Vectors,
-    examples: Sequence[tuple[int, str, str]],
-) -> Answers:
-    """Do the same, but leave the answers as they are where it is not possible."""
-    try:
-        return explain(result, classifier, by, asked, examples)
-    except (CannotSolve, InvalidConfig):
-        return result
 
 
 def _as_classes(classifier: TailClassifier, labels: Sequence[str]) -> NDArray[Any]:

@@ -46,7 +46,6 @@ ELSEWHERE = {
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",
-    "training/reporter.py": "unit/training/test_trainer.py",  # the log of a run
     "web/asgi.py": "unit/web/test_guards.py",  # types
     "web/body.py": "unit/web/test_guards.py",
     "web/refusal.py": "unit/web/test_access.py",

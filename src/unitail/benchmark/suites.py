@@ -8,11 +8,11 @@ from unitail.banks.bank import FeatureBank, bank_matches, named_banks
 from unitail.banks.cross import ARROW, CrossTable
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
-from unitail.benchmark.bundled import ENCODER as BUNDLED
-from unitail.benchmark.bundled import bundled_bank, bundled_names
 from unitail.benchmark.suite_file import ENCODER_FIELD, SuiteFile, SuiteGroup, is_cross
 from unitail.errors import InvalidBank
 from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.tasks.bundled import ENCODER as BUNDLED
+from unitail.tasks.bundled import bundled_bank, bundled_names
 from unitail.training.config import DEFAULT_SEED
 from unitail.wording import some
 

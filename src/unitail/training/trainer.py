@@ -14,9 +14,8 @@ from unitail.nn.episode_model import AnyModel
 from unitail.training.data import Sources
 from unitail.training.processes import Processes
 from unitail.training.recipe import Recipe
-from unitail.training.reporter import Reporter
 from unitail.training.run_folder import Progress, RunFolder, RunRecord, Start
-from unitail.training.run_log import Entry, RunLog
+from unitail.training.run_log import Entry, Reporter, RunLog
 from unitail.training.state import collect_state, collect_weights, restore_state
 from unitail.training.step import TrainingStep
 from unitail.training.stopping import StopRequest

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.extras import optional
+from unitail.inputs.recognise import is_gap
 from unitail.wording import numbered
 
 STYLES, ORDERS = "styles", "orders of dates"
@@ -147,7 +148,7 @@ def _iso(match: re.Match[str], *, day_first: bool) -> str | None:
 
 def texts_of(cells: Sequence[Any]) -> list[str]:
     """Write cells as texts without spaces around them; missing ones are empty."""
-    return ["" if _is_missing(cell) else str(cell).strip() for cell in cells]
+    return ["" if is_gap(cell) else str(cell).strip() for cell in cells]
 
 
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
@@ -283,10 +284,6 @@ def is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return text.lower() in MISSING
-
-
-def _is_missing(cell: object) -> bool:
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def harmless(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds

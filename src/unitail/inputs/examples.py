@@ -139,7 +139,7 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
     inputs = converted(inputs)
     if encoder is None:
         return inputs
-    used = choose_cache(cache, single=is_single(inputs))
+    used = choose_cache(cache, single=isinstance(inputs, Sized) and len(inputs) == 1)
     [vectors] = encode(encoder, inputs, cache=used)
     if used is not None and used.trouble is not None:
         warnings.warn(used.trouble, stacklevel=3)
@@ -183,11 +183,6 @@ def _blank(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # n
         every = np.array(cells, dtype=bool).reshape(len(cells), len(inputs)).all(axis=0)
         return np.asarray(every, dtype=bool)
     return np.zeros(0, dtype=bool)
-
-
-def is_single(inputs: object) -> bool:
-    """Tell whether X is one item."""
-    return isinstance(inputs, Sized) and len(inputs) == 1
 
 
 def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give

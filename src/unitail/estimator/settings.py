@@ -129,6 +129,11 @@ class Settings:
             class_weight=parameters.class_weight,
         )
 
+    @property
+    def given_model(self) -> AnyModel:
+        """The model as it was given: to be asked what it can do, not to answer."""
+        return load_shipped(self.model) if isinstance(self.model, str) else self.model
+
     def learner(self, num_rows: int, widths: tuple[int, ...] | None = None) -> AnyLearner:
         """Return the learner for this number of rows, and for parts of these widths."""
         dtype = self.precision.dtype(num_rows, self.device)

@@ -34,6 +34,23 @@ def test_the_shipped_model_is_shared() -> None:
     assert settings.learner(MAX_DOUBLE + 1).model is pretrained.load_default()
 
 
+class Counted(Relational):
+    """Counts how often it is copied."""
+
+    copies = 0
+
+    def __deepcopy__(self, memo: object) -> Relational:
+        Counted.copies += 1
+        copied = Relational(self.config)
+        copied.load_state_dict(self.state_dict())
+        return copied
+
+
+def test_a_model_of_ones_own_is_copied_once_for_a_fit() -> None:
+    TailClassifier(Counted(PRESETS["tiny"]), device="cpu").fit(X, Y)
+    assert Counted.copies == 1
+
+
 @pytest.mark.usefixtures("real_weights")
 @pytest.mark.parametrize("name", ["tail", "tail-50w"])
 def test_a_shipped_tail_is_asked_as_its_card_says(name: str) -> None:

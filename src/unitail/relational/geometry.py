@@ -22,7 +22,6 @@ coordinates are columns that somebody chose: a large one counts as it is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from typing import Self
 
@@ -31,9 +30,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.relational.sight import Centre, Rays, Sight, inverse, ratio
 
-MIN_UNIT = 64
-"""A unit below this many roundings of 1 is none: nothing can be measured in it."""
 MIN_LIMITED_WIDTH = 32
 """Vectors of fewer coordinates have no limit."""
 MIN_SHARE = 1e-6
@@ -44,17 +42,6 @@ MAX_DEVIATIONS = 8.0
 """Beyond this many standard deviations a cosine is as unusual as it gets."""
 CHUNK, MIN_CHUNK_ROWS = 2**14, 8
 """Coordinates of other vectors that a CPU compares at once, and the fewest vectors."""
-
-
-class Centre(IntEnum):
-    """A point that vectors are seen from. If the origin does not count, all are the mean."""
-
-    MEAN = 0
-    SHRUNK = 1
-    """James and Stein's guess of the encoder's mean."""
-    ORIGIN = 2
-    DIRECTION = 3
-    """James and Stein's guess of the mean direction, from which directions are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +58,14 @@ class Geometry:
     """The last centre, among directions from the origin: (B, 1, d_T)."""
     vectors: Tensor
     """The seen vectors, centred and scaled: (B, seen, d_T)."""
-    lengths: Tensor
-    """(B, seen, 1)."""
-    directions: Tensor
-    """From each centre, of length 1, or 0 for a vector at the centre: (centres, B, seen, d_T)."""
+    sight: Sight
+    """The same, ready to be compared with others."""
     mean_distance: Tensor
     """Squared, (B, 1, 1)."""
     mean_cosine: Tensor
     """(centres, B, 1, 1)."""
     cosine_deviation: Tensor
     """(centres, B, 1, 1)."""
-    origin_lengths: Tensor
-    """Of the seen vectors, from the origin: (B, seen)."""
 
     @classmethod
     def of(
@@ -98,10 +81,10 @@ class Geometry:
         vectors = scale(features)
         squares = vectors.pow(2).sum(dim=(1, 2), keepdim=True)
         to_mean = centres_to_mean(scale, squares, vectors.shape[1], origin=origin)
-        direction = _mean_direction(vectors, to_mean, origin=origin)
-        every, directions = look(vectors, to_mean, direction)
-        lengths = every[Centre.MEAN]
-        cosines, distances = _cosines_and_distances(lengths, directions, lengths, directions)
+        rays = Rays.of(vectors, to_mean)
+        direction = _mean_direction(rays, origin=origin)
+        sight = Sight.of(vectors, to_mean, direction, rays)
+        cosines, distances = sight.compare(sight)
         different = _off_diagonal(cosines)
         mean_cosine = _mean(different)
         geometry = cls(
@@ -110,19 +93,16 @@ class Geometry:
             to_mean=to_mean,
             direction=direction,
             vectors=vectors,
-            lengths=lengths,
-            directions=directions,
+            sight=sight,
             mean_distance=_mean(_off_diagonal(distances)),
             mean_cosine=mean_cosine,
             cosine_deviation=_mean((different - mean_cosine).pow(2)).sqrt(),
-            origin_lengths=every[Centre.ORIGIN].squeeze(-1),
         )
         return geometry, geometry._own(cosines, distances)
 
     def among(self) -> "Comparison":
         """Compare the seen vectors with each other."""
-        seen = self.lengths, self.directions
-        return self._own(*_cosines_and_distances(*seen, *seen))
+        return self._own(*self.sight.compare(self.sight))
 
     def _own(self, cosines: Tensor, distances: Tensor) -> "Comparison":
         vectors = self.vectors
@@ -139,6 +119,11 @@ class Geometry:
     def cosine_unit(self) -> Tensor:
         """One over the deviation of cosines, or 0 where there is none: (centres, B, 1, 1)."""
         return inverse(self.cosine_deviation)
+
+    @property
+    def origin_lengths(self) -> Tensor:
+        """Lengths of the seen vectors, from the origin: (B, seen)."""
+        return self.sight.origin_lengths.squeeze(-1)
 
     def place(self, features: Tensor) -> Tensor:
         """Limit, centre and scale other vectors (B, rows, d_T) as the seen ones are."""
@@ -158,9 +143,7 @@ class Geometry:
 
     def _measure(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines (centres, B, rows, seen) and squared distances of some vectors."""
-        lengths, directions = look(self.place(features), self.to_mean, self.direction)
-        lengths = lengths[Centre.MEAN]
-        return _cosines_and_distances(lengths, directions, self.lengths, self.directions)
+        return Sight.of(self.place(features), self.to_mean, self.direction).compare(self.sight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,44 +216,15 @@ def centres_to_mean(scale: FeatureScale, squares: Tensor, count: int, *, origin:
     return torch.stack([places[centre] for centre in Centre])
 
 
-def _mean_direction(vectors: Tensor, to_mean: Tensor, *, origin: bool) -> Tensor:
+def _mean_direction(rays: Rays, *, origin: bool) -> Tensor:
     """Guess the mean direction from the origin, if it counts: (B, 1, d_T)."""
-    if not origin:
-        return torch.zeros_like(to_mean[Centre.ORIGIN])
-    rows = vectors + to_mean[Centre.ORIGIN]
-    rows = rows * inverse(torch.linalg.vector_norm(rows, dim=-1, keepdim=True))
+    rows = rays.directions
     count, mean = rows.shape[1], rows.mean(dim=1, keepdim=True)
+    if not origin:
+        return torch.zeros_like(mean)
     chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
     left = ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
     return (1 - left).clamp_min(0) * mean
-
-
-def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return lengths of scaled vectors (B, t, d_T) and their directions, each from each centre.
-
-    Each direction is of length 1 by itself, so that their Gram matrix stays one.
-    """
-    directions = vectors + to_mean  # (centres, B, t, d_T); in place from here on, for the caches
-    lengths = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
-    if directions.requires_grad:  # what a norm was taken of must stay for its gradient
-        *others, last = (directions * inverse(lengths)).unbind()
-        last = last - direction
-        last = last * inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True))
-        return lengths, torch.stack([*others, last])
-    directions.mul_(inverse(lengths))
-    last = directions[Centre.DIRECTION].sub_(direction)
-    last.mul_(inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True)))
-    return lengths, directions
-
-
-def _cosines_and_distances(
-    lengths: Tensor, directions: Tensor, seen_lengths: Tensor, seen_directions: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Return cosines from each centre (centres, B, rows, seen), and squared distances."""
-    cosines = directions @ seen_directions.mT
-    squares = lengths**2 + (seen_lengths**2).mT
-    products = lengths * cosines[Centre.MEAN] * seen_lengths.mT
-    return cosines, (squares - 2 * products).clamp_min(0)
 
 
 def _off_diagonal(values: Tensor) -> Tensor:
@@ -287,14 +241,3 @@ def _mean(matrices: Tensor) -> Tensor:
     """Average matrices (..., rows, columns), if there is anything in them: (..., 1, 1)."""
     rows, columns = matrices.shape[-2:]
     return matrices.sum(dim=(-2, -1), keepdim=True) / max(1, rows * columns)
-
-
-def ratio(values: Tensor, unit: Tensor) -> Tensor:
-    """Divide, and give zero where there is no unit to measure in."""
-    return values * inverse(unit)
-
-
-def inverse(unit: Tensor) -> Tensor:
-    """Return one over a unit, and zero where there is none."""
-    least = MIN_UNIT * torch.finfo(unit.dtype).eps
-    return torch.where(unit > least, unit, torch.inf).reciprocal()

@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from unitail.nn.episode_model import Contributions
-from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     LOGISTIC_PENALTIES,
     NUM_LOGISTIC,
@@ -38,6 +37,7 @@ from unitail.relational.regressions import (
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
+from unitail.relational.sight import Centre
 
 NODES = 4
 """Of Gauss and Legendre's rule."""

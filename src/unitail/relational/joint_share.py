@@ -21,8 +21,8 @@ made-up tables (docs/experiments.md).
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre
 from unitail.relational.relations import Frame
+from unitail.relational.sight import Centre
 
 DOUBT = 2.0
 """D."""

@@ -45,7 +45,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre, Comparison
+from unitail.relational.geometry import Comparison
+from unitail.relational.sight import Centre
 
 Kernel = Callable[[Comparison], Tensor]
 """From a comparison with labelled vectors to (B, rows, n)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre, Comparison, Geometry
+from unitail.relational.geometry import Comparison, Geometry
 from unitail.relational.regressions import (
     NUM_OPERATORS,
     LogisticRegressions,
@@ -22,6 +22,7 @@ from unitail.relational.regressions import (
     solve,
     stack_kernels,
 )
+from unitail.relational.sight import Centre
 from unitail.relational.weighing import Evidence, weigh_evidence
 
 STRETCH = 4.0

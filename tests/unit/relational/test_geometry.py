@@ -7,10 +7,10 @@ from unitail.relational import geometry as module
 from unitail.relational.geometry import (
     MAX_DEVIATIONS,
     MIN_LIMITED_WIDTH,
-    Centre,
     Geometry,
     coordinate_limit,
 )
+from unitail.relational.sight import Centre
 
 
 def vectors(count: int, width: int = 6, seed: int = 0) -> Tensor:
@@ -196,14 +196,3 @@ def test_a_coordinate_far_beyond_the_limit_counts_as_the_limit(
     features = torch.full((1, 1, 32), 1e200, dtype=torch.float64)
     ended = module.limited(features, torch.full((1, 1, 1), limit, dtype=torch.float64))
     torch.testing.assert_close(ended, torch.full_like(features, expected))
-
-
-def test_gradients_go_through_directions_and_change_no_number() -> None:
-    """Whoever trains an encoder below the model needs them; without, it is done in place."""
-    rows, to_mean = vectors(5) + 0.5, torch.zeros(len(Centre), 1, 1, 6, dtype=torch.float64)
-    direction = torch.full((2, 1, 6), 0.1, dtype=torch.float64)
-    expected = module.look(rows, to_mean, direction)
-    asked = rows.clone().requires_grad_()
-    lengths, directions = module.look(asked, to_mean, direction)
-    torch.testing.assert_close((lengths, directions), expected, rtol=0, atol=1e-15)
-    assert torch.autograd.gradcheck(lambda x: module.look(x, to_mean, direction)[1], asked)

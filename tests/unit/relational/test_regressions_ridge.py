@@ -4,7 +4,8 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Centre, Comparison, Geometry
+from unitail.relational.geometry import Comparison, Geometry
+from unitail.relational.sight import Centre
 from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,

@@ -4,7 +4,8 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
-from unitail.relational.geometry import Centre, Geometry
+from unitail.relational.geometry import Geometry
+from unitail.relational.sight import Centre
 from unitail.relational.regressions import (
     NUM_CANDIDATES,
     NUM_OPERATORS,

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre, Comparison, Geometry, look, ratio
+from unitail.relational.geometry import Comparison, Geometry
 from unitail.relational.large.first_answer import COSINES, LargeReading, plus_diagonal
 from unitail.relational.large.gaussians import regular_gram, squared_distances
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.regressions import OPERATORS, CosineKernel, GaussianKernel, invert
 from unitail.relational.relations import Relations, stack_channels
+from unitail.relational.sight import Centre, Sight, look, ratio
 
 CENTRES = (Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN)
 """Those that blocks and their operators have cosines from."""
@@ -36,6 +37,8 @@ class Members:
 
     geometry: Geometry
     """Their vectors; centres and what is usual are those of all rows that were read."""
+    directions: Tensor
+    """Of length 1, from each centre: (centres, 1, c, d_T)."""
     shifted: Tensor
     """x's of each, from each centre: (centres, c)."""
     sizes: Tensor
@@ -49,7 +52,7 @@ class Members:
         """Take the first of the rows that were read."""
         rows, moments = reading.rows.first(count), reading.moments
         vectors = moments.scale(rows.features[None])
-        every, directions = look(vectors, moments.to_mean, moments.direction)
+        _, directions = look(vectors, moments.to_mean, moments.direction)
         kind = vectors.dtype
         geometry = Geometry(
             limit=None,  # it was applied to rows and queries before
@@ -57,21 +60,19 @@ class Members:
             to_mean=moments.to_mean,
             direction=moments.direction,
             vectors=vectors,
-            lengths=every[Centre.MEAN],
-            directions=directions,
+            sight=Sight.of(vectors, moments.to_mean, moments.direction),
             mean_distance=moments.mean_distance.to(kind).view(1, 1, 1),
             mean_cosine=moments.mean_cosine.to(kind).view(-1, 1, 1, 1),
             cosine_deviation=moments.cosine_deviation.to(kind).view(-1, 1, 1, 1),
-            origin_lengths=every[Centre.ORIGIN].squeeze(-1),
         )
         shifted, sizes = _sizes(vectors[0], moments.to_mean)
         whole = count == len(reading.rows.features)
         inverses = _known_inverses(reading) if whole else [None] * len(OPERATORS)
         solved = tuple(
-            _solve(geometry, place) if known is None else known.to(kind)
+            _solve(geometry, directions, place) if known is None else known.to(kind)
             for place, known in enumerate(inverses)
         )
-        return cls(geometry, shifted, sizes, solved, origin)
+        return cls(geometry, directions, shifted, sizes, solved, origin)
 
     def __len__(self) -> int:
         return self.geometry.vectors.shape[1]
@@ -84,7 +85,7 @@ class Members:
         """Return the largest cosine of queries (m, d_T) with a member of each class: (m, K)."""
         vectors = self.geometry.scale(queries[None])
         _, directions = look(vectors, self.geometry.to_mean, self.geometry.direction)
-        seen, own = (each[Centre.MEAN][0] for each in (directions, self._units))
+        seen, own = (each[Centre.MEAN][0] for each in (directions, self.directions))
         cosines = seen @ own.mT
         largest = cosines.new_full((len(queries), rows.ways), -1)
         places = rows.class_indices.expand_as(cosines)
@@ -98,7 +99,7 @@ class Members:
         operators = vectors.new_empty(len(OPERATORS), len(queries), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
             if isinstance(ridge.kernel, CosineKernel):
-                seen, own = (each[ridge.kernel.centre][0] for each in (directions, self._units))
+                seen, own = (each[ridge.kernel.centre][0] for each in (directions, self.directions))
                 torch.mm(seen @ inverse, own.mT, out=operator)
             else:
                 torch.mm(ridge.kernel(compared)[0], inverse, out=operator)
@@ -110,7 +111,7 @@ class Members:
         operators = vectors.new_empty(len(OPERATORS), len(self), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
             if isinstance(ridge.kernel, CosineKernel):
-                own = self._units[ridge.kernel.centre][0]
+                own = self.directions[ridge.kernel.centre][0]
                 torch.mm(own @ inverse, own.mT, out=operator)
                 left = 1 - operator.diagonal()
             else:
@@ -122,10 +123,6 @@ class Members:
             same = vectors.new_zeros(len(vectors[chunk]), len(self))
             same.diagonal(start).fill_(1)
             yield self._relations(self._compare(vectors[chunk], same), operators[:, chunk])
-
-    @property
-    def _units(self) -> Tensor:
-        return self.geometry.directions
 
     def _compare(self, vectors: Tensor, same: Tensor) -> Comparison:
         """Compare scaled vectors (m, d_T) with members."""
@@ -163,11 +160,11 @@ def _known_inverses(reading: LargeReading) -> list[Tensor | None]:
     return [solved.get(place, reading.gaussians.operator) for place in range(len(OPERATORS))]
 
 
-def _solve(geometry: Geometry, place: int) -> Tensor:
+def _solve(geometry: Geometry, directions: Tensor, place: int) -> Tensor:
     """Return the inverse of an operator, solved among the members."""
     kernel, penalty = OPERATORS[place].kernel, OPERATORS[place].penalty
     if isinstance(kernel, CosineKernel):
-        rows = geometry.directions[kernel.centre][0]
+        rows = directions[kernel.centre][0]
         return invert(plus_diagonal((rows.mT @ rows).double(), penalty)).to(rows)
     assert isinstance(kernel, GaussianKernel)
     vectors = geometry.vectors[0]

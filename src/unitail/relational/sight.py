@@ -1,0 +1,128 @@
+r"""Where vectors are seen from, and what of each must be known to compare it with others.
+
+Centres only shift vectors. With x centred by the mean, seen from a centre that is s away from it,
+
+    cos_ij  =  (x_i + s)'(x_j + s) / L_i L_j  =  r_i r_j m_ij + h_i / L_j + h_j / L_i,
+
+    L = |x + s|,    r = |x| / L,    h = (x's + s's / 2) / L,    m_ij the cosine seen from the mean,
+
+so one product of all pairs of vectors gives the cosines seen from every centre. Not so for
+directions from the origin, whose centre is one of them: seen from far away they hardly differ, and
+nothing would be left of a difference of products.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import torch
+from torch import Tensor
+
+MIN_UNIT = 64
+"""A unit below this many roundings of 1 is none: nothing can be measured in it."""
+
+
+class Centre(IntEnum):
+    """A point that vectors are seen from. If the origin does not count, all are the mean."""
+
+    MEAN = 0
+    SHRUNK = 1
+    """James and Stein's guess of the encoder's mean."""
+    ORIGIN = 2
+    DIRECTION = 3
+    """James and Stein's guess of the mean direction, from which directions are seen."""
+
+
+SHIFTED = slice(Centre.SHRUNK, Centre.DIRECTION)
+"""The centres that only shift vectors, but for the mean itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Vectors (B, t, d_T), ready to be compared."""
+
+    from_mean: Tensor
+    """Directions of length 1, or 0 for a vector at the centre: (B, t, d_T)."""
+    from_direction: Tensor
+    """The same among directions from the origin, from their centre."""
+    lengths: Tensor
+    """From the mean, (B, t, 1)."""
+    origin_lengths: Tensor
+    """(B, t, 1)."""
+    stretch: Tensor
+    """r, of the shifted centres: (them, B, t, 1)."""
+    shift: Tensor
+    """h, then 1 / L: (them, B, t, 2)."""
+
+    @classmethod
+    def of(
+        cls, vectors: Tensor, to_mean: Tensor, direction: Tensor, rays: "Rays | None" = None
+    ) -> Self:
+        """See vectors that are centred by the mean and scaled; `rays` if they are known."""
+        rays = rays or Rays.of(vectors, to_mean)
+        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+        shifts = to_mean[SHIFTED]  # (them, B, 1, d_T)
+        shrunk = torch.linalg.vector_norm(vectors + shifts[0], dim=-1, keepdim=True)
+        sizes = inverse(torch.stack([shrunk, rays.lengths]))
+        along = vectors @ shifts.squeeze(2).permute(1, 2, 0)  # x's, (B, t, them)
+        half = 0.5 * torch.linalg.vecdot(shifts, shifts).unsqueeze(-1)  # (them, B, 1, 1)
+        last = rays.directions - direction
+        return cls(
+            from_mean=vectors * inverse(lengths),
+            from_direction=last * inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True)),
+            lengths=lengths,
+            origin_lengths=rays.lengths,
+            stretch=lengths * sizes,
+            shift=torch.cat([(along.permute(2, 0, 1).unsqueeze(-1) + half) * sizes, sizes], -1),
+        )
+
+    def compare(self, seen: "Sight") -> tuple[Tensor, Tensor]:
+        """Return cosines from each centre (centres, B, t, seen), and squared distances."""
+        from_mean = self.from_mean @ seen.from_mean.mT
+        shifted = self.stretch * from_mean * seen.stretch.mT + self.shift @ seen.shift.flip(-1).mT
+        last = self.from_direction @ seen.from_direction.mT
+        cosines = torch.cat([from_mean.unsqueeze(0), shifted, last.unsqueeze(0)])
+        squares = self.lengths**2 + (seen.lengths**2).mT
+        products = self.lengths * from_mean * seen.lengths.mT
+        return cosines, (squares - 2 * products).clamp_min(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rays:
+    """Vectors as seen from the origin."""
+
+    lengths: Tensor
+    """(B, t, 1)."""
+    directions: Tensor
+    """Of length 1, or 0 for a vector at the origin: (B, t, d_T)."""
+
+    @classmethod
+    def of(cls, vectors: Tensor, to_mean: Tensor) -> Self:
+        """See vectors that are centred by the mean and scaled."""
+        rows = vectors + to_mean[Centre.ORIGIN]
+        lengths = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
+        return cls(lengths, rows * inverse(lengths))
+
+
+def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+    """Return lengths of scaled vectors (B, t, d_T) and their directions, each from each centre.
+
+    Each direction is of length 1 by itself, so that their Gram matrix stays one.
+    """
+    directions = vectors + to_mean  # (centres, B, t, d_T); in place from here on, for the caches
+    lengths = torch.linalg.vector_norm(directions, dim=-1, keepdim=True)
+    directions.mul_(inverse(lengths))
+    last = directions[Centre.DIRECTION].sub_(direction)
+    last.mul_(inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True)))
+    return lengths, directions
+
+
+def ratio(values: Tensor, unit: Tensor) -> Tensor:
+    """Divide, and give zero where there is no unit to measure in."""
+    return values * inverse(unit)
+
+
+def inverse(unit: Tensor) -> Tensor:
+    """Return one over a unit, and zero where there is none."""
+    least = MIN_UNIT * torch.finfo(unit.dtype).eps
+    return torch.where(unit > least, unit, torch.inf).reciprocal()

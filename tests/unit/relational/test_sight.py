@@ -1,0 +1,77 @@
+import pytest
+import torch
+from torch import Tensor
+
+from unitail.randomness import stream
+from unitail.relational.sight import Centre, Rays, Sight, inverse, look
+
+SHIFT = 0.3
+
+
+def vectors(count: int = 5, seed: int = 0) -> Tensor:
+    return torch.randn(2, count, 6, generator=stream(seed), dtype=torch.float64)
+
+
+def places() -> tuple[Tensor, Tensor]:
+    """Return where the mean lies from each centre, and a mean direction."""
+    to_mean = torch.zeros(len(Centre), 2, 1, 6, dtype=torch.float64)
+    to_mean[Centre.SHRUNK] = SHIFT * vectors(1, seed=3)
+    to_mean[Centre.ORIGIN :] = vectors(1, seed=3)
+    return to_mean, 0.2 * vectors(1, seed=4)
+
+
+def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Take the cosines from the directions themselves, one product for each centre."""
+    (_, own), (_, other) = (look(each, *places()) for each in (rows, seen))
+    return own @ other.mT, torch.cdist(rows, seen) ** 2
+
+
+@pytest.mark.parametrize("far", [1, 1e3])
+def test_one_product_gives_the_cosines_from_every_centre(far: float) -> None:
+    rows, seen = far * vectors(), far * vectors(7, seed=1)
+    found = Sight.of(rows, *places()).compare(Sight.of(seen, *places()))
+    torch.testing.assert_close(found, by_directions(rows, seen), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("centre", [Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN])
+def test_a_vector_at_a_centre_has_no_direction_from_there(centre: Centre) -> None:
+    rows, (to_mean, direction) = vectors(), places()
+    rows[:, 2] = -to_mean[centre, :, 0]
+    sight = Sight.of(rows, to_mean, direction)
+    cosines, _ = sight.compare(sight)
+    assert not cosines[centre, :, 2].any()
+    assert not cosines[centre, :, :, 2].any()
+    assert cosines.isfinite().all()
+
+
+def test_directions_that_hardly_differ_keep_their_angles_in_single_precision() -> None:
+    """Seen from far away, products of directions are 1 but for rounding."""
+    rows, (to_mean, _) = vectors(), places()
+    to_mean[Centre.ORIGIN :] *= 3e3
+    rays = Rays.of(rows, to_mean)
+    centre = rays.directions.mean(dim=1, keepdim=True)
+    exact = Sight.of(rows, to_mean, centre)
+    single = Sight.of(rows.float(), to_mean.float(), centre.float())
+    of_all, _ = exact.compare(exact)
+    found, _ = single.compare(single)
+    torch.testing.assert_close(found.double(), of_all, rtol=0, atol=2e-3)
+
+
+def test_rays_that_are_known_are_not_made_again() -> None:
+    rows = vectors()
+    sight = Sight.of(rows, *places(), Rays.of(rows, places()[0]))
+    expected = Sight.of(rows, *places())
+    for found, same in zip(sight.compare(sight), expected.compare(expected), strict=True):
+        assert torch.equal(found, same)
+
+
+def test_gradients_go_through_what_is_compared() -> None:
+    """Whoever trains an encoder below the model needs them."""
+    seen = Sight.of(vectors(3, seed=1), *places())
+    rows = vectors(2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: Sight.of(x, *places()).compare(seen), rows)
+
+
+def test_there_is_nothing_to_measure_in_a_unit_of_roundings() -> None:
+    units = torch.tensor([0.0, 1e-15, 0.5], dtype=torch.float64)
+    assert inverse(units).tolist() == [0, 0, 2]

@@ -40,7 +40,7 @@ MAX_LIMITS = 1e6
 """A coordinate this many times the limit is as far beyond it as it gets; powers stay finite."""
 MAX_DEVIATIONS = 8.0
 """Beyond this many standard deviations a cosine is as unusual as it gets."""
-CHUNK, MIN_CHUNK_ROWS = 2**14, 8
+CHUNK, MIN_CHUNK_ROWS = 2**17, 8
 """Coordinates of other vectors that a CPU compares at once, and the fewest vectors."""
 
 

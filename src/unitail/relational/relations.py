@@ -157,8 +157,10 @@ def relate(
     operators = torch.cat([left_out[:, :NUM_OPERATORS], others], dim=2)
 
     centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
-    ridges = inverses @ centred
-    votes = torch.cat([left_out @ centred, kernels[:, :, n:] @ ridges], dim=2)
+    own = left_out @ centred
+    # One product for both: without its own label row i takes y_i - (P y)_i / P_ii.
+    ridges = inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - own)
+    votes = torch.cat([own, kernels[:, :, n:] @ ridges], dim=2)
     cosines = compared.cosines[Centre.DIRECTION][..., :n]
     regressions = fit_logistic(cosines[:, :n], labels)
     logistic = torch.cat([regressions.left_out, regressions.scores(cosines[:, n:])], dim=2)

@@ -13,6 +13,7 @@ nothing would be left of a difference of products.
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -38,70 +39,91 @@ SHIFTED = slice(Centre.SHRUNK, Centre.DIRECTION)
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """Vectors (B, t, d_T), ready to be compared."""
-
-    from_mean: Tensor
-    """Directions of length 1, or 0 for a vector at the centre: (B, t, d_T)."""
-    from_direction: Tensor
-    """The same among directions from the origin, from their centre."""
-    lengths: Tensor
-    """From the mean, (B, t, 1)."""
-    origin_lengths: Tensor
-    """(B, t, 1)."""
-    stretch: Tensor
-    """r, of the shifted centres: (them, B, t, 1)."""
-    shift: Tensor
-    """h, then 1 / L: (them, B, t, 2)."""
-
-    @classmethod
-    def of(
-        cls, vectors: Tensor, to_mean: Tensor, direction: Tensor, rays: "Rays | None" = None
-    ) -> Self:
-        """See vectors that are centred by the mean and scaled; `rays` if they are known."""
-        rays = rays or Rays.of(vectors, to_mean)
-        lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-        shifts = to_mean[SHIFTED]  # (them, B, 1, d_T)
-        shrunk = torch.linalg.vector_norm(vectors + shifts[0], dim=-1, keepdim=True)
-        sizes = inverse(torch.stack([shrunk, rays.lengths]))
-        along = vectors @ shifts.squeeze(2).permute(1, 2, 0)  # x's, (B, t, them)
-        half = 0.5 * torch.linalg.vecdot(shifts, shifts).unsqueeze(-1)  # (them, B, 1, 1)
-        last = rays.directions - direction
-        return cls(
-            from_mean=vectors * inverse(lengths),
-            from_direction=last * inverse(torch.linalg.vector_norm(last, dim=-1, keepdim=True)),
-            lengths=lengths,
-            origin_lengths=rays.lengths,
-            stretch=lengths * sizes,
-            shift=torch.cat([(along.permute(2, 0, 1).unsqueeze(-1) + half) * sizes, sizes], -1),
-        )
-
-    def compare(self, seen: "Sight") -> tuple[Tensor, Tensor]:
-        """Return cosines from each centre (centres, B, t, seen), and squared distances."""
-        from_mean = self.from_mean @ seen.from_mean.mT
-        shifted = self.stretch * from_mean * seen.stretch.mT + self.shift @ seen.shift.flip(-1).mT
-        last = self.from_direction @ seen.from_direction.mT
-        cosines = torch.cat([from_mean.unsqueeze(0), shifted, last.unsqueeze(0)])
-        squares = self.lengths**2 + (seen.lengths**2).mT
-        products = self.lengths * from_mean * seen.lengths.mT
-        return cosines, (squares - 2 * products).clamp_min(0)
-
-
-@dataclass(frozen=True, eq=False)
 class Rays:
     """Vectors as seen from the origin."""
 
+    vectors: Tensor
+    """(B, t, d_T)."""
     lengths: Tensor
     """(B, t, 1)."""
-    directions: Tensor
-    """Of length 1, or 0 for a vector at the origin: (B, t, d_T)."""
 
     @classmethod
     def of(cls, vectors: Tensor, to_mean: Tensor) -> Self:
         """See vectors that are centred by the mean and scaled."""
         rows = vectors + to_mean[Centre.ORIGIN]
-        lengths = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
-        return cls(lengths, rows * inverse(lengths))
+        return cls(rows, torch.linalg.vector_norm(rows, dim=-1, keepdim=True))
+
+    @property
+    def directions(self) -> Tensor:
+        """Of length 1, or 0 for a vector at the origin: (B, t, d_T)."""
+        return self.vectors * inverse(self.lengths)
+
+    def from_centre(self, direction: Tensor) -> Tensor:
+        """See directions from their centre (B, 1, d_T)."""
+        return torch.addcmul(-direction, self.vectors, inverse(self.lengths))
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """Vectors, ready to be compared."""
+
+    vectors: Tensor
+    """From the mean: (B, t, d_T)."""
+    turns: Tensor
+    """Their directions from the origin, from the centre of those: (B, t, d_T)."""
+    lengths: Tensor
+    """Of vectors: (B, t, 1)."""
+    origin_lengths: Tensor
+    """(B, t, 1)."""
+    shift: Tensor
+    """h, then 1 / L, of the centres that only shift vectors: (them, B, t, 2)."""
+
+    @classmethod
+    def of(
+        cls, vectors: Tensor, to_mean: Tensor, direction: Tensor, rays: Rays | None = None
+    ) -> Self:
+        """See vectors that are centred by the mean and scaled; `rays` if they are known."""
+        rays = rays or Rays.of(vectors, to_mean)
+        shifts = to_mean[SHIFTED]  # (them, B, 1, d_T)
+        shrunk = torch.linalg.vector_norm(vectors + shifts[0], dim=-1, keepdim=True)
+        sizes = inverse(torch.stack([shrunk, rays.lengths]))
+        along = vectors @ shifts.squeeze(2).permute(1, 2, 0)  # x's, (B, t, them)
+        half = 0.5 * torch.linalg.vecdot(shifts, shifts).unsqueeze(-1)  # (them, B, 1, 1)
+        return cls(
+            vectors=vectors,
+            turns=rays.from_centre(direction),
+            lengths=torch.linalg.vector_norm(vectors, dim=-1, keepdim=True),
+            origin_lengths=rays.lengths,
+            shift=torch.cat([(along.permute(2, 0, 1).unsqueeze(-1) + half) * sizes, sizes], -1),
+        )
+
+    @cached_property
+    def units(self) -> tuple[Tensor, Tensor]:
+        """Vectors and turns of length 1, or 0 for one at its centre."""
+        lengths = torch.linalg.vector_norm(self.turns, dim=-1, keepdim=True)
+        return self.vectors * inverse(self.lengths), self.turns * inverse(lengths)
+
+    @cached_property
+    def stretch(self) -> Tensor:
+        """r, of the centres that only shift vectors: (them, B, 1, t)."""
+        return (self.lengths * self.shift[..., 1:]).mT
+
+    def compare(self, seen: "Sight") -> tuple[Tensor, Tensor]:
+        """Return cosines from each centre (centres, B, t, seen), and squared distances.
+
+        What is seen is of length 1; lengths of the others are taken off the product, which has
+        fewer numbers.
+        """
+        from_mean, from_direction = seen.units
+        along = self.vectors @ from_mean.mT
+        last = self.turns @ from_direction.mT
+        last = last * inverse(torch.linalg.vector_norm(self.turns, dim=-1, keepdim=True))
+        shifted = along * self.shift[..., 1:] * seen.stretch
+        shifted = shifted + self.shift @ seen.shift.flip(-1).mT
+        mean = along * inverse(self.lengths)
+        cosines = torch.cat([mean.unsqueeze(0), shifted, last.unsqueeze(0)])
+        squares = self.lengths**2 + (seen.lengths**2).mT
+        return cosines, (squares - 2 * along * seen.lengths.mT).clamp_min(0)
 
 
 def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:

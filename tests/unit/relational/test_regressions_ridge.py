@@ -5,7 +5,6 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.geometry import Comparison, Geometry
-from unitail.relational.sight import Centre
 from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,
@@ -15,6 +14,7 @@ from unitail.relational.regressions import (
     solve,
     stack_kernels,
 )
+from unitail.relational.sight import Centre
 
 VALUES = torch.randn(7, 3, generator=stream(2), dtype=torch.float64)
 

@@ -1,6 +1,5 @@
 """The results of a benchmark as pictures."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,11 +9,10 @@ import numpy as np
 from unitail.benchmark.tables import GroupMeans, grouped
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.result import Outcome
-from unitail.extras import optional
+from unitail.pictures import as_png, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PANEL = 2.6
 """The width and height of a panel in inches."""
@@ -28,7 +26,8 @@ def plot_accuracy(groups: Sequence[GroupMeans], title: str) -> bytes:
     """Plot accuracy with intervals, a panel for each group and a line for each learner."""
     learners = list(dict.fromkeys(row.learner for row in groups))
     by_group = grouped(groups, lambda row: row.group)
-    figure, panels = _panels(1, len(by_group), height=1.2 + 0.3 * len(learners))
+    size = (1.6 + PANEL * len(by_group), 1.2 + 0.3 * len(learners))
+    figure, panels = make_panels(1, len(by_group), size, sharey=True)
     for axes, (name, rows) in zip(panels, by_group.items(), strict=True):
         for row in rows:
             _plot_mean(axes, row, learners.index(row.learner))
@@ -42,14 +41,15 @@ def plot_accuracy(groups: Sequence[GroupMeans], title: str) -> bytes:
     partial = any(0 < row.answered < row.data_sets for row in groups)
     note = "; open: only some data sets" if partial else ""
     figure.suptitle(f"{title}, 95 % intervals{note}", fontsize=11)
-    return _png(figure)
+    return as_png(figure)
 
 
 def plot_reliability(calibration: Mapping[str, Mapping[str, Calibration]]) -> bytes:
     """Plot accuracy against confidence, a panel for each learner and a line for each protocol."""
     rows = math.ceil(len(calibration) / MAX_COLUMNS)
     columns = math.ceil(len(calibration) / rows)
-    figure, panels = _panels(rows, columns, height=PANEL * rows + 0.6)
+    size = (1.6 + PANEL * columns, PANEL * rows + 0.6)
+    figure, panels = make_panels(rows, columns, size, sharey=True)
     for axes, (learner, by_protocol) in zip(panels, calibration.items(), strict=False):
         for protocol, bins in by_protocol.items():
             _plot_bins(axes, bins, protocol)
@@ -66,7 +66,7 @@ def plot_reliability(calibration: Mapping[str, Mapping[str, Calibration]]) -> by
     figure.suptitle(
         "Reliability, pooled over the data sets answered (calibration error)", fontsize=11
     )
-    return _png(figure)
+    return as_png(figure)
 
 
 def _plot_mean(axes: "Axes", row: GroupMeans, place: int) -> None:
@@ -100,18 +100,3 @@ def _plot_bins(axes: "Axes", bins: Calibration, label: str) -> None:
         lw=1.2,
         label=f"{label} ({100 * bins.error:.1f} %)",
     )
-
-
-def _panels(rows: int, columns: int, *, height: float) -> tuple["Figure", list["Axes"]]:
-    """Make a figure and the flat list of its panels, without a window."""
-    figures = optional("matplotlib.figure", extra="report")
-    canvas = optional("matplotlib.backends.backend_agg", extra="report")
-    figure = figures.Figure(figsize=(1.6 + PANEL * columns, height), layout="constrained")
-    canvas.FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=True).ravel())
-
-
-def _png(figure: "Figure") -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return buffer.getvalue()

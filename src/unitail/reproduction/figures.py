@@ -1,11 +1,10 @@
 """Curves of accuracy against the number of classes, as pictures inside a page."""
 
-import io
 from collections.abc import Sequence
 
 from unitail.benchmark.tables import DataSetMeans, grouped
 from unitail.evaluation.result import Outcome
-from unitail.extras import optional
+from unitail.pictures import as_png, make_panels
 from unitail.reproduction.paper import LABELS
 
 SIZE = (6.4, 3.8)
@@ -26,11 +25,7 @@ def ways_curves(rows: Sequence[DataSetMeans]) -> dict[str, bytes]:
 
 
 def _plot(rows: Sequence[DataSetMeans]) -> bytes:
-    figures = optional("matplotlib.figure", extra="report")
-    canvas = optional("matplotlib.backends.backend_agg", extra="report")
-    figure = figures.Figure(figsize=SIZE, layout="constrained")
-    canvas.FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    figure, [axes] = make_panels(1, 1, SIZE)
     for learner, own in grouped(rows, lambda row: row.learner).items():
         ordered = sorted({row.ways: row for row in own}.values(), key=lambda row: row.ways)
         ways = [row.ways for row in ordered]
@@ -42,6 +37,4 @@ def _plot(rows: Sequence[DataSetMeans]) -> bytes:
     axes.set(xlabel="classes of an episode, K", ylabel="accuracy in %")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return buffer.getvalue()
+    return as_png(figure)

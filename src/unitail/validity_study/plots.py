@@ -1,17 +1,16 @@
 """A study of validity as pictures: all curves, and who is valid where."""
 
-import io
 import math
 from typing import TYPE_CHECKING
 
 from unitail.extras import optional
 from unitail.framework.task import Task
 from unitail.framework.validity import ValidityReport
+from unitail.pictures import as_png, make_panels
 from unitail.validity_study.study import ValidityStudy, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = {
     Verdict.CANNOT: "#9e9e9e",
@@ -36,9 +35,8 @@ def plot_verdicts(study: ValidityStudy) -> bytes:
     """Plot a field for each learner and task, coloured by the verdict."""
     learners = list(study.reports)
     longest = max(map(len, learners))
-    figure, axes = _figure(
-        4.5 + 0.55 * len(learners), 1.2 + 0.075 * longest + 0.27 * len(study.tasks), 1, 1
-    )
+    height = 1.2 + 0.075 * longest + 0.27 * len(study.tasks)
+    figure, axes = make_panels(1, 1, (4.5 + 0.55 * len(learners), height))
     patches = optional("matplotlib.patches", extra="report")
     for column, learner in enumerate(learners):
         for row, found in enumerate(study.verdicts(learner).values()):
@@ -58,7 +56,7 @@ def plot_verdicts(study: ValidityStudy) -> bytes:
         patches.Patch(color=COLOURS[each], label=f"{SIGNS[each]}  {each}") for each in Verdict
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
-    return _png(figure)
+    return as_png(figure, DPI)
 
 
 def plot_curves(study: ValidityStudy) -> bytes:
@@ -66,7 +64,7 @@ def plot_curves(study: ValidityStudy) -> bytes:
     count = len(study.tasks)
     rows = math.ceil(count / COLUMNS)
     columns = min(COLUMNS, count)
-    figure, panels = _figure(2.9 * columns + 1.8, 2.5 * rows + 0.4, rows, columns)
+    figure, panels = make_panels(rows, columns, (2.9 * columns + 1.8, 2.5 * rows + 0.4))
     for number, (axes, each) in enumerate(zip(panels, study.tasks, strict=False)):
         _plot_task(axes, study, number, each.task)
     for axes in panels[count:]:
@@ -79,7 +77,7 @@ def plot_curves(study: ValidityStudy) -> bytes:
     figure.legend(handles=lines, loc="outside right upper", fontsize=8)
     figure.supxlabel("labelled examples n", fontsize=9)
     figure.supylabel("risk, 95 % interval", fontsize=9)
-    return _png(figure)
+    return as_png(figure, DPI)
 
 
 def _plot_task(axes: "Axes", study: ValidityStudy, number: int, task: Task) -> None:
@@ -113,17 +111,3 @@ def _plot_task(axes: "Axes", study: ValidityStudy, number: int, task: Task) -> N
 
 def _dash(place: int) -> str:
     return "-" if place < 10 else "--"
-
-
-def _figure(width: float, height: float, rows: int, columns: int) -> tuple["Figure", list["Axes"]]:
-    figures = optional("matplotlib.figure", extra="report")
-    canvas = optional("matplotlib.backends.backend_agg", extra="report")
-    figure = figures.Figure(figsize=(width, height), layout="constrained")
-    canvas.FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(rows, columns, squeeze=False).ravel())
-
-
-def _png(figure: "Figure") -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()

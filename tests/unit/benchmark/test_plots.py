@@ -30,8 +30,8 @@ def one(bench_results: list[TableResult]) -> list[GroupMeans]:
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Keep the figures, and let them be pictures all the same."""
     kept: list[Any] = []
-    as_png = plots._png
-    monkeypatch.setattr(plots, "_png", lambda figure: (kept.append(figure), as_png(figure))[1])
+    as_png = plots.as_png
+    monkeypatch.setattr(plots, "as_png", lambda figure: (kept.append(figure), as_png(figure))[1])
     return kept
 
 

@@ -1,12 +1,11 @@
 """The learning curve on own data as a picture."""
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unitail.extras import optional
+from unitail.pictures import as_png, make_panels
 
 if TYPE_CHECKING:
     from unitail.workflows.learning_curve.report import Line
@@ -22,20 +21,14 @@ OFFSET = 1.03
 
 def plot_curve(numbers: "Sequence[Line]", title: str) -> bytes:
     """Plot accuracy against examples of a class, as a PNG; forecasts are hollow and dashed."""
-    figures = optional("matplotlib.figure", extra="report")
-    canvas = optional("matplotlib.backends.backend_agg", extra="report")
-    figure = figures.Figure(figsize=SIZE, layout="constrained")
-    canvas.FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    figure, [axes] = make_panels(1, 1, SIZE)
     learners = list(dict.fromkeys(line.learner for line in numbers))
     for place, name in enumerate(learners):
         own = [line for line in numbers if line.learner == name]
         _plot_learner(axes, own, place, len(learners))
     _label(axes, numbers)
     axes.set_title(f"{title}: accuracy on examples left out, 95 % intervals", fontsize=10)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return buffer.getvalue()
+    return as_png(figure)
 
 
 def _plot_learner(axes: Any, own: "Sequence[Line]", place: int, learners: int) -> None:  # noqa: ANN401

@@ -1,0 +1,27 @@
+"""Plots without a window, as PNG."""
+
+import io
+from typing import TYPE_CHECKING
+
+from unitail.extras import optional
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DPI = 130
+
+
+def make_panels(
+    rows: int, columns: int, size: tuple[float, float], *, sharey: bool = False
+) -> tuple["Figure", list["Axes"]]:
+    """Make a figure, this many inches wide and high, and the flat list of its panels."""
+    figure = optional("matplotlib.figure", extra="report").Figure(size, layout="constrained")
+    return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
+
+
+def as_png(figure: "Figure", dpi: int = DPI) -> bytes:
+    """Write a picture of it."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    return buffer.getvalue()

@@ -9,10 +9,14 @@ episode, with the highest probability as the plain way to tell.
 """
 
 import argparse
+import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import numpy as np
@@ -117,20 +121,25 @@ def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
             yield Rows(shown, classes, asked, truth, known)
 
 
-def measure(kind: Kind, tables: Sequence[BenchTable], count: int) -> Found:
+def measure_one(kind: Kind, count: int, each: BenchTable) -> dict[str, Array]:
+    """Measure a data set; nothing if it has not enough classes and rows."""
+    torch.set_num_threads(1)  # the matrices are small
+    episodes = kind.episodes(each, count)
+    if episodes is None:
+        return {}
+    start = time.process_time()
+    values = [kind.measure(rows) for rows in each_episode(kind, episodes)]
+    spent = (time.process_time() - start) / len(values)
+    what = f"{kind.name}, {kind.shots}-shot, {each.name}"
+    print(f"{what}: {1000 * spent:.0f} ms an episode", flush=True)
+    return {name: np.array([value[name] for value in values]) for name in values[0]}
+
+
+def measure(kind: Kind, tables: Sequence[BenchTable], count: int, workers: Pool | None) -> Found:
     """Measure all data sets that have enough classes and rows."""
-    found: Found = {}
-    for place, each in enumerate(tables):
-        episodes = kind.episodes(each, count)
-        if episodes is None:
-            continue
-        start = time.process_time()
-        values = [kind.measure(rows) for rows in each_episode(kind, episodes)]
-        found[each] = {name: np.array([value[name] for value in values]) for name in values[0]}
-        spent = (time.process_time() - start) / len(values)
-        what = f"{kind.name}, {kind.shots}-shot, {each.name}"
-        print(f"{place + 1}/{len(tables)} {what}: {1000 * spent:.0f} ms an episode", flush=True)
-    return found
+    work = partial(measure_one, kind, count)
+    found = workers.map(work, tables, chunksize=1) if workers else list(map(work, tables))
+    return {each: values for each, values in zip(tables, found, strict=True) if values}
 
 
 def mean(found: Found, name: str, group: str, digits: int) -> str:
@@ -219,9 +228,9 @@ def main() -> None:
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns ENCODER/DATASET")
     parser.add_argument("--episodes", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    torch.set_num_threads(1)  # the matrices are small
     tables = [
         each
         for each in open_suite(read_suite("banks"), args.banks).tables
@@ -229,8 +238,10 @@ def main() -> None:
     ]
     if not tables:
         parser.error(f"no bank of the suite matches {' '.join(args.only)}")
-    sets = {kind.shots: measure(kind, tables, args.episodes) for kind in SETS}
-    novelty = {kind.shots: measure(kind, tables, args.episodes) for kind in NOVELTY}
+    several = multiprocessing.get_context("spawn").Pool(args.workers) if args.workers > 1 else None
+    with several or nullcontext() as pool:
+        sets = {kind.shots: measure(kind, tables, args.episodes, pool) for kind in SETS}
+        novelty = {kind.shots: measure(kind, tables, args.episodes, pool) for kind in NOVELTY}
     page = Page(
         args.out,
         "Coverage and novelty",

@@ -4,7 +4,7 @@ TAIL as it ships (trained with at most 5 classes), TAIL 50w (at most 50), the de
 methods, and the runs of recipes/equal_episodes (at most 5 classes, room for 100). All learners
 answer the same episodes; those that read a sequence for each query answer only the first ones of
 many classes. What a learner cannot do is a result; what was measured before is not measured again,
-unless it ran out of memory.
+unless it ran out of memory, or is of another default model than the one that ships.
 
     python bench/label_extrapolation.py --banks BANKS --runs RUNS --out results/label_extrapolation
 """
@@ -27,6 +27,7 @@ from unitail.evaluation.result import Outcome
 from unitail.evaluation.score import score_learners
 from unitail.framework.episode import Support
 from unitail.learners.checkpoint import load_model
+from unitail.learners.fingerprints import default_stamp
 from unitail.learners.in_context import InContextLearner
 
 WAYS = (5, 10, 20, 30, 50, 70, 100)
@@ -43,6 +44,8 @@ NAMED = (
 )
 PLAIN = "logistic_regression_unit"
 STRENGTH = 100
+DEFAULT = ("unitail", "unitail_joint")
+"""Learners of the default model."""
 RUNS = ("tail", "gpicl", "caml", "snail")
 SLOW = ("run gpicl", "run caml", "run snail")
 """They read a sequence for each query."""
@@ -76,6 +79,12 @@ def chosen_learners(args: argparse.Namespace, device: torch.device) -> dict[str,
     return learners
 
 
+def current_rows(folder: Path) -> list[dict[str, Any]]:
+    """Read what is measured, but for rows of another default model."""
+    rows, model = read_rows(folder), default_stamp()
+    return [row for row in rows if row["learner"] not in DEFAULT or row.get("model") == model]
+
+
 def measure(args: argparse.Namespace) -> None:
     """Ask all learners, one set of data."""
     device = torch.device(args.device)
@@ -83,7 +92,7 @@ def measure(args: argparse.Namespace) -> None:
     keys = ("bank", "learner", "ways", "shots")
     done = {
         tuple(row[key] for key in keys)
-        for row in read_rows(args.out)
+        for row in current_rows(args.out)
         if row.get("failed") != Outcome.OUT_OF_MEMORY
     }
     for data_set in args.sets:
@@ -97,7 +106,8 @@ def measure(args: argparse.Namespace) -> None:
                         if (data_set, name, ways, shots) not in done
                     }
                     for row in _rows(asked, bank, ways, shots, args, device):
-                        file.write(json.dumps({"bank": data_set} | row) + "\n")
+                        own = {"model": default_stamp()} if row["learner"] in DEFAULT else {}
+                        file.write(json.dumps({"bank": data_set} | row | own) + "\n")
                     file.flush()
                 print(data_set, ways, flush=True)
 
@@ -137,7 +147,7 @@ def _rows(
 def write_page(folder: Path, about: str) -> None:
     """Write tables and the plot."""
     order = [*NAMED, PLAIN, *(f"run {name}" for name in RUNS)]
-    rows = read_rows(folder)
+    rows = current_rows(folder)
     order += sorted({row["learner"] for row in rows} - set(order))  # of the user's own
     rows.sort(key=lambda row: (row["bank"], row["ways"], order.index(row["learner"])))
     ways = sorted({row["ways"] for row in rows})

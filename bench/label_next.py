@@ -2,7 +2,8 @@
 
     python bench/label_next.py --banks BANKS --only efflite0/rsscn7 ... --out results/label_next.md
 
-Curves of a draw can be kept in a folder (`--rows`); those that are there are not made again.
+Curves of a draw can be kept in a folder (`--rows`); those that are there are not made again, unless
+the default model is another.
 
 From each data set, some classes and rows are drawn; some rows are kept for questions, the others
 lie in a heap without labels, the classes in unequal numbers. A labeller is shown a batch, says what
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
+from unitail.learners.fingerprints import default_stamp
 from unitail.studio.suggestions import doubts, suggest
 
 Rows = NDArray[np.float32]
@@ -148,7 +150,8 @@ def draw_curves(
     """Return the curve of each chooser on a draw; one that was kept is taken as it is."""
     facts = (args.ways, args.per_class, args.batch, args.labels)
     key = [name, number, *facts]
-    kept = [row for row in read_rows(args.rows) if row["key"] == key] if args.rows else []
+    model = default_stamp()
+    kept = [row for row in read_rows(args.rows, model) if row["key"] == key] if args.rows else []
     if kept:
         return dict(kept[0]["curves"])
     heap = draw(bank, args.ways, args.per_class, number)
@@ -159,7 +162,7 @@ def draw_curves(
     if args.rows:
         args.rows.mkdir(parents=True, exist_ok=True)
         with add_rows(args.rows / f"rows_{name.replace('/', '_')}.jsonl") as file:
-            file.write(json.dumps({"key": key, "curves": curves}) + "\n")
+            file.write(json.dumps({"key": key, "model": model, "curves": curves}) + "\n")
     return curves
 
 

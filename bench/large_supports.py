@@ -7,7 +7,7 @@ Accuracy: as many rows of each class as there are but for the queries; all relat
 read without pairs of rows, as supports beyond `max_support` are; beside cluster centres and rows
 drawn at random, a quarter of them, and logistic regression on all. Memory and time: random
 Gaussian classes, in a process for each size. What was measured is kept in a file of rows: the same
-command again goes on where it was stopped.
+command again goes on where it was stopped; rows of another default model do not count.
 """
 
 import argparse
@@ -39,6 +39,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.limits import reduced
 from unitail.estimator.rows import Rows
 from unitail.framework.statistics import MeanInterval
+from unitail.learners.fingerprints import default_stamp
 from unitail.relational.large.gaussians import MAX_SOLVED
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
@@ -258,11 +259,12 @@ def main() -> None:
         print(json.dumps(take(*args.take)))
         return
     args.out.mkdir(parents=True, exist_ok=True)
-    known = {row["key"] for row in read_rows(args.out)}
+    model = default_stamp()
+    known = {row["key"] for row in read_rows(args.out, model)}
     for row in chain(size_rows(args, known), accuracy_rows(args, known)):
         with add_rows(args.out / "rows_large.jsonl") as file:
-            file.write(json.dumps(row) + "\n")
-    rows = read_rows(args.out)
+            file.write(json.dumps({**row, "model": model}) + "\n")
+    rows = read_rows(args.out, model)
     page = Page(
         args.out / "README.md",
         "Large supports",

@@ -6,7 +6,8 @@ Cost: Gaussian classes, two labels of each, in seconds of CPU and of the clock; 
 ten classes. Accuracy and log loss: classes and labels drawn from banks, or from several joined to
 one (`--joined A+B`), answered in pairs of rows by the whole model, with shortlists, and with fewer
 regressions, as more than 100 classes with few labels are (`unitail.relational.large`). What was
-measured is kept in a file of rows: the same command again goes on where it was stopped.
+measured is kept in a file of rows: the same command again goes on where it was stopped; rows of
+another default model do not count.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from threadpoolctl import threadpool_limits
 from unitail.banks.bank import FeatureBank
 from unitail.estimator.classifier import TailClassifier
 from unitail.framework.statistics import MeanInterval
+from unitail.learners.fingerprints import default_stamp
 
 WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES, MAX_QUERIES = 4, 400
@@ -129,7 +131,8 @@ def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> 
 
 def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> Iterator[None]:
     """Measure what is not in the file of rows yet, a row at a time."""
-    known = {row["key"] for row in read_rows(args.out)}
+    model = default_stamp()
+    known = {row["key"] for row in read_rows(args.out, model)}
     sizes = [(SHOTS * ways, ways) for ways in args.classes]
     sizes += [(rows, CLASSES) for rows in args.rows]
     tasks: dict[str, Any] = {}
@@ -146,7 +149,7 @@ def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> It
         taken(TailClassifier(device="cpu", random_state=0), *gaussian(20, 2))  # what is lazy
     for key, (work, *values) in tasks.items():
         if key not in known:
-            row = {"key": key, **work(*values)}
+            row = {"key": key, "model": model, **work(*values)}
             print(json.dumps(row), flush=True)
             with add_rows(args.out / "rows_many.jsonl") as file:
                 file.write(json.dumps(row) + "\n")
@@ -224,7 +227,7 @@ def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]
 
 def write_page(args: argparse.Namespace) -> None:
     """Lay out what is in the file of rows."""
-    rows = read_rows(args.out)
+    rows = read_rows(args.out, default_stamp())
     chosen = any("threads" in row for row in rows)
     alone = " (logistic regression with one where that is faster)" if chosen else ""
     page = Page(

@@ -50,10 +50,14 @@ def device_name(device: torch.device) -> str:
     return f"CPU, {torch.get_num_threads()} threads"
 
 
-def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """Read all rows_*.jsonl of a folder; a line that a stop cut short does not count."""
+def read_rows(folder: Path, model: str | None = None) -> list[dict[str, Any]]:
+    """Read all rows_*.jsonl of a folder; a line that a stop cut short does not count.
+
+    With the stamp of a `model` (`unitail.learners.fingerprints`), those of other models neither.
+    """
     texts = [path.read_text() for path in sorted(folder.glob("rows_*.jsonl"))]
-    return [json.loads(line) for text in texts for line in _whole(text).splitlines()]
+    rows = [json.loads(line) for text in texts for line in _whole(text).splitlines()]
+    return [row for row in rows if model is None or row.get("model") == model]
 
 
 def add_rows(path: Path) -> TextIO:

@@ -5,7 +5,9 @@
 CLINC150 (CC BY 3.0; data_full.json of github.com/clinc/oos-eval) with its own questions out of
 scope, sentence vectors of MiniLM. The measure is the area under the ROC curve: how often a question
 out of scope has a higher score than one in scope. Scores: one minus the highest probability, and
-`novelty`. Labelled questions are drawn from those for training, queries from those for tests.
+`novelty`. Labelled questions are drawn from those for training, queries from those for tests. With
+--vectors FILE.npz, vectors are read from there if it exists, so that nothing has to be encoded;
+else those of all draws are written to it.
 """
 
 import argparse
@@ -73,21 +75,30 @@ def shrunk_regression(known: Array, intents: Array, asked: Array) -> dict[str, A
 class Questions:
     """The questions, and their vectors once they were asked for."""
 
-    def __init__(self, path: Path, encoder: str) -> None:
-        """Read the file."""
+    def __init__(self, path: Path, encoder: str, vectors: Path | None = None) -> None:
+        """Read the file, and vectors that are there."""
         found = json.loads(path.read_text())
         self.train, self.test = found["train"], found["test"]
         self.outside = [text for text, _ in found["oos_test"]]
         self.intents = sorted({intent for _, intent in self.train})
-        self.encoder = make_encoder(encoder)
+        self.encoder = encoder
         self.vectors: dict[str, Array] = {}
+        if vectors is not None and vectors.exists():
+            with np.load(vectors) as kept:
+                self.vectors = dict(zip(kept["texts"].tolist(), kept["vectors"], strict=True))
 
     def encode(self, texts: Sequence[str]) -> Array:
         """Return vectors."""
         new = sorted(set(texts) - set(self.vectors))
         if new:
-            self.vectors |= dict(zip(new, encode_items(self.encoder, new).features, strict=True))
+            encoded = encode_items(make_encoder(self.encoder), new).features
+            self.vectors |= dict(zip(new, encoded, strict=True))
         return np.stack([self.vectors[text] for text in texts])
+
+    def keep(self, path: Path) -> None:
+        """Write the vectors that there are."""
+        texts = sorted(self.vectors)
+        np.savez(path, texts=np.array(texts), vectors=self.encode(texts))
 
     def draw(self, seed: int, shots: int, queries: int) -> tuple[Array, Array, Array, Array]:
         """Return labelled vectors and intents, vectors to ask and intents; -1 is out of scope."""
@@ -130,12 +141,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--vectors", type=Path, metavar="FILE.npz")
     parser.add_argument("--shots", type=int, nargs="+", default=SHOTS)
     parser.add_argument("--draws", type=int, default=6)
     parser.add_argument("--queries", type=int, default=500, help="of either kind in a draw")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    questions = Questions(args.data, args.encoder)
+    questions = Questions(args.data, args.encoder, args.vectors)
+    if args.vectors and not args.vectors.exists():
+        for shots in args.shots:
+            for seed in range(args.draws):
+                questions.draw(seed, shots, args.queries)
+        questions.keep(args.vectors)
     page = Page(
         args.out,
         "Out of scope",

@@ -1,23 +1,19 @@
-"""easyfsl's transductive methods and ours, queries answered together, on the same episodes.
+"""Transductive methods of the literature and ours, queries answered together, same episodes.
 
-    python3 -m venv PEERS
-    PEERS/bin/pip install -c constraints.txt -e '.[report]' easyfsl
-    PEERS/bin/python bench/peers.py --banks BANKS --out results/peers
-
-An environment of its own, since easyfsl brings torchvision: its import fails beside a torch for
-CPUs without a shim, and it breaks transformers.
+    python bench/peers.py --banks BANKS --out results/peers
 
 Features are prepared for each peer in the way that suits it best: the preparation, for those called
 tuned also the options, is chosen for each protocol on classes that recipes train on, never on what
 is tested, and kept in OUT/settings.json (delete it to choose again); those for Dirichlet(1) shares
-are used for all unequal ones. What is measured is kept too:
-the same command again goes on where it was. Several processes can share the work: after one with
---choose, each takes some banks with --only, and one more without it writes the whole report.
+are used for all unequal ones. What is measured is kept too: the same command again goes on where it
+was, and with another model ours alone are measured again. Several processes share the work with
+--workers; whatever --seconds leave unmeasured is left out of the report, shares by shares.
 """
 
 import argparse
 import json
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,67 +22,59 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import torch
-from easyfsl_methods import GRID, VERSION, Peer
+import transductive_methods
+from peers_report import OURS, report
+from transductive_methods import GRID, Peer
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.splits import split_classes
 from unitail.banks.table import FeatureTable
-from unitail.benchmark.compare import compare_groups, read_rows
 from unitail.benchmark.learners import BenchLearner, load_learners
-from unitail.benchmark.report import (
-    README_FILE,
-    accuracy_cell,
-    learner_table,
-    write_benchmark_report,
-)
+from unitail.benchmark.report import README_FILE, write_benchmark_report
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.suite_file import read_suite
 from unitail.benchmark.suites import BenchTable, open_suite
-from unitail.benchmark.tables import data_set_means, group_means, grouped
 from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
+from unitail.files import sha256_of
 from unitail.framework.episode import Episode
 from unitail.framework.task import accuracy
 from unitail.tasks.batches import QueryShares
 from unitail.training.config import DEFAULT_SEED
 from unitail.training.recipe import HELD_OUT
-from unitail.wording import markdown_table
 
-JOINT = ("unitail_joint", "unitail_joint_balanced")
-"""Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""
-OURS = (*JOINT, "unitail", "linear_probe_tuned")
-ALL = "all data sets"
 CHOSEN_ON = [
     f"{encoder}/{name}"
     for encoder in ("efflite0", "sscd_distilled")
     for name in ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
 ]
 """Of tiny_imagenet, the classes that recipes train on."""
-CONCENTRATIONS = (0.15, 0.5, 1.0, 2.0)
+CONCENTRATIONS = (1.0, 0.15, 0.5, 2.0)
 """Of shares that are not equal: at 0.15 half of the five classes have no query at all."""
 CHOSEN_AT = 1.0
 """The concentration that settings for unequal shares are chosen at."""
-TIMED = 8
-"""The runs that the duration is estimated from."""
 Chosen = dict[str, dict[str, Peer]]
 """By protocol and name."""
 
 
 def protocols(episodes: int, concentrations: Sequence[float]) -> list[EvaluationProtocol]:
-    """Return the shapes that are tested: equal shares, then unequal ones."""
+    """Return the shapes that are tested: equal shares, unequal ones, absent classes."""
     equal = [EvaluationProtocol(shots=shots, queries=10, episodes=episodes) for shots in (1, 5)]
     unequal = [
         replace(each, query_shares=QueryShares.RANDOM, concentration=own)
         for own in concentrations
         for each in equal
     ]
-    return [*equal, *unequal]
+    absent = [replace(each, query_shares=QueryShares.ABSENT) for each in equal]
+    return [*equal, *unequal, *absent]
 
 
 def chosen_for(protocol: EvaluationProtocol) -> str:
     """Return the name of the protocol whose settings are used."""
-    return replace(protocol, concentration=CHOSEN_AT).name
+    if protocol.query_shares is QueryShares.BALANCED:
+        return protocol.name
+    return replace(protocol, query_shares=QueryShares.RANDOM, concentration=CHOSEN_AT).name
 
 
 def training_table(folder: Path) -> FeatureTable:
@@ -95,15 +83,17 @@ def training_table(folder: Path) -> FeatureTable:
     return split_classes(bank, HELD_OUT, DEFAULT_SEED)[0] if bank.name == "tiny_imagenet" else bank
 
 
-def choose(banks: Path, names: Sequence[str], episodes: int) -> Chosen:
+def choose(args: argparse.Namespace) -> Chosen:
     """Choose for each protocol the best setting of each peer, by mean accuracy."""
     chosen: Chosen = {}
-    for protocol in protocols(episodes, (CHOSEN_AT,)):
-        sources = [training_table(banks / name) for name in names]
+    shapes = protocols(args.choose_episodes, (CHOSEN_AT,))
+    for protocol in shapes:
+        if chosen_for(protocol) != protocol.name:
+            continue
         batches = [
-            batch.episode
-            for source in sources
-            for batch in FixedEpisodes.of(source, protocol).batches()
+            batch.episode.to(torch.device(args.device))
+            for name in args.choose_on
+            for batch in FixedEpisodes.of(training_table(args.banks / name), protocol).batches()
         ]
         chosen[protocol.name] = {name: best(peers, batches) for name, peers in GRID.items()}
         for name, peer in chosen[protocol.name].items():
@@ -132,9 +122,9 @@ def settings(args: argparse.Namespace) -> Chosen:
     path = args.out / "settings.json"
     if not path.exists():
         args.out.mkdir(parents=True, exist_ok=True)
-        chosen = choose(args.banks, args.choose_on, args.choose_episodes)
         text = {
-            name: {key: asdict(peer) for key, peer in own.items()} for name, own in chosen.items()
+            name: {key: asdict(peer) for key, peer in own.items()}
+            for name, own in choose(args).items()
         }
         path.write_text(json.dumps(text, indent=1) + "\n")
     read = json.loads(path.read_text())
@@ -150,90 +140,61 @@ def settings(args: argparse.Namespace) -> Chosen:
 def all_runs(
     tables: Sequence[BenchTable], chosen: Chosen, args: argparse.Namespace
 ) -> list[BenchRun]:
-    """Prepare a run for each data set and protocol; the folders differ, so they may run at once."""
-    ours = load_learners(args.out / "no runs", OURS)
+    """Prepare a run for each protocol and data set; the folders differ, so they may run at once."""
+    ours = load_learners(args.out / "no runs", OURS, device=args.device)
     return [
         BenchRun(
             learners=[*ours, *peers(chosen[chosen_for(protocol)])],
             tables=[each],
             protocols=[protocol],
-            folder=args.out / "work" / each.table.encoder / each.table.name,
-            device=torch.device("cpu"),
+            folder=args.out / "work" / each.table.encoder / each.table.name / protocol.name,
+            device=torch.device(args.device),
         )
-        for each in tables
         for protocol in protocols(args.episodes, args.concentrations)
+        for each in tables
         if each.allows(protocol)
     ]
 
 
 def peers(chosen: Mapping[str, Peer]) -> list[BenchLearner]:
-    """Let peers take part; results are void if easyfsl or their settings change."""
-    return [
-        BenchLearner(name, peer, f"easyfsl {VERSION} {peer!r}") for name, peer in chosen.items()
-    ]
+    """Let peers take part; results are void if the methods or their settings change."""
+    source = sha256_of(Path(str(transductive_methods.__file__)))
+    return [BenchLearner(name, peer, f"{source} {peer!r}") for name, peer in chosen.items()]
 
 
-def announce(runs: Sequence[BenchRun]) -> None:
-    """Say how long it will take, from a few episodes of some data sets."""
-    some = runs[:: max(1, len(runs) // TIMED)]
-    spent = sum(map(seconds, some)) / len(some)
-    missing = sum(run.pending() / len(run.learners) for run in runs)
-    print(f"{1000 * spent:.0f} ms for an episode, {missing:,.0f} episodes:", end=" ")
-    print(f"at most {spent * missing / 60:.0f} minutes of one core", flush=True)
-
-
-def seconds(run: BenchRun, count: int = 2) -> float:
-    """Return the time of all learners for an episode."""
-    episodes = FixedEpisodes.of(run.tables[0].table, run.protocols[0])
-    episode = episodes.batch(episodes.protocol.episodes - count).episode
-    start = time.process_time()
-    for each in run.learners:
-        each.learner.infer(episode.support, episode.query.features)
-    return (time.process_time() - start) / count
-
-
-def measure(runs: Sequence[BenchRun]) -> list[TableResult]:
-    """Run all, and tell of each."""
-    results = []
+def measure(runs: Sequence[BenchRun], end: float) -> None:
+    """Run all that the time allows, and tell of each."""
     for place, run in enumerate(runs):
-        start = time.process_time()
+        start = time.monotonic()
+        if start > end:
+            return
         [result] = run.run()
         means = [
             f"{name} {100 * each.accuracy.mean:.1f}" for name, each in result.evaluations.items()
         ]
-        spent = f"{time.process_time() - start:.0f} s"
+        spent = f"{time.monotonic() - start:.0f} s"
         what = f"{place + 1}/{len(runs)} {result.table.name}, {result.protocol.name}"
         print(f"{what} ({spent}): {', '.join(means)}", flush=True)
-        results.append(result)
-    return results
 
 
-def report(args: argparse.Namespace, results: Sequence[TableResult], chosen: Chosen) -> str:
-    """Write the means over all data sets, what ours are above the best peer, and the settings."""
-    summary = group_means(replace(row, group=ALL) for row in data_set_means(results))
-    rows = read_rows(args.out)
-    lines = []
-    for protocol, own in grouped(summary, lambda row: row.protocol).items():
-        theirs = [row for row in own if row.learner not in OURS]
-        peer = max(theirs, key=lambda row: row.accuracy).learner
-        asked = rows.take(rows.protocol == protocol)
-        for ours in JOINT:
-            for what, found in compare_groups(asked, ours, peer).items():
-                numbers = [100 * value for value in (found.difference, found.low, found.high)]
-                cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
-                lines.append([what, ours, peer, *cells, str(len(found.data_sets))])
-    header = ["", "ours", "best peer", "ours minus it, 95 % interval", "pairs", "data sets"]
-    kept = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
-    return "\n\n".join([
-        "## All data sets",
-        learner_table(summary, lambda row: row.protocol, accuracy_cell, bold=True),
-        "The best peer is the one with the highest of these means; pairs of episodes, bootstrap:",
-        markdown_table(header, lines, rule="---"),
-        "## Settings of the peers",
-        f"easyfsl {VERSION}. Chosen on classes that recipes train on, of"
-        f" {', '.join(args.choose_on)}; for unequal shares with Dirichlet({CHOSEN_AT:g}).",
-        markdown_table(["peer", *chosen], kept, rule="---"),
-    ])  # fmt: skip
+def share_out(workers: int, end: float) -> None:
+    """Let several processes do the work, until it is done or the time is over."""
+    command = [sys.executable, *sys.argv, "--shard"]
+    processes = [subprocess.Popen([*command, str(number)]) for number in range(workers)]
+    for each in processes:
+        try:
+            each.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            each.terminate()
+            each.wait()
+
+
+def measured(runs: Sequence[BenchRun]) -> list[TableResult]:
+    """Read the results of the protocols that were measured on all data sets."""
+    open_ = {run.protocols[0].name for run in runs if run.pending()}
+    for name in sorted(open_):
+        print(f"not all of it is measured, and it is left out: {name}", flush=True)
+    return [result for run in runs if run.protocols[0].name not in open_ for result in run.run()]
 
 
 def main() -> None:
@@ -248,6 +209,10 @@ def main() -> None:
     parser.add_argument("--choose-on", nargs="+", default=CHOSEN_ON, metavar="BANK")
     parser.add_argument("--choose-episodes", type=int, default=20, help="to choose settings from")
     parser.add_argument("--choose", action="store_true", help="choose the settings only")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=float, default=1e6, help="at most for measuring")
+    parser.add_argument("--shard", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     torch.set_num_threads(1)  # the matrices are small
@@ -262,10 +227,18 @@ def main() -> None:
     if not tables:
         parser.error(f"no bank of the suite matches {' '.join(args.only)}")
     runs = all_runs(tables, chosen, args)
-    announce(runs)
-    results = measure(runs)
-    command = "python " + shlex.join(sys.argv)
-    notes = ["All but unitail and linear_probe_tuned are transductive: queries see each other."]
+    end = time.monotonic() + args.seconds
+    if args.shard is not None or args.workers == 1:
+        measure(runs[args.shard or 0 :: args.workers], end)
+    else:
+        share_out(args.workers, end)
+    if args.shard is not None:
+        return
+    results = measured(runs)
+    if not results:
+        raise SystemExit("nothing was measured on all data sets: run it again, it goes on")
+    command = f"python bench/peers.py {shlex.join(sys.argv[1:])}".replace(str(args.banks), "BANKS")
+    notes = ["All but unitail and linear_probe_shrunk are transductive: queries see each other."]
     title = "Transductive peers"
     write_benchmark_report(args.out, results, title=title, command=command, notes=notes)
     path = args.out / README_FILE

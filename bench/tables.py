@@ -4,25 +4,25 @@
     python bench/tables.py --packages PACKAGES --out results/tables
 
 Which tables, and which of them are for choices alone: bench/table_sets.py. Every score is a line of
-scores.jsonl; what is there is not measured again (delete the lines of a method to do so). For
+scores.jsonl; what is there is not measured again (delete the lines of a method to do so), and lines
+of another model than the one that ships do not count. Several processes share the work with
+--workers, and stop after --seconds. For
 TabPFN v1 run it once more in the environment of bench/tabpfn_v1.py with `--methods "TabPFN v1"` and
 `--tabpfn WEIGHTS/tabpfn-0.1.tar.gz`; it leaves out what it does not take (100 columns, 10 classes).
 """
 
 import argparse
-import json
+import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import table_sets
-from measuring import Page
 from numpy.typing import NDArray
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -33,16 +33,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from tables_report import ISOLATED, JOINT, MAX_ASKED, Line, Scores, report
 
-from unitail.errors import ColumnWarning
+from unitail.errors import ColumnWarning, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
-from unitail.framework.statistics import MeanInterval
 
 SHOTS, ROWS = (5, 10, 50), (2000, 10_000)
 """Labels of a class, and rows in all, in their natural shares."""
-MIN_ASKED, MAX_ASKED = 5, 500
-"""The rows of a class that must be left to ask, and the most that are asked in all."""
-ISOLATED, JOINT = "unitail", "unitail, joint"
+MIN_ASKED = 5
+"""The rows of a class that must be left to ask."""
 PEER, BOOSTING = "TabPFN v1", "boosting"
 MAX_PEER, MIN_BOOSTED = 1000, 80
 """Rows that TabPFN v1 takes, and that boosting needs."""
@@ -110,41 +109,11 @@ def score(make: Callable[[], Any], table: table_sets.Table, known: Array, asked:
     """Return the balanced accuracy in %."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)
+        warnings.simplefilter("ignore", TableSizeWarning)
         warnings.filterwarnings("ignore", module="sklearn")
         fitted = make().fit(table.features.iloc[known], table.labels[known])
         answers = fitted.predict(table.features.iloc[asked])
         return float(100 * balanced_accuracy_score(table.labels[asked], answers))
-
-
-class Scores:
-    """What was measured, a line each."""
-
-    def __init__(self, path: Path) -> None:
-        """Read what is there."""
-        self.path = path
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.lines: list[dict[str, Any]] = [json.loads(line) for line in lines]
-
-    def has(self, **key: Any) -> bool:  # noqa: ANN401
-        """Tell whether there is a line like this."""
-        return any(all(line[name] == key[name] for name in key) for line in self.lines)
-
-    def add(self, **line: Any) -> None:  # noqa: ANN401
-        """Keep a line."""
-        self.lines.append(line)
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    def by_draw(self, setting: str, tables: Sequence[str]) -> pandas.DataFrame:
-        """Return the scores of the draws that unitail has, by table and draw, and method."""
-        rows = [
-            line for line in self.lines if line["setting"] == setting and line["table"] in tables
-        ]
-        if not rows:
-            return pandas.DataFrame()
-        table = pandas.DataFrame(rows).pivot_table("score", ["table", "draw"], "method")
-        whole = [each for each in (ISOLATED, "random forest") if each in table]
-        return table.dropna(subset=whole)
 
 
 def peer(weights: Path) -> Callable[[], Any]:
@@ -155,39 +124,75 @@ def peer(weights: Path) -> Callable[[], Any]:
     return lambda: prepared(make())
 
 
-def tasks(
-    names: Sequence[str], settings: Sequence[Setting], draws: int, packages: Path | None
-) -> Iterator[tuple[table_sets.Table, Setting, int, Array, Array]]:
-    """Give tables, and rows to learn from and to ask; a draw of all tables, then the next."""
-    tables = [table_sets.load(name, packages) for name in names]
-    for seed in range(draws):
-        for table in tables:
-            for setting in settings:
-                split = setting.split(table.labels, seed)
-                if split is not None:
-                    yield table, setting, seed, *split
+@dataclass(frozen=True)
+class Job:
+    """A draw of a table, and the methods that are to be asked."""
 
+    table: str
+    setting: Setting
+    draw: int
+    methods: tuple[str, ...]
+    packages: Path | None
+    tabpfn: Path | None
 
-def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) -> None:
-    """Add what is not there yet."""
-    for table, setting, seed, known, asked in tasks(
-        args.tables, settings, args.draws, args.packages
-    ):
-        makers = methods(seed) | ({PEER: args.peer} if args.peer else {})
-        for method in args.methods:
-            key = {"table": table.name, "setting": str(setting), "draw": seed, "method": method}
-            if scores.has(**key) or not _asked(method, setting, len(known)):
+    def run(self) -> list[Line]:
+        """Return a line for each method."""
+        table = _load(self.table, self.packages)
+        split = self.setting.split(table.labels, self.draw)
+        if split is None:
+            return []
+        makers, lines = methods(self.draw), []
+        for method in self.methods:
+            if not _asked(method, self.setting, len(split[0])):
                 continue
             start = time.perf_counter()
             try:
-                value = score(makers[method], table, known, asked)
+                make = peer(self.tabpfn) if self.tabpfn else makers[method]
+                value = score(make, table, *split)
             except ValueError as error:
                 if method != PEER:
                     raise
-                print(table.name, setting, f"{PEER}: {error}", flush=True)  # too many columns
+                print(table.name, self.setting, f"{PEER}: {error}", flush=True)  # many columns
                 continue
-            scores.add(**key, score=round(value, 2), seconds=round(time.perf_counter() - start, 2))
-        print(table.name, setting, seed, flush=True)
+            key = {"table": table.name, "setting": str(self.setting), "draw": self.draw}
+            spent = round(time.perf_counter() - start, 2)
+            lines.append({**key, "method": method, "score": round(value, 2), "seconds": spent})
+        return lines
+
+
+@cache
+def _load(name: str, packages: Path | None) -> table_sets.Table:
+    return table_sets.load(name, packages)
+
+
+def jobs(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) -> Iterator[Job]:
+    """Give what is not there yet: a draw of all tables, then the next; the most rows first."""
+    for draw in range(args.draws):
+        for setting in reversed(settings):
+            for name in args.tables:
+                key = {"table": name, "setting": str(setting), "draw": draw}
+                new = [each for each in args.methods if not scores.has(**key, method=each)]
+                if new:
+                    yield Job(name, setting, draw, tuple(new), args.packages, args.tabpfn)
+
+
+def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) -> None:
+    """Add what is not there yet, as far as the time reaches."""
+    end, work = time.monotonic() + args.seconds, list(jobs(scores, args, settings))
+    if args.workers == 1:
+        for job in work:
+            if time.monotonic() < end:
+                scores.add(job.run())
+        return
+    with multiprocessing.get_context("spawn").Pool(args.workers) as pool:
+        found = pool.imap_unordered(Job.run, work)
+        try:
+            while True:
+                scores.add(found.next(timeout=end - time.monotonic()))
+        except StopIteration:
+            return
+        except multiprocessing.TimeoutError:
+            print("the time is over: run it again, it goes on", flush=True)
 
 
 def _asked(method: str, setting: Setting, rows: int) -> bool:
@@ -196,63 +201,7 @@ def _asked(method: str, setting: Setting, rows: int) -> bool:
         return rows >= MIN_BOOSTED
     if method == PEER:
         return rows <= MAX_PEER
-    return method != JOINT or setting.rows is None
-
-
-def report(
-    scores: Scores, args: argparse.Namespace, settings: Sequence[Setting], version: str
-) -> None:
-    """Write the page."""
-    page = Page(
-        args.out / "README.md",
-        "Tables",
-        f"Balanced accuracy in %, {args.draws} draws of each table, at most {MAX_ASKED} rows asked."
-        f" Tables for choices and tables for reports were told apart before the first run"
-        f" (bench/table_sets.py). {version}",
-        PACKAGES=args.packages or Path("PACKAGES"),
-    )
-    groups = {
-        "Real tables for reports": [n for n in table_sets.REAL if n not in table_sets.TUNING],
-        "Real tables for choices": [n for n in table_sets.REAL if n in table_sets.TUNING],
-        "Constructed shapes": list(table_sets.SHAPES),
-    }
-    for title, names in groups.items():
-        page.text(
-            f"## {title}",
-            "Means; below, unitail's lead on the same draws and its 95 % interval over tables,"
-            " their number in brackets where a method was not asked about all.",
-        )
-        page.table(["labels", "tables", *args.methods])
-        for setting in settings:
-            drawn = scores.by_draw(str(setting), names)
-            if not len(drawn):
-                continue
-            means = drawn.groupby("table").mean()
-            shown = [f"{means[each].mean():.1f}" if each in means else "" for each in args.methods]
-            page.row(setting, len(means), *shown)
-            leads = [_lead(drawn, each) for each in args.methods]
-            page.row("lead", "", *leads)
-    page.text("## Every table")
-    page.table(["table", "from", "labels", *args.methods])
-    for name, (source, _) in sorted({**table_sets.REAL, **table_sets.CONSTRUCTED}.items()):
-        for setting in settings:
-            drawn = scores.by_draw(str(setting), [name])
-            if len(drawn):
-                row = drawn.mean()
-                cells = [f"{row[each]:.1f}" if each in row else "" for each in args.methods]
-                page.row(name, source, setting, *cells)
-
-
-def _lead(drawn: pandas.DataFrame, method: str) -> str:
-    """Write unitail's lead: the same draws of a table for both, then over tables."""
-    if method == ISOLATED or method not in drawn or ISOLATED not in drawn:
-        return ""
-    leads = (drawn[ISOLATED] - drawn[method]).dropna().groupby("table").mean().tolist()
-    if len(leads) < 2:
-        return ""
-    lead = MeanInterval.of(leads)
-    tables = f" ({len(leads)})" if len(leads) < len(drawn.groupby("table")) else ""
-    return f"{lead.mean:+.1f} ± {lead.half_width:.1f}{tables}"
+    return True
 
 
 def main() -> None:
@@ -263,6 +212,8 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=every, choices=every)
     parser.add_argument("--methods", nargs="+", default=list(methods(0)))
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--seconds", type=float, default=1e6, help="at most for measuring")
     parser.add_argument("--shots", type=int, nargs="*", default=SHOTS)
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--tabpfn", type=Path, help="the archive with the weights of TabPFN v1")
@@ -270,7 +221,6 @@ def main() -> None:
     parser.add_argument("--note", default="", help="a sentence for the page")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    args.peer = peer(args.tabpfn) if args.tabpfn else None
     args.out.mkdir(parents=True, exist_ok=True)
     settings = [*(Setting(shots=each) for each in args.shots)]
     settings += [Setting(rows=each) for each in args.rows]

@@ -27,7 +27,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.framework.curves import LearningCurve
 from unitail.framework.task import Task
 from unitail.framework.validity import ValidityReport
-from unitail.learners.pretrained import FOLDER, sealed_as
+from unitail.learners.fingerprints import default_stamp
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
 from unitail.tasks.synthetic.gaussian import GaussianTask
@@ -101,7 +101,7 @@ def add_table(
         draws=draws,
         queries=args.queries,
         kept=KeptCurves(args.kept) if args.kept else None,
-        stamps={NAME: sealed_as(FOLDER)},
+        stamps={NAME: default_stamp()},
         on_progress=lambda done, total: print(f"{done} of {total}", flush=True),
     )
     page.table(["task", *map(str, shots), "verdict", "rise measured", "rise possible"])

@@ -1,27 +1,32 @@
-"""The default model isolated, with a pool and joint, beside logistic regression, paired.
+"""The default model isolated, with pools and joint, beside logistic regression, paired.
 
     python bench/with_pool.py --banks BANKS --episodes 20 --out results/with_pool.md
 
-Five classes, or all where a table has fewer; ten queries of a class, and for the pool ten other
-rows. Every feature table gives the same number of episodes. Differences are paired; they are
-averaged over the tables of a data set first, and intervals are Student's over data sets.
+Five classes, or all where a table has fewer; ten queries of a class on average. The pool is other
+rows of these classes, so many of a class on average, and a larger one holds the smaller; a table
+takes part as far as its classes have rows. Every feature table gives the same number of episodes.
+Differences are paired; they are averaged over the tables of a data set first, and intervals are
+Student's over data sets. tiny_imagenet, whose held-out classes helped to choose the default model,
+is left out. What was measured is kept in the folder --rows with the model's stamp: the same command
+again goes on where it was stopped, and with another model it begins anew.
 """
 
 import argparse
-import shlex
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pandas
 import torch
+from measuring import Page, add_rows, read_rows
 from torch import Tensor
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.baselines.linear_probe import LinearProbe, ProbeVariant
-from unitail.framework.episode import Episode, Query
+from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import accuracy
+from unitail.learners.fingerprints import default_stamp
 from unitail.learners.pretrained import load_default
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
@@ -29,76 +34,150 @@ from unitail.relational.reading import RelationalDraw
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges
 
-QUERIES = 10
-POOL = 10
-WAYS = 5
-Rows = dict[str, dict[str, list[float]]]
-"""By learner and data set, the mean accuracy on each of its tables."""
+QUERIES, WAYS = 10, 5
+POOLS = (10, 30, 60, 100)
+LEFT_OUT = "tiny_imagenet"
+LINEAR, ISOLATED, JOINT = "logistic regression", "each row by itself", "joint"
+GROUPS = {
+    "efflite0": "images",
+    "sscd_distilled": "images",
+    "resnet50": "images, unseen encoder",
+    "glove100": "text",
+    "minilm": "text",
+    "whisper_tiny": "audio",
+    "yamnet": "audio",
+}
+"""By encoder."""
 
 
-def tables(folder: Path, shots: int) -> Iterator[tuple[FeatureBank, int]]:
-    """Open the banks, with the number of classes that have rows enough."""
+def pooled(size: int) -> str:
+    """Name answers with a pool."""
+    return f"pool of {size} a class"
+
+
+def tables(folder: Path) -> Iterator[tuple[FeatureBank, str]]:
+    """Open the banks, each with its group."""
     for path in named_banks(folder).values():
         bank = FeatureBank.open(path)
-        ways = int((bank.class_sizes >= shots + QUERIES + POOL).sum())
-        if ways >= 2:
-            yield bank, min(WAYS, ways)
+        if bank.name != LEFT_OUT:
+            yield bank, GROUPS.get(bank.encoder, bank.encoder)
 
 
-def split(episode: Episode, ways: int) -> tuple[Episode, Tensor]:
-    """Take a pool, as many rows as there are queries, from the queries, which come in any order."""
-    count = ways * POOL
+def split(episode: Episode, asked: int) -> tuple[Episode, Tensor]:
+    """Keep the first queries, which come in any order; the others are a pool, (B, rows, d_T)."""
     query = episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
-    asked = Query(features=query.features[:, count:], class_indices=query.class_indices[:, count:])
-    return replace(episode, query=asked), query.features[:, :count]
+    kept = Query(features=query.features[:, :asked], class_indices=query.class_indices[:, :asked])
+    return Episode(support=episode.support, query=kept), query.features[:, asked:]
+
+
+def part(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
+    """Take some episodes of a batch."""
+    support, query = episode.support, episode.query
+    assert query.class_indices is not None, "sources sample labelled queries"
+    some = Support(
+        features=support.features[rows],
+        class_indices=support.class_indices[rows],
+        ways=support.ways,
+    )
+    asked = Query(features=query.features[rows], class_indices=query.class_indices[rows])
+    return Episode(support=some, query=asked), pool[rows]
 
 
 @torch.no_grad()
-def measure(folder: Path, shots: int, episodes: int) -> Rows:
-    """Ask all in all ways."""
-    model, probe = load_default(), LinearProbe(variant=ProbeVariant.SHRUNK)
-    rows: Rows = {}
-    for bank, ways in tables(folder, shots):
-        ranges = EpisodeRanges.fixed(
-            episodes=episodes, ways=ways, shots=shots, queries=QUERIES + POOL
-        )
-        names = (bank.full_name, shots)
-        batch = BankEpisodes([bank]).choose_batch(ranges, stream(0, *names, "plan"))
-        episode, pool = split(batch.sample(stream(0, *names)), ways)
-        support, queries, draw = episode.support, episode.query.features, RelationalDraw()
-        answers = {
-            "logistic regression": probe.infer(support, queries),
-            "each row by itself": model(episode, draw, Visibility.ISOLATED),
-            "with a pool": model(episode, draw, Visibility.ISOLATED, pool),
-            "joint": model(episode, draw, Visibility.JOINT),
-        }
-        truth = episode.query.class_indices
-        assert truth is not None, "sources sample labelled queries"
-        for name, scores in answers.items():
-            right = 100 * float(accuracy(scores.log_softmax(dim=-1), truth).mean())
-            rows.setdefault(name, {}).setdefault(bank.name, []).append(right)
-    return rows
-
-
-def report(rows: Rows) -> list[str]:
-    """Write a table: the mean over data sets, and differences from the first learner."""
-    means = {
-        name: torch.tensor([sum(own) / len(own) for own in sets.values()])
-        for name, sets in rows.items()
+def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, Tensor]:
+    """Ask in all ways; on the device where the episodes are."""
+    model = load_default(pool.device)
+    support, draw = episode.support, RelationalDraw()
+    found = {
+        LINEAR: LinearProbe(variant=ProbeVariant.SHRUNK).infer(support, episode.query.features),
+        ISOLATED: model(episode, draw, Visibility.ISOLATED),
+        JOINT: model(episode, draw, Visibility.JOINT),
     }
-    first = next(iter(means))
-    lines = [
-        "| | accuracy, % | points above the first, 95 % | worst data set |",
-        "|---|---|---|---|",
-    ]
-    for name, values in means.items():
-        gap = values - means[first]
-        interval = MeanInterval.of(gap.numpy())
-        cell = "" if name == first else f"{interval.mean:+.2f} ± {interval.half_width:.2f}"
-        worst = "" if name == first else f"{float(gap.min()):+.1f}"
-        lines.append(f"| {name} | {float(values.mean()):.1f} | {cell} | {worst} |")
-    return lines
+    for size in sizes:
+        rows = pool[:, : size * support.ways]
+        found[pooled(size)] = model(episode, draw, Visibility.ISOLATED, rows)
+    return found
+
+
+def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str, float]:
+    """Return the mean accuracy in % of each way to ask."""
+    most = [size for size in args.pools if (bank.class_sizes >= shots + QUERIES + size).sum() >= 2]
+    if not most:
+        return {}
+    largest = max(most)
+    ways = min(WAYS, int((bank.class_sizes >= shots + QUERIES + largest).sum()))
+    ranges = EpisodeRanges.fixed(
+        episodes=args.episodes, ways=ways, shots=shots, queries=QUERIES + largest
+    )
+    names = (bank.full_name, shots)
+    batch = BankEpisodes([bank]).choose_batch(ranges, stream(0, *names, "plan"))
+    episode, pool = split(batch.sample(stream(0, *names)), ways * QUERIES)
+    right: dict[str, float] = {}
+    for start in range(0, args.episodes, args.batch):
+        some, rows = part(episode, pool, slice(start, start + args.batch))
+        asked = some.to(torch.device(args.device))
+        truth = some.query.class_indices
+        assert truth is not None, "sources sample labelled queries"
+        for name, scores in answers(asked, rows.to(args.device), most).items():
+            own = accuracy(scores.float().cpu().log_softmax(dim=-1), truth)
+            right[name] = right.get(name, 0.0) + 100 * float(own.sum()) / args.episodes
+    return right
+
+
+def lead(rows: pandas.DataFrame, first: str, other: str) -> pandas.Series:
+    """Return differences by data set; tables of a data set are averaged."""
+    both = rows.dropna(subset=[first, other])
+    return (both[first] - both[other]).groupby(both["data_set"]).mean()
+
+
+def cell(found: pandas.Series) -> str:
+    """Write a mean with its interval, the data sets and the worst."""
+    if found.empty:
+        return ""
+    if len(found) < 2:
+        return f"{found.mean():+.2f} (1)"
+    interval = MeanInterval.of(found.to_numpy())
+    return (
+        f"{interval.mean:+.2f} ± {interval.half_width:.2f}"
+        f" ({len(found)}; {found.idxmin()} {found.min():+.1f})"
+    )
+
+
+def report(page: Page, rows: pandas.DataFrame, args: argparse.Namespace) -> None:
+    """Write a table of all data sets, and one by groups."""
+    for shots in args.shots:
+        own = rows[rows["shots"] == shots]
+        if own.empty:
+            continue
+        names = [each for each in (JOINT, *map(pooled, args.pools)) if each in own]
+        page.text(f"## Labels a class: {shots}; data sets: {own['data_set'].nunique()}")
+        page.table(["", "tables", "accuracy, %", *_heads(LINEAR, ISOLATED, JOINT)])
+        for name in (LINEAR, ISOLATED, *names):
+            some = own.dropna(subset=[name])
+            mean = some.groupby("data_set")[name].mean().mean()
+            cells = ["" if name == each else cell(lead(own, name, each)) for each in
+                     (LINEAR, ISOLATED, JOINT)]  # fmt: skip
+            page.row(name, len(some), f"{mean:.1f}", *cells)
+        page.text("Minus each row by itself, by groups:")
+        groups = list(dict.fromkeys(own["group"]))
+        page.table(["", *groups])
+        for name in names:
+            cells = [cell(lead(own[own["group"] == each], name, ISOLATED)) for each in groups]
+            page.row(name, *cells)
+
+
+def _heads(*names: str) -> list[str]:
+    return [f"minus {name} (data sets; worst)" for name in names]
+
+
+def keep(folder: Path | None, row: dict[str, object]) -> None:
+    """Say what was measured, and keep it if there is a folder for it."""
+    print(row["table"], row["shots"], row["right"], flush=True)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        with add_rows(folder / f"rows_pool_{row['shots']}.jsonl") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def main() -> None:
@@ -106,16 +185,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--pools", type=int, nargs="+", default=list(POOLS))
     parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--batch", type=int, default=25, help="episodes at a time")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", type=Path, help="a folder that keeps what is measured")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    lines = ["# Isolated, with a pool, joint", "", f"    python {shlex.join(sys.argv)}", ""]
-    lines += [__doc__.split("\n\n")[2].strip(), f"{args.episodes} episodes of every table."]
+    facts = {"model": default_stamp(), "episodes": args.episodes, "pools": list(args.pools)}
+    kept = read_rows(args.rows, default_stamp()) if args.rows else []
+    kept = [row for row in kept if facts.items() <= row.items()]
+    known = {(row["table"], row["shots"]): row["right"] for row in kept}
+    rows = []
     for shots in args.shots:
-        rows = measure(args.banks, shots, args.episodes)
-        count = len(next(iter(rows.values())))
-        lines += ["", f"## Labels a class: {shots}; data sets: {count}", "", *report(rows)]
-    args.out.write_text("\n".join([*lines, ""]))
+        for bank, group in tables(args.banks):
+            right = known.get((bank.full_name, shots))
+            if right is None:
+                right = measure(bank, shots, args)
+                keep(args.rows, {**facts, "table": bank.full_name, "shots": shots, "right": right})
+            if right:
+                rows.append({"data_set": bank.name, "group": group, "shots": shots, **right})
+    about = " ".join(__doc__.split("\n\n")[2].split(". What was")[0].split())
+    page = Page(
+        args.out,
+        "Isolated, with a pool, joint",
+        f"{about}. {args.episodes} episodes of every table.",
+        BANKS=args.banks,
+    )
+    report(page, pandas.DataFrame(rows), args)
 
 
 if __name__ == "__main__":

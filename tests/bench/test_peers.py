@@ -1,4 +1,4 @@
-"""Scripts that measure beside other packages, with stand-ins for these."""
+"""Scripts that measure beside other methods; packages that hold some have stand-ins."""
 
 import tarfile
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from helpers.forks import finish, fork
 from helpers.known_learners import write_blobs
 from helpers.markdown import lines
-from helpers.scripts import ROOT
+from helpers.scripts import ROOT, run_script
 
 EASYFSL = """
 import torch
@@ -56,17 +56,39 @@ def run_with(package: str, code: str, tmp_path: Path, script: str, *options: obj
 
 
 @pytest.mark.slow
-def test_peers(tmp_path: Path) -> None:
+def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     banks, out = tmp_path / "banks", tmp_path / "out"
     write_blobs(banks, "tiny_imagenet", encoder="efflite0", classes=10, rows=16)
-    write_blobs(banks, "rsscn7", encoder="efflite0", classes=7, rows=60)
-    options = ["--banks", banks, "--only", "efflite0/rsscn7", "--episodes", 2, "--out", out]
+    for name in ("rsscn7", "dtd10"):
+        write_blobs(banks, name, encoder="efflite0", classes=7, rows=60)
+    options = ["--banks", banks, "--only", "*/rsscn7", "*/dtd10", "--episodes", 2, "--out", out]
     options += ["--choose-on", "efflite0/tiny_imagenet", "--choose-episodes", 2]
-    run_with("easyfsl.methods", EASYFSL, tmp_path, "bench/peers.py", *options)
+    options += ["--concentrations", 1]
+    run_script("bench/peers.py", *options, monkeypatch=monkeypatch)
     text = (out / "README.md").read_text()
     assert "## Settings of the peers" in text
-    assert "easyfsl 1.0" in text
-    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in lines(out / "README.md")}
+    assert "5-way 5-shot, half of the classes absent" in text
+    rows = lines(out / "README.md")
+    assert {"PT-MAP", "TIM, tuned", "unitail_joint"} <= {row[0] for row in rows}
+    leads = [row for row in rows if row[0] == "5-way 1-shot" and row[1] == "unitail_joint"]
+    assert len(leads[0]) == 2 + 7
+    assert all("±" in cell for cell in leads[0][2:]), "over two data sets"
+    options[options.index("--episodes") + 1] = 3
+    with pytest.raises(SystemExit, match="nothing was measured on all data sets"):
+        run_script("bench/peers.py", *options, "--seconds", 0, monkeypatch=monkeypatch)
+
+
+@pytest.mark.slow
+def test_the_check_beside_easyfsl(tmp_path: Path) -> None:
+    """The stand-in is no such method: the page has to say so."""
+    write_blobs(tmp_path / "banks", "rsscn7", encoder="efflite0", classes=7, rows=60)
+    page = tmp_path / "page.md"
+    options = ["--banks", tmp_path / "banks", "--only", "*/rsscn7", "--episodes", 2, "--out", page]
+    run_with("easyfsl.methods", EASYFSL, tmp_path, "bench/easyfsl_check.py", *options)
+    assert "easyfsl 1.0" in page.read_text()
+    _, *rows = lines(page)
+    assert [row[0] for row in rows][:2] == ["BD-CSPN", "LaplacianShot"]
+    assert all(float(row[3]) > 0.05 for row in rows if row[0] == "TIM")
 
 
 @pytest.mark.slow

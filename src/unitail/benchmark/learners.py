@@ -11,10 +11,11 @@ from pathlib import Path
 import torch
 
 from unitail.errors import UserError
-from unitail.files import readable_folder, sha256_of
+from unitail.files import sha256_of
 from unitail.framework.learner import Inference, Paradigm
-from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_model
+from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import EqualShares
+from unitail.learners.fingerprints import model_stamp
 from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import shipped_folder
 from unitail.learners.registry import LEARNERS, SHIPPED, explicit_learners
@@ -85,7 +86,7 @@ def load_trained(
     model = load_model(folder).to(device).eval()
     learner = InContextLearner(model, num_draws=draws)
     run = folder.parent
-    return BenchLearner(run.name, learner, f"{_hashes(folder)} draws={draws}", run)
+    return BenchLearner(run.name, learner, f"{model_stamp(folder)} draws={draws}", run)
 
 
 def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
@@ -150,14 +151,8 @@ def _own(name: str) -> BenchLearner:
 def _shipped(name: str, device: torch.device | str) -> BenchLearner:
     chosen = SHIPPED[name]
     folder = shipped_folder(chosen.model)
-    stamp = f"{_hashes(folder)} {chosen.variant}"
-    return BenchLearner(name, chosen.build(device), stamp, folder)
-
-
-def _hashes(folder: Path) -> str:
-    """Hash the files that decide what a model computes: the same weights may be asked otherwise."""
-    where = readable_folder(folder)
-    return " ".join(sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE))
+    learner = chosen.build(device)  # which checks the files
+    return BenchLearner(name, learner, f"{model_stamp(folder)} {chosen.variant}", folder)
 
 
 def _check_names(

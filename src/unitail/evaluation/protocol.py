@@ -44,12 +44,18 @@ class EvaluationProtocol:
         """How reports call the shares of the queries."""
         if self.query_shares is QueryShares.BALANCED:
             return "balanced"
+        if self.query_shares is QueryShares.ABSENT:
+            return "half of the classes absent"
         return f"Dirichlet({self.concentration:g})"
 
     @property
     def name(self) -> str:
         """How reports call the protocol."""
-        extra = "" if self.shares == "balanced" else f", {self.shares} queries"
+        extra = {
+            QueryShares.BALANCED: "",
+            QueryShares.RANDOM: f", {self.shares} queries",
+            QueryShares.ABSENT: f", {self.shares}",
+        }[self.query_shares]
         ways = "all" if self.ways == ALL_WAYS else self.ways
         return f"{ways}-way {self.shots}-shot{extra}"
 

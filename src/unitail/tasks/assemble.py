@@ -12,6 +12,8 @@ MAX_SHARE_RATIO = 4
 """Among finitely many rows, no class gets more than this many times its even share of queries."""
 MIN_SHARE = 1e-6
 """Shares below this, in units of the largest, are raised to it, so that one may divide by them."""
+ABSENT_SHARE = 1e-20
+"""Of a class that is to have no query, in units of the others."""
 
 
 def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
@@ -111,9 +113,13 @@ def draw_shares(shape: BatchShape, generator: torch.Generator) -> Tensor:
     """Draw the shares of the classes in units of each episode's largest: (B, K).
 
     Independent Gamma(concentration) numbers over their sum are Dirichlet(concentration). They span
-    more orders of magnitude than float32 has.
+    more orders of magnitude than float32 has. An absent class has a share so small that its rows
+    are taken only where all others have come.
     """
     size, device = (shape.episodes, shape.ways), generator.device
+    if shape.query_shares is QueryShares.ABSENT:
+        places = torch.rand(size, generator=generator, device=device).argsort(dim=1)
+        return (places >= shape.ways // 2).float().clamp_min(ABSENT_SHARE)
     concentrations = torch.full(size, shape.concentration, dtype=torch.float64, device=device)
     shares = torch._standard_gamma(concentrations, generator=generator)
     return (shares / shares.amax(dim=1, keepdim=True)).clamp_min(MIN_SHARE).float()

@@ -25,6 +25,8 @@ class QueryShares(StrEnum):
     """The same number of each class: the paper's choice."""
     RANDOM = "random"
     """Shares drawn anew for each episode from a Dirichlet distribution."""
+    ABSENT = "absent"
+    """Half of the classes, rounded down and drawn anew, have no query; all others are alike."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ def test_the_name_says_what_is_asked() -> None:
     random = EvaluationProtocol(ways=20, shots=5, query_shares=QueryShares.RANDOM)
     assert random.name == "20-way 5-shot, Dirichlet(1) queries"
     assert random.shares == "Dirichlet(1)"
+    absent = EvaluationProtocol(query_shares=QueryShares.ABSENT)
+    assert absent.name == "5-way 1-shot, half of the classes absent"
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,30 @@ def test_tiny_concentrations_give_one_class_everything() -> None:
     assert float(shares.min()) == pytest.approx(MIN_SHARE)
 
 
+@pytest.mark.parametrize(("ways", "absent"), [(2, 1), (4, 2), (5, 2)])
+def test_half_of_the_classes_may_have_no_query(ways: int, absent: int) -> None:
+    shape = replace(SHAPE, ways=ways, query_shares=QueryShares.ABSENT)
+    counts = _counts(draw_classes(shape, stream(0))[:, shape.num_support :], ways)
+    available = torch.full((shape.episodes, ways), 4 * shape.queries)
+    chosen = draw_candidates(shape, available, 4 * shape.queries, stream(0))
+
+    for each in (counts, _counts(chosen // (4 * shape.queries), ways)):
+        present = each > 0
+        assert float((present.sum(dim=1) == ways - absent).float().mean()) > 0.98
+        assert (present.sum(dim=1) <= ways - absent).all()
+        assert stats.chisquare(present.sum(dim=0).numpy()).pvalue > 1e-3, "any of them"
+        asked = each.sum(dim=0) / present.sum(dim=0)
+        expected = torch.full_like(asked, shape.num_query / (ways - absent))
+        assert torch.allclose(asked, expected, rtol=0.02), "the others alike"
+
+
+def test_absent_classes_fill_up_where_others_run_out() -> None:
+    shape = replace(SHAPE, episodes=200, query_shares=QueryShares.ABSENT)
+    available = torch.full((200, 4), shape.queries)
+    chosen = draw_candidates(shape, available, shape.queries, stream(0))
+    assert (_counts(chosen // shape.queries, 4) == shape.queries).all()
+
+
 def test_balanced_classes_are_class_by_class() -> None:
     shape = replace(SHAPE, query_shares=QueryShares.BALANCED, episodes=3, ways=2, queries=3)
 

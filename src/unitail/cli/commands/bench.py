@@ -42,7 +42,10 @@ def bench(
     ] = None,
     shares: Annotated[
         str | None,
-        typer.Option(help="Class shares of the queries: balanced or random (Dirichlet)."),
+        typer.Option(
+            help="Class shares of the queries: balanced, random (Dirichlet), or absent (half of "
+            "the classes have none)."
+        ),
     ] = None,
     concentration: Annotated[
         float | None, typer.Option(help="Concentration of unequal shares; else the suite's.")

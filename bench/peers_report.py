@@ -1,0 +1,99 @@
+"""What bench/peers.py writes: ours beside each peer, over data sets and over episodes."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas
+from transductive_methods import GRID, Peer
+
+from unitail.benchmark.compare import ROWS_FILE, compare_groups, read_rows
+from unitail.benchmark.report import accuracy_cell, learner_table
+from unitail.benchmark.store import TableResult
+from unitail.benchmark.tables import data_set_means, group_means, grouped
+from unitail.framework.statistics import MeanInterval
+from unitail.wording import markdown_table
+
+JOINT = ("unitail_joint", "unitail_joint_balanced")
+"""Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""
+OURS = (*JOINT, "unitail", "linear_probe_shrunk")
+ALL = "all data sets"
+LEFT_OUT = "tiny_imagenet"
+"""Its held-out classes helped to choose the default model."""
+TEXT = """\
+Ours minus each peer in points, paired by episode, averaged over the feature tables of a data set
+first: mean ± half the width of Student's 95 % interval over {sets} data sets; in brackets the data
+set where ours is furthest behind, or least ahead. tiny_imagenet, whose held-out classes helped to
+choose the default model, is left out."""
+
+
+def leads(rows: pandas.DataFrame, ours: str, other: str) -> pandas.Series:
+    """Return ours minus another in points, by data set; all of one count once."""
+    episode = ["encoder", "data_set", "episode"]
+    scores = [
+        rows[rows["learner"] == name].set_index(episode)["accuracy"] for name in (ours, other)
+    ]
+    apart = 100 * (scores[0] - scores[1])
+    return apart.groupby(["encoder", "data_set"]).mean().groupby("data_set").mean()
+
+
+def lead_cell(found: pandas.Series) -> str:
+    """Write a mean, its interval and the worst."""
+    if len(found) < 2:
+        return "" if found.empty else f"{found.mean():+.1f}"
+    worst = f"{found.idxmin()} {found.min():+.1f}"
+    lead = MeanInterval.of(found.to_numpy())
+    return f"{lead.mean:+.1f} ± {lead.half_width:.1f} ({worst})"
+
+
+def lead_table(path: str, names: Sequence[str]) -> str:
+    """Lay out what ours are above each peer, a row for each protocol."""
+    rows = pandas.read_parquet(path)
+    words = ["learner", "encoder", "data_set", "protocol"]
+    rows = rows.astype(dict.fromkeys(words, str))
+    rows = rows[rows["data_set"] != LEFT_OUT]
+    lines = []
+    for protocol in rows["protocol"].unique():
+        asked = rows[rows["protocol"] == protocol]
+        balanced = protocol.endswith("-shot")
+        for ours in JOINT if balanced else JOINT[:1]:
+            cells = [lead_cell(leads(asked, ours, name)) for name in names]
+            lines.append([protocol, ours, *cells])
+    sets = rows["data_set"].nunique()
+    table = markdown_table(["", "ours", *names], lines, rule="---")
+    return "\n\n".join([TEXT.format(sets=sets), table])
+
+
+def report(
+    args: argparse.Namespace,
+    results: Sequence[TableResult],
+    chosen: Mapping[str, Mapping[str, Peer]],
+) -> str:
+    """Write the means over all data sets, what ours are above peers, and the settings."""
+    summary = group_means(replace(row, group=ALL) for row in data_set_means(results))
+    rows = read_rows(args.out)
+    lines = []
+    for protocol, own in grouped(summary, lambda row: row.protocol).items():
+        theirs = [row for row in own if row.learner not in OURS]
+        peer = max(theirs, key=lambda row: row.accuracy).learner
+        asked = rows.take(rows.protocol == protocol)
+        for ours in JOINT:
+            for what, found in compare_groups(asked, ours, peer).items():
+                numbers = [100 * value for value in (found.difference, found.low, found.high)]
+                cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
+                lines.append([what, ours, peer, *cells, str(len(found.data_sets))])
+    header = ["", "ours", "best peer", "ours minus it, 95 % interval", "pairs", "tables"]
+    kept = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
+    return "\n\n".join([
+        "## All data sets",
+        learner_table(summary, lambda row: row.protocol, accuracy_cell, bold=True),
+        lead_table(str(args.out / ROWS_FILE), list(GRID)),
+        "By groups, beside the peer with the highest of the means above; bootstrap over pairs of"
+        " episodes of these tables:",
+        markdown_table(header, lines, rule="---"),
+        "## Settings of the peers",
+        "The methods and options of easyfsl 1.5.0, all episodes of a batch at once (bench/"
+        "easyfsl_check.py compares). Chosen on classes that recipes train on, of"
+        f" {', '.join(args.choose_on)}; for unequal shares and absent classes with Dirichlet(1).",
+        markdown_table(["peer", *chosen], kept, rule="---"),
+    ])  # fmt: skip

@@ -6,41 +6,45 @@ number of items. Joint answers take ten times as long (results/studio_latency.md
 for after each label. They are in single precision, which moves probabilities by about
 1e-5 and takes half the time, and from vectors in the span of the labelled ones (`span.py`), which
 saves about a third of that. Two threads answer side by side, a chunk each: most of what they do
-leaves Python to the other.
+leaves Python to the other. One of them begins with what is looked at.
 
 Once nobody has changed anything for a moment, all is answered again with a pool: some items without
 labels are read beside the labelled ones, which is worth some points where labels are few
-(results/with_pool.md) and takes three times as long. Exports rest on the same pool.
+(results/with_pool.md) and takes three times as long. Threads that let all others go first do that,
+so that a new label waits for none of it. Exports rest on the same pool.
 """
 
 import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unitail.errors import CannotSolve
-from unitail.studio.background import share_cores, step_back
+from unitail.studio.background import share_behind, share_cores
 from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
 from unitail.studio.labels import Labelled, Labels
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.span import Spanned
 from unitail.studio.vectors import Vectors
 
-CHUNK = 512
+CHUNK = 256
 """Items that are answered at once; after each, somebody may have changed a label."""
 AHEAD, AHEAD_CHUNK = 2048, 128
 """Items that are written in a span, at most, while the labelled ones are learned from."""
-NOVELTY_CHUNK = 512
+NOVELTY_CHUNK = 128
 POOL_CHUNK = 128
-"""The same with a pool, which takes longer: a new label should not wait."""
+"""The same with a pool, which takes longer."""
+THREADS = 2
+"""That answer side by side."""
 QUIET_SECONDS = 0.8
 """Without a change, until answers are made with a pool."""
-LOOK_SECONDS = 0.01
-"""Between two looks whether a pool is read, or somebody has changed something."""
+LOOK_SECONDS = 0.005
+"""Between two looks whether there is something with a pool, or somebody has changed something."""
 
 
 class Answerer:
@@ -71,7 +75,7 @@ class Answerer:
         self._spans: list[Spanned] = []
         self._pool = NO_POOL
         """What was read beside the labelled items of `_support`, if anything was."""
-        self._background = ThreadPoolExecutor(1, "studio pool", initializer=step_back)
+        self._background = ThreadPoolExecutor(THREADS, "studio pool", initializer=share_behind)
 
     def wake(self, looked_at: Sequence[int] | None = None) -> None:
         """Say that labels or vectors have changed, and what somebody looks at."""
@@ -123,12 +127,9 @@ class Answerer:
             return
         support = self._support
         learning = self._background.submit(self._learned, support, pool)
-        while wait([learning], LOOK_SECONDS).not_done:
-            if self._ended or self._read != self._now():  # nobody waits for it any more
-                learning.cancel()
-                return
-        self._take(learning.result(), support, pool)
-        self.answer_all()
+        if self._done({learning}):
+            self._take(learning.result(), support, pool)
+            self.answer_all()
 
     def answer_all(self) -> None:
         """Answer all that is out of date, chunk by chunk; a change in between begins anew.
@@ -149,18 +150,20 @@ class Answerer:
             self._tell_novelty(places[:NOVELTY_CHUNK])
 
     def _answer_some(self, places: Places) -> None:
-        """Answer what is looked at; or else all, in chunks of equal size, by two threads.
+        """Answer all, what is looked at first; then in chunks of equal size, by two threads.
 
         What has a label comes last: the page shows its label.
         """
         rest = places[~np.isin(places, self._said)]
         places = rest if len(rest) else places
-        seen = rest[np.isin(rest, self._looked_at)]
-        if len(seen):
-            self._answer_in_turn(deque([seen]))
+        seen = np.isin(places, self._looked_at) & bool(len(rest))
+        first, later = places[seen], places[~seen]
+        chunks = math.ceil(len(later) / (POOL_CHUNK if self._pool[0] else CHUNK))
+        split = [first, *np.array_split(later, max(1, chunks))]
+        waiting = deque(each for each in split if len(each))
+        if self._pool[0]:
+            self._answer_behind_all(waiting)
             return
-        chunks = math.ceil(len(places) / (POOL_CHUNK if self._pool[0] else CHUNK))
-        waiting = deque(np.array_split(places, chunks))
         with ThreadPoolExecutor(1, initializer=share_cores) as other:
             beside = other.submit(self._answer_in_turn, waiting)
             self._answer_in_turn(waiting)
@@ -168,14 +171,47 @@ class Answerer:
 
     def _answer_in_turn(self, waiting: deque[Places]) -> None:
         """Answer what waits, the first first, until somebody changes something."""
-        while not self._ended and self._read == self._now():
+        while not self._is_over():
             try:
                 places = waiting.popleft()
             except IndexError:
                 return
-            answered = self._answer(places)
-            self._answers.put(answered)
-            self._on_answers(answered)
+            self._tell(self._answer(places, self._fitted, self._turn))
+
+    def _answer_behind_all(self, waiting: deque[Places]) -> None:
+        """Do the same in the background; what is under way when somebody changes something is lost.
+
+        Nothing of it is told later: only this thread tells.
+        """
+        running: set[Future[Answered]] = set()
+        while waiting or running:
+            while waiting and len(running) < THREADS:
+                given = waiting.popleft(), self._fitted, self._turn
+                running.add(self._background.submit(self._answer, *given))
+            done = self._done(running)
+            if not done:
+                return
+            for each in done:
+                self._tell(each.result())
+            running -= done
+
+    def _done(self, running: set[Future[Any]]) -> set[Future[Any]]:
+        """Wait for some of what runs in the background; for none if somebody changes something."""
+        while not self._is_over():
+            done = wait(running, LOOK_SECONDS, return_when=FIRST_COMPLETED).done
+            if done:
+                return done
+        for each in running:
+            each.cancel()
+        return set()
+
+    def _is_over(self) -> bool:
+        """Tell whether nobody waits any more for what is being done."""
+        return self._ended or self._read != self._now()
+
+    def _tell(self, answered: Answered) -> None:
+        self._answers.put(answered)
+        self._on_answers(answered)
 
     def _now(self) -> tuple[int, int]:
         """Return what counts up whenever labels or vectors change."""
@@ -239,19 +275,19 @@ class Answerer:
             chunk = places[start : start + AHEAD_CHUNK]
             span.at(chunk, self._vectors.versions(chunk), self._vectors.at)
 
-    def _answer(self, places: Places) -> Answered:
+    def _answer(self, places: Places, fitted: Fitted | None, turn: int) -> Answered:
         count, versions = len(places), self._vectors.versions(places)  # before they are read
-        if self._fitted is None:
+        if fitted is None:
             nothing = np.full((count, 2), NONE, dtype=np.int64)
             zeros = np.zeros((count, 2))
-            return Answered(self._turn, places, versions, nothing, zeros, zeros[:, 0])
-        probabilities = self._fitted.probabilities(places, versions, self._vectors.at)
+            return Answered(turn, places, versions, nothing, zeros, zeros[:, 0])
+        probabilities = fitted.probabilities(places, versions, self._vectors.at)
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
         return Answered(
-            self._turn,
+            turn,
             places,
             versions,
-            np.asarray(self._fitted.classifier.classes_[best], dtype=np.int64),
+            np.asarray(fitted.classifier.classes_[best], dtype=np.int64),
             np.take_along_axis(probabilities, best, axis=1),
         )
 

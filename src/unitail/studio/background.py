@@ -5,6 +5,7 @@ import sys
 import threading
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from unitail.processes import threads_of_each
 
@@ -28,3 +29,18 @@ def share_cores() -> None:
     With all of them each, both would wait for each other's.
     """
     torch.set_num_threads(threads_of_each(2))
+
+
+def share_behind() -> None:
+    """Do both: compute with a share of the cores, when others leave it time."""
+    step_back()
+    share_cores()
+
+
+def calm_numpy() -> threadpool_limits:
+    """Let numpy multiply in the thread that asks, in the whole process; return how to end that.
+
+    Its own threads go on turning for a tenth of a second after each product, at the priority of
+    the process, in case there is another: beside two threads that answer, they are a third.
+    """
+    return threadpool_limits(1, user_api="blas")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.answerer import Answerer
-from unitail.studio.background import step_back
+from unitail.studio.background import calm_numpy, step_back
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import Done
 from unitail.studio.estimate import Estimated, Superseded, estimate
@@ -73,12 +74,14 @@ class Studio:
         self._ended, self._labels_moved = threading.Event(), threading.Event()
         self._new_items = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._calmed: threadpool_limits | None = None
         self._cores = torch.get_num_threads()
         self._take_given()
         self.labels.take(store.since())
 
     def start(self) -> None:
         """Begin to encode, answer and watch, in threads of their own."""
+        self._calmed = calm_numpy()
         for work in (self._encode, self.answerer.run, self._watch, self._estimate):
             name = f"studio {work.__name__}"
             thread = threading.Thread(target=self._run, args=[work], daemon=True, name=name)
@@ -94,6 +97,8 @@ class Studio:
         self.hub.close()
         for thread in self._threads:
             thread.join(timeout=10)
+        if self._calmed is not None:
+            self._calmed.restore_original_limits()
         self.store.close()
 
     # What is done.

@@ -1,5 +1,6 @@
 import shutil
 import threading
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.images import read_image
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.fitted import pool_of
+from unitail.studio.fitted import Fitted, pool_of
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
 
@@ -174,7 +175,69 @@ def test_what_has_a_label_is_answered_after_all_others(tmp_path: Path) -> None:
     studio.answerer.wake([0, 1, 2, 3])
     studio.sync()
     studio.answerer.answer_all()
-    assert told == [[2, 3], list(range(4, 24)), [0, 1]]
+    assert sorted(told[:-1]) == [[2, 3], list(range(4, 24))]  # at the same time
+    assert told[-1] == [0, 1]
+    studio.stop()
+
+
+@pytest.mark.parametrize("by", ["_answer_in_turn", "_answer_behind_all"])
+def test_what_is_looked_at_is_begun_first(
+    tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.answerer.CHUNK", 8)
+    monkeypatch.setattr("unitail.studio.answerer.POOL_CHUNK", 8)
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path))
+    begun: list[list[int]] = []
+    answer = getattr(studio.answerer, by)
+
+    def note(waiting: deque[NDArray[np.int64]]) -> None:
+        begun.extend(each.tolist() for each in waiting)
+        answer(waiting)
+
+    monkeypatch.setattr(studio.answerer, by, note)
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.answerer.wake([20, 2, 0])
+    studio.sync()
+    studio.answerer.answer_all()
+    studio.answerer.refine()
+    assert begun[:2] == [[2, 20], [3, 4, 5, 6, 7, 8, 9]]
+    studio.stop()
+
+
+def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
+    monkeypatch.setattr("unitail.studio.answerer.POOL_CHUNK", 4)
+    write_pictures(tmp_path, 24)
+    studio = answered(open_studio(tmp_path))
+    studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
+    studio.sync()
+    studio.answerer.answer_all()
+    begun, go_on, asked = threading.Semaphore(0), threading.Event(), Fitted.probabilities
+    turns: list[int] = []
+    studio.answerer._on_answers = lambda answered: turns.append(answered.turn)
+
+    def slow(self: Fitted, *given: Any) -> NDArray[np.float64]:  # noqa: ANN401
+        if self.classifier._fitted.pool_read is not None:
+            begun.release()
+            assert go_on.wait(180)
+        return asked(self, *given)
+
+    monkeypatch.setattr(Fitted, "probabilities", slow)
+    refining = threading.Thread(target=studio.answerer.refine)
+    refining.start()
+    assert begun.acquire(timeout=180) and begun.acquire(timeout=180)  # by two threads
+    [red, green] = (row.id for row in studio.labels.classes())
+    studio.label({2: red}, {2: 0}, author="")
+    refining.join(180)  # `refine` ends in answers without a pool, for the new label
+    assert not refining.is_alive()
+    assert sorted(turns) == [studio.answerer._turn] * len(turns)
+    go_on.set()
+    studio.answerer._background.shutdown()  # what was under way is done by now
+    require_answers_of(studio, {0: red, 1: green, 2: red}, pool=[])
     studio.stop()
 
 

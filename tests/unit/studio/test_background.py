@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from unitail.studio.background import NICENESS, share_cores, step_back
+from unitail.studio.background import NICENESS, calm_numpy, share_cores, step_back
 
 
 def niceness() -> int:
@@ -39,3 +40,14 @@ def test_a_thread_that_shares_the_cores_leaves_those_of_others(
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)
+
+
+def test_numpy_is_calm_until_it_is_let_go() -> None:
+    def threads() -> set[int]:
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with threadpool_limits(3, user_api="blas"):
+        calmed = calm_numpy()
+        assert threads() == {1}
+        calmed.restore_original_limits()
+        assert threads() == {3}

@@ -6,14 +6,19 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from helpers.forks import COMMAND, finish, fork, line_of
+from helpers.studios import open_studio, write_pictures
 from unitail.cli.main import app
 from unitail.cli.studio import _bound
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
+from unitail.studio.results import Results
+from unitail.studio.schema import database_of
+from unitail.studio.store import Store
 
 TABLE = "x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n8,9,\n"
 
@@ -43,6 +48,41 @@ def test_results_are_written_without_the_page(table: Path, tmp_path: Path) -> No
     assert "Answers for t.csv" in page.read_text()
     assert (saved / "README.md").exists()
     assert (tmp_path / ".unitail" / "t.csv.studio.db").exists()
+
+
+def test_labels_of_what_is_gone_are_told_on_the_error_stream(table: Path, tmp_path: Path) -> None:
+    run("export", table, "--out", tmp_path / "a.csv")
+    table.write_text(TABLE.replace("8,8,b\n", ""))
+    told = CliRunner().invoke(
+        app, ["studio", "export", str(table), "--out", str(tmp_path / "a.csv")]
+    )
+    assert told.exit_code == 0, told.output
+    assert "unitail: 1 label of items that are not there any more.\n" in told.stderr
+
+
+def test_files_that_vanish_while_they_are_exported_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "pictures"
+    names = write_pictures(folder, 5)
+    store = Store(database_of(folder, None))
+    store.label_by_name({f"{n:04}.png": names[n] for n in range(4)})
+    store.close()
+    write = Results.write
+
+    def then_one_vanishes(self: Results, *given: Any, **named: Any) -> Path:  # noqa: ANN401
+        path = write(self, *given, **named)
+        (folder / "0001.png").unlink()
+        return path
+
+    monkeypatch.setattr(Results, "write", then_one_vanishes)
+    monkeypatch.setattr("unitail.cli.studio._open", lambda source, *_, **_how: open_studio(source))
+    targets = ["--out", tmp_path / "a.csv", "--sort-into", tmp_path / "sorted"]
+    arguments = ["studio", "export", folder, *targets]
+    told = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert told.exit_code == 1
+    assert "4 files sorted into" in told.stdout
+    assert "0001.png: has vanished, and was not sorted" in told.stderr
 
 
 def test_labels_may_lie_elsewhere(table: Path, tmp_path: Path) -> None:

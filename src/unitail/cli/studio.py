@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 
 from unitail.cli.console import bar, say, say_unreadable
@@ -17,9 +18,9 @@ from unitail.encoders.cache import default_cache
 from unitail.errors import InvalidConfig, InvalidInput
 from unitail.extras import optional
 from unitail.web.access import Access, Pass, is_local, new_token
-from unitail.wording import numbered, shown
+from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import SUFFIXES, check_target
-from unitail.workflows.sort_files import SortBy, check_sorting
+from unitail.workflows.sort_files import SortBy, Step, check_sorting
 
 if TYPE_CHECKING:
     from unitail.studio.catalogue import Catalogue
@@ -122,7 +123,7 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(source, project, label_column=label_column, **how)
-    from unitail.studio.results import ResultKind
+    from unitail.studio.results import LABELS, ResultKind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
         vectors = studio.vectors
@@ -141,14 +142,26 @@ def write(
     if targets.save is not None:
         results.write(ResultKind.CLASSIFIER, targets.save)
         say(console, f"The classifier is in {targets.save}.")
+    gone: tuple[Step, ...] = ()
     if targets.sort_into is not None:
-        steps = results.sort_into(targets.sort_into, SortBy(targets.sort_by))
-        say(console, f"{numbered(len(steps), 'file')} sorted into {shown(targets.sort_into)}.")
+        done = results.sort_into(targets.sort_into, SortBy(targets.sort_by))
+        gone = done.gone
+        count = numbered(len(done.steps), "file")
+        say(console, f"{count} sorted into {shown(targets.sort_into)}.")
     studio.store.close()
-    names = studio.catalogue.items.names
+    missing = [item for item in results.answers.unreadable if item.among == LABELS]
+    if missing:
+        names = f": {some(item.name for item in missing)}" if source.is_dir() else ""
+        count = numbered(len(missing), "label")
+        typer.echo(f"unitail: {count} of items that are not there any more{names}.", err=True)
     say_unreadable(
-        [f"{names[place]}: {why}" for place, why in sorted(vectors.failures.items())],
-        all_in="--out lists all",
+        [
+            f"{each.name}: {each.reason}"
+            for each in results.answers.unreadable
+            if each not in missing
+        ]
+        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in gone],
+        all_in="--out FILE.json lists all",
     )
 
 

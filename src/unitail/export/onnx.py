@@ -4,6 +4,8 @@ import copy
 import json
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ COVERAGES = (0.8, 0.9, 0.95)
 """For which the file says how improbable a label in a set may be."""
 TOLERANCE = 1e-3
 """By how much probabilities of a file may differ: it computes in single precision."""
+EXPORTERS = ("torch.onnx", "onnxscript", "onnx_ir")
+"""Whose warnings say nothing to who exports a model."""
 CHECKED = 40
 """Rows that a file is asked before it is written."""
 
@@ -139,12 +143,8 @@ def _traced(graph: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[Any, .
     """Follow the computation, and translate it."""
     inputs: tuple[str, ...] = graph.inputs  # type: ignore[assignment]
     outputs: tuple[str, ...] = graph.outputs  # type: ignore[assignment]
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # of torch, about itself
+        with _quiet(), torch.no_grad():
             traced = torch.export.export(
                 graph.eval(), example, dynamic_shapes=dynamic, strict=False
             )
@@ -165,5 +165,19 @@ def _traced(graph: nn.Module, example: tuple[Tensor, ...], dynamic: tuple[Any, .
             got=f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}",
             allowed="models whose computation does not depend on values, of operators ONNX has",
         ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to themselves what exporters say of their own work, such as what they did not fold."""
+    loggers = [logging.getLogger(name) for name in EXPORTERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -141,7 +141,7 @@ class Unread:
     """An item that could not be read."""
 
     among: str
-    """"examples" or "files"."""
+    """"examples" or "files"; in a studio "labels", too."""
     name: str
     reason: str
     place: int | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError
@@ -24,6 +24,8 @@ from unitail.wording import shown
 
 HASH = 24
 """Characters of a hash in a key."""
+BYTES = "bytes "
+"""Begins the key of a file whose name is no text."""
 LONG_CELL = 24
 """Characters: a column whose cells are longer holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
@@ -142,6 +144,13 @@ class Catalogue:
         item = None if self.modality is Modality.TABLE else self.items.items[place]
         return item if isinstance(item, Path) else None
 
+    def file_of(self, key: str) -> Path | None:
+        """Return the file that had a key, whether it is there or not; None for texts and rows."""
+        if not self.source.is_dir():
+            return None
+        name = key.removeprefix(BYTES)
+        return self.source / (key if name == key else os.fsdecode(unquote_to_bytes(name)))
+
     def folder_classes(self) -> dict[str, list[int]]:
         """Return the places in each subfolder, if all files lie in a few of them."""
         if not self.source.is_dir():
@@ -178,7 +187,7 @@ def _file_key(path: Path, base: Path) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return f"bytes {quote(os.fsencode(text))}"
+        return f"{BYTES}{quote(os.fsencode(text))}"
     return text
 
 

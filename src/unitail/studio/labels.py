@@ -85,7 +85,8 @@ class Labels:
             places = tuple(place for place, _ in pairs)
             return Labelled(self.revision, places, tuple(each for _, each in pairs), aside)
 
-    def missing(self) -> list[str]:
-        """Return the keys of labelled items that are not there any more."""
+    def missing(self) -> list[LabelRow]:
+        """Return what is said of items that are not there any more, in the order of their keys."""
         with self._lock:
-            return sorted(key for key, row in self._elsewhere.items() if row.class_id is not None)
+            rows = [row for row in self._elsewhere.values() if row.class_id is not None]
+        return sorted(rows, key=lambda row: row.item)

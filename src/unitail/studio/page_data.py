@@ -75,7 +75,7 @@ def progress(vectors: Vectors, labels: Labels, changed: Collection[int]) -> dict
         "trouble": vectors.progress.trouble,
         "failures": {str(place): why for place, why in dict(vectors.failures).items()},
         "changed": sorted(since | set(changed)),
-        "missing": labels.missing(),
+        "missing": [row.item for row in labels.missing()],
     }
 
 

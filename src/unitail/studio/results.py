@@ -6,7 +6,7 @@ and `unitail fit`.
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +17,15 @@ from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
+from unitail.inputs.encode import Unread
+from unitail.inputs.folders import records_of_files
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.studio.catalogue import Catalogue
+from unitail.studio.changes import ASIDE, LabelRow
 from unitail.studio.fitted import pool_of
 from unitail.studio.labels import Labels
 from unitail.studio.vectors import Vectors
+from unitail.wording import shown
 from unitail.workflows.answer_files import write_answers
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report.page import write_html_report
@@ -36,6 +40,10 @@ from unitail.workflows.sort_files import (
 )
 
 SET_ASIDE = "set aside: none of the classes"
+GONE = "the file is gone"
+LABELS = "labels"
+"""Where items are known from that were labelled and are not there any more."""
+NOT_IN_TABLE = "labelled before, and not in the table any more"
 
 
 class ResultKind(StrEnum):
@@ -45,6 +53,15 @@ class ResultKind(StrEnum):
     """Of any format; the end of the file's name decides."""
     REPORT = "report"
     CLASSIFIER = "classifier"
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What came of sorting files into folders."""
+
+    steps: tuple[Step, ...]
+    gone: tuple[Step, ...]
+    """Of files that vanished in the last moment; nothing was done with them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +79,10 @@ class Results:
     def of(
         cls, catalogue: Catalogue, labels: Labels, vectors: Vectors, *, device: str = "auto"
     ) -> "Results":
-        """Fit on all labels, and answer all other items that have a vector."""
+        """Fit on all labels, and answer all other items that have a vector.
+
+        What has none, and what was labelled and is not there any more, is told as unreadable.
+        """
         names = {row.id: row.name for row in labels.classes()}
         named = labels.labelled()
         known = set(vectors.known().tolist())
@@ -86,11 +106,14 @@ class Results:
             **dict.fromkeys(named.aside, ""),
         }
         queries = _queries(catalogue.items, given, vectors)
+        missing = _missing(catalogue, labels.missing(), names)
+        unread = (*_unread(catalogue.items, vectors), *(each for each, _ in missing))
+        answers = _answers(classifier, queries, examples, vectors)
         return cls(
             classifier.with_encoder(vectors.chosen),
-            queries.items,
+            queries.and_records(record for _, record in missing if record is not None),
             examples,
-            _answers(classifier, queries, examples, vectors),
+            replace(answers, unreadable=unread),
             catalogue.source,
         )
 
@@ -112,13 +135,14 @@ class Results:
                 write_answers(self.answers, self.queries, target, label_column=label_column)
         return target
 
-    def sort_into(self, target: Path, by: SortBy) -> list[Step]:
+    def sort_into(self, target: Path, by: SortBy) -> Sorted:
         """Copy or link all files into a folder for each class; nothing is overwritten."""
         require_files(self.queries)
         check_sorting(target, [self.source])
         steps = plan_sorting(self.answers, self.queries, target)
-        gone = set(sort_files(steps, by))
-        return [step for step in steps if step not in gone]
+        gone = sort_files(steps, by)
+        lost = set(gone)
+        return Sorted(tuple(step for step in steps if step not in lost), tuple(gone))
 
 
 def zipped(folder: Path) -> Path:
@@ -131,6 +155,10 @@ class _Queries:
     items: Items
     places: list[int]
     """In the catalogue."""
+
+    def and_records(self, more: Iterable[Record]) -> Items:
+        """Return the items, with records of what is not there after all others."""
+        return replace(self.items, records=(*self.items.records, *more))
 
 
 def _require_two_classes(labels: Sequence[str]) -> None:
@@ -153,18 +181,42 @@ def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries
             return replace(record, label="")
         label, reason = labels.get(record.item, ""), ""
         if record.item in labels:
-            reason = "" if label else SET_ASIDE
+            reason = vectors.failures.get(record.item, "" if label else SET_ASIDE)
         elif record.item not in numbers:
             reason = vectors.failures.get(record.item, "not encoded yet")
         return replace(record, item=numbers.get(record.item), label=label, reason=reason)
 
+    there = {place: label for place, label in labels.items() if place not in vectors.failures}
     given = (
         ()
         if items.modality is Modality.TABLE
-        else tuple((items.items[place], label) for place, label in sorted(labels.items()) if label)
+        else tuple((items.items[place], label) for place, label in sorted(there.items()) if label)
     )
     records = tuple(map(settled, items.records))
     return _Queries(replace(_chosen(items, places), records=records, given=given), places)
+
+
+def _unread(items: Items, vectors: Vectors) -> list[Unread]:
+    """Name the items that have no vector, for a reason."""
+    failures = sorted(vectors.failures.items())
+    return [Unread("files", items.names[place], reason) for place, reason in failures]
+
+
+def _missing(
+    catalogue: Catalogue, rows: Sequence[LabelRow], names: Mapping[int, str]
+) -> list[tuple[Unread, Record | None]]:
+    """Tell of items that were labelled and are not there any more; a file has a record, too."""
+    told: list[tuple[Unread, Record | None]] = []
+    for row in rows:
+        file = catalogue.file_of(row.item)
+        if file is None:
+            told.append((Unread(LABELS, row.item, NOT_IN_TABLE), None))
+            continue
+        [record] = records_of_files([file], [names.get(row.class_id or ASIDE, "")])
+        told.append(
+            (Unread(LABELS, shown(row.item), GONE), replace(record, item=None, reason=GONE))
+        )
+    return told
 
 
 def _chosen(items: Items, places: Sequence[int]) -> Items:

@@ -234,12 +234,15 @@ def export_routes(studio: Studio) -> APIRouter:
                 allowed="copy, link",
                 remedy="Copy or link them, or run `unitail studio export --sort-by move`.",
             )
-        steps = studio.results().sort_into(studio.sorted_folder, body.by)
-        there = sum(step.is_there for step in steps)
+        results = studio.results()
+        done = results.sort_into(studio.sorted_folder, body.by)
+        there = sum(step.is_there for step in done.steps)
         return {
             "folder": shown(studio.sorted_folder),
-            "done": len(steps) - there,
+            "done": len(done.steps) - there,
             "there": there,
+            "left_out": [each.name for each in results.answers.unreadable]
+            + [shown(step.source.name) for step in done.gone],
         }
 
     return router

@@ -24,7 +24,7 @@ from unitail.studio.events import Hub
 from unitail.studio.labels import Labelled, Labels
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.media import Media
-from unitail.studio.results import Results
+from unitail.studio.results import GONE, Results
 from unitail.studio.store import Store
 from unitail.studio.suggestions import doubts, suggest
 from unitail.studio.vectors import Vectors
@@ -70,7 +70,7 @@ class Studio:
         """Files that changed while the studio was open."""
         self.trouble = ""
         """Why nothing is answered any more, if so."""
-        self._sync_lock = threading.Lock()
+        self._sync_lock, self._look_lock = threading.Lock(), threading.Lock()
         self._ended, self._labels_moved = threading.Event(), threading.Event()
         self._new_items = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -171,7 +171,8 @@ class Studio:
         return [int(place) for place in open_places[chosen]]
 
     def results(self) -> Results:
-        """Return all labels and answers for files."""
+        """Return all labels and answers, for files as they are at this moment."""
+        self.look_at_files()
         return Results.of(self.catalogue, self.labels, self.vectors, device=self.device)
 
     @property
@@ -228,14 +229,15 @@ class Studio:
 
     def look_at_files(self) -> None:
         """Take notice of files that have vanished or changed, or are new."""
-        if self.watch.folders_changed():
-            self._take_in_new()
-        seen = self.watch.look()
-        if not seen:
-            return
-        self.vectors.forget(seen.vanished, "the file is gone")
-        self.vectors.encode_again(seen.changed)
-        self.changed |= set(seen.changed)
+        with self._look_lock:
+            if self.watch.folders_changed():
+                self._take_in_new()
+            seen = self.watch.look()
+            if not seen:
+                return
+            self.vectors.forget(seen.vanished, GONE)
+            self.vectors.encode_again(seen.changed)
+            self.changed |= set(seen.changed)
         self.answerer.wake()
         self.hub.tell("progress", self.progress())
 

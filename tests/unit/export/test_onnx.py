@@ -1,4 +1,5 @@
 import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -75,7 +76,7 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
 
 @pytest.mark.slow
 def test_a_model_reads_examples_in_onnx_as_in_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 2)  # each step is a part of the graph
     monkeypatch.setattr(operators, "STEPS", 16)  # enough for few rows
@@ -83,6 +84,8 @@ def test_a_model_reads_examples_in_onnx_as_in_python(
     path = export_model(
         network, GraphSizes(support=12, classes=3, width=6), tmp_path / "model.onnx"
     )
+    assert not caplog.records  # exporters have much to say of their own work
+    assert logging.getLogger("onnxscript").level == logging.NOTSET
     session = onnxruntime.InferenceSession(path)
     for seed, count in ((1, 1), (2, 7)):
         rows, labels, asked, _ = blobs(ways=3, shots=4, queries=5, width=6, seed=seed)

@@ -229,7 +229,8 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     monkeypatch.setattr(Fitted, "probabilities", slow)
     refining = threading.Thread(target=studio.answerer.refine)
     refining.start()
-    assert begun.acquire(timeout=180) and begun.acquire(timeout=180)  # by two threads
+    for _ in range(2):  # threads
+        assert begun.acquire(timeout=180)
     [red, green] = (row.id for row in studio.labels.classes())
     studio.label({2: red}, {2: 0}, author="")
     refining.join(180)  # `refine` ends in answers without a pool, for the new label

@@ -104,7 +104,7 @@ def test_files_are_sorted_by_class(results: Results, tmp_path: Path, by: SortBy)
     assert places["0004.png"] == "green"
     assert (tmp_path / "red" / "0000.png").is_symlink() == (by is SortBy.LINK)
     again = results.sort_into(tmp_path, by)
-    assert all(step.is_there for step in again)
+    assert all(step.is_there for step in again.steps)
     with pytest.raises(CannotWrite, match="files cannot be sorted into"):
         results.sort_into(results.source / "sorted", by)
 
@@ -114,4 +114,53 @@ def test_nothing_can_be_exported_before_two_classes(tmp_path: Path) -> None:
     studio = answered(open_studio(tmp_path))
     with pytest.raises(InvalidInput, match="nothing to answer from yet: got labels of 0 classes"):
         studio.results()
+    studio.stop()
+
+
+def test_files_that_are_gone_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    write_pictures(folder, 12)
+    before = answered(open_studio(folder))
+    names = {f"{n:04}.png": ("red", "green", "blue")[n % 3] for n in range(7)}
+    before.store.label_by_name(names)
+    before.stop()
+    (folder / "0000.png").unlink()  # while no studio is open
+    studio = answered(open_studio(folder))
+    (folder / "0001.png").unlink()  # labelled
+    (folder / "0011.png").unlink()
+    results = studio.results()  # before anybody has looked at the files
+    results.write(ResultKind.TABLE, tmp_path / "a.json")
+    told = json.loads((tmp_path / "a.json").read_text())
+    rows = {Path(row["file"]).name: row for row in told["answers"]}
+    assert len(rows) == 12
+    gone = {name: (row["label"], row["state"]) for name, row in rows.items() if row["reason"]}
+    expected = {
+        "0000.png": ("red", "given"),
+        "0001.png": ("green", "given"),
+        "0011.png": (None, "skipped"),
+    }
+    assert gone == expected
+    assert {rows[name]["reason"] for name in gone} == {"the file is gone"}
+    assert told["unreadable"] == [
+        {"source": "files", "name": "0001.png", "reason": "the file is gone"},
+        {"source": "files", "name": "0011.png", "reason": "the file is gone"},
+        {"source": "labels", "name": "0000.png", "reason": "the file is gone"},
+    ]
+    (folder / "0002.png").unlink()  # in the last moment
+    done = results.sort_into(tmp_path / "sorted", SortBy.COPY)
+    assert [step.source.name for step in done.gone] == ["0002.png"]
+    assert len(done.steps) == len(list((tmp_path / "sorted").rglob("*.png"))) == 8
+    studio.stop()
+
+
+def test_labels_of_rows_that_are_gone_are_told(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("x,y,label\n0,0,a\n1,1,a\n9,9,b\n8,8,b\n1,0,\n")
+    answered(open_studio(table)).stop()
+    table.write_text("x,y,label\n0,0,a\n1,1,a\n9,9,b\n1,0,\n")
+    studio = answered(open_studio(table))
+    results = studio.results()
+    assert len(results.queries.records) == 4
+    [told] = results.answers.unreadable
+    assert (told.among, told.reason) == ("labels", "labelled before, and not in the table any more")
     studio.stop()

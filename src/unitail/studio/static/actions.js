@@ -143,7 +143,9 @@ export async function sortFiles(by) {
   toast("Sorting files …");
   try {
     const done = await post("/api/export/folders", { by });
-    toast(`${counted(done.done, "file")} sorted into ${done.folder}`);
+    const left = done.left_out;
+    const names = `${left.slice(0, 3).join(", ")}${left.length > 3 ? `, and ${left.length - 3} more` : ""}`;
+    toast(`${counted(done.done, "file")} sorted into ${done.folder}${left.length ? `; left out, as gone or unreadable: ${names}` : ""}`, { bad: left.length > 0 });
   } catch (error) {
     failed(error);
   }

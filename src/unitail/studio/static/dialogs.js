@@ -64,9 +64,11 @@ export async function askExport() {
   }
   const likely = all.sorted - all.doubtful;
   const files = state.modality !== "table" && /\.\w+$/.test(state.names[0] ?? "");
+  const unread = Object.keys(state.progress.failures).length + state.progress.missing.length;
   const decision = await ask(
     "Export",
     h("p", { class: "muted" }, `${counted(all.labelled, "label")} of yours, ${counted(likely, "likely answer")}, ${counted(all.doubtful, "doubtful answer")}.`),
+    unread ? h("p", { class: "bad" }, `${counted(unread, "file")} cannot be read or ${unread === 1 ? "is" : "are"} gone: files of answers say which and why, folders and classifier are without.`) : null,
     h("div", { class: "options" },
       link("csv", "Table", "CSV: every item with its answer, probability and set"),
       link("json", "JSON", "The same for programs"),

@@ -59,7 +59,7 @@ def test_everything_is_sorted_as_soon_as_two_classes_have_an_example(studio: Stu
     assert answers(studio)[3:] == ["red", "green", "blue"] * 9
 
 
-def test_what_is_looked_at_is_answered_first(
+def test_what_is_looked_at_is_answered_by_itself_and_all_in_chunks(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unitail.studio.answerer.CHUNK", 5)
@@ -70,7 +70,7 @@ def test_what_is_looked_at_is_answered_first(
     studio.answerer._on_answers = lambda answered: told.append(answered.places.tolist())
     studio.answerer.wake([22, 20])
     studio.answerer.answer_all()
-    assert told[0] == [20, 22]
+    assert [20, 22] in told
     assert max(map(len, told)) <= 5
     assert sorted(place for chunk in told for place in chunk) == list(range(30))
     told.clear()

@@ -1,5 +1,6 @@
 """Scripts about many classes, and about why answers are as they are, at their smallest sizes."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from helpers.known_learners import write_blobs
 from helpers.markdown import lines
 from helpers.scripts import run_script
+from unitail.learners.fingerprints import default_stamp
 
 
 def test_influence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +37,12 @@ def test_many_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert row[:4] == ["efflite0/cub200", "6", "2", "2"]
     assert rows[-1][:4] == ["efflite0/cub200+eth80", "11", "2", "1"]
     assert (tmp_path / "out" / "cost.png").stat().st_size > 1000
+    file = tmp_path / "out" / "rows_many.jsonl"
+    known = file.read_text().splitlines()
+    assert {json.loads(line)["model"] for line in known} == {default_stamp()}
+    file.write_text("\n".join(line.replace(default_stamp(), "another") for line in known) + "\n")
+    run_script("bench/many_classes.py", *options, monkeypatch=monkeypatch)
+    assert len(file.read_text().splitlines()) == 2 * len(known), "rows of another do not count"
 
 
 def test_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

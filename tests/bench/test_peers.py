@@ -1,14 +1,18 @@
 """Scripts that measure beside other methods; packages that hold some have stand-ins."""
 
+import runpy
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from helpers.forks import finish, fork
 from helpers.known_learners import write_blobs
 from helpers.markdown import lines
 from helpers.scripts import ROOT, run_script
+from unitail.framework.episode import Support
 
 EASYFSL = """
 import torch
@@ -76,6 +80,34 @@ def test_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options[options.index("--episodes") + 1] = 3
     with pytest.raises(SystemExit, match="nothing was measured on all data sets"):
         run_script("bench/peers.py", *options, "--seconds", 0, monkeypatch=monkeypatch)
+
+
+def test_methods_answer_each_episode_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    methods = runpy.run_path(str(ROOT / "bench/transductive_methods.py"))
+    generator = torch.Generator().manual_seed(0)
+    means = 4 * torch.rand(3, 3, 1, 8, generator=generator)
+    rows = (means + torch.randn(3, 3, 6, 8, generator=generator)).abs()
+    classes = torch.arange(3).repeat_interleave(2).expand(3, -1)
+    support = Support(features=rows[:, :, :2].flatten(1, 2), class_indices=classes, ways=3)
+    queries, truth = rows[:, :, 2:].flatten(1, 2), torch.arange(3).repeat_interleave(4)
+    for name, settings in methods["GRID"].items():
+        peer = settings[-1]
+        whole = peer.infer(support, queries)
+        assert torch.allclose(whole.exp().sum(dim=-1), torch.ones(3, 12), atol=1e-4), name
+        right = whole.argmax(dim=-1) == truth
+        assert float(right.float().mean()) > 0.7, name
+        for place in range(3):
+            alone = replace(
+                support,
+                features=support.features[place : place + 1],
+                class_indices=classes[place : place + 1],
+            )
+            own = peer.infer(alone, queries[place : place + 1])
+            assert torch.allclose(own[0], whole[place], atol=1e-3), name
+    plan = methods["transport"](torch.rand(2, 12, 3, generator=generator), 10.0)
+    assert torch.allclose(plan.sum(dim=1), torch.full((2, 3), 4.0), atol=1e-3), "alike in number"
+    assert torch.allclose(plan.sum(dim=2), torch.ones(2, 12), atol=1e-3)
 
 
 @pytest.mark.slow

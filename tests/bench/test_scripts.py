@@ -17,8 +17,10 @@ from unitail.learners.registry import preset
 from unitail.tail.model import Tail
 
 CHOOSERS = ["random", "most doubtful", "spread out", "studio"]
-NOT_SCRIPTS = {"companions", "cost_tables", "easyfsl_methods", "measuring", "serving"}
+NOT_SCRIPTS = {"companions", "cost_tables", "measuring", "serving"}
+NOT_SCRIPTS |= {"peers_report", "tables_report", "transductive_methods"}
 """What the others import."""
+STAMP = "unitail.learners.fingerprints.default_stamp"
 
 
 @pytest.fixture
@@ -153,6 +155,10 @@ def test_large_supports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     known = (out / "rows_large.jsonl").read_text()
     run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
     assert (out / "rows_large.jsonl").read_text() == known
+    monkeypatch.setattr(STAMP, lambda: "another model")
+    run_script("bench/large_supports.py", *options, monkeypatch=monkeypatch)
+    again = (out / "rows_large.jsonl").read_text().splitlines()
+    assert len(again) == 2 * len(known.splitlines()), "rows of another model do not count"
 
 
 def test_probe_strength(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +239,7 @@ def test_studio_kills(page: Path) -> None:
 def test_label_next(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_blobs(tmp_path / "banks", "blobs", encoder="toy", classes=4, rows=24)
     options = ["--banks", tmp_path / "banks", "--draws", 2, "--batch", 4, "--labels", 12]
-    options += ["--target", 8, "--per-class", 24, "--out", page]
+    options += ["--target", 8, "--per-class", 24, "--rows", tmp_path / "rows", "--out", page]
     run_script("bench/label_next.py", *options, monkeypatch=monkeypatch)
     header, own, everything = lines(page)
     assert header == ["data set", "accuracy, %", *CHOOSERS, "saved"]
@@ -241,6 +247,13 @@ def test_label_next(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch)
     assert 0 < accuracy(everything[2]) <= 12
     saved = accuracy(everything[2]) - accuracy(everything[5])
     assert accuracy(everything[6]) == pytest.approx(saved, abs=0.11)
+    [file] = (tmp_path / "rows").iterdir()
+    known = file.read_text()
+    run_script("bench/label_next.py", *options, monkeypatch=monkeypatch)
+    assert file.read_text() == known, "nothing is new"
+    monkeypatch.setattr(STAMP, lambda: "another model")
+    run_script("bench/label_next.py", *options, monkeypatch=monkeypatch)
+    assert len(file.read_text().splitlines()) == 4, "draws of another model do not count"
 
 
 def test_scale(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,6 @@ class PairedComparison:
 def paired_bootstrap(
     differences: Sequence[NDArray[np.float64]],
     *,
-    level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[float, float]:
@@ -97,7 +96,7 @@ def paired_bootstrap(
     """
     generator = np.random.default_rng(seed)
     means = [_resampled_means(each, resamples, generator) for each in differences]
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = np.quantile(np.mean(means, axis=0), (tail, 1 - tail))
     return float(low), float(high)
 

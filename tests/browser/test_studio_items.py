@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from helpers.browsers import CHROMIUM, open_page, served_here
 from helpers.letters import Letters
 from helpers.sounds import write_sounds
+from helpers.studios import wait_until
 from unitail.encoders.encoder import Encoder, Modality
 
 pytestmark = [
@@ -81,6 +82,53 @@ def test_texts_of_a_table(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
         page.locator(".card").dblclick()
         page.wait_for_selector("#why .snippet >> text=aaaaaaaaa <i>no markup</i>")
         assert page.locator(".stage .text").inner_text() == texts[4]
+
+
+def test_long_and_foreign_texts_and_classes_that_are_digits(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    table = tmp_path / "texts.csv"
+    texts = ["a" * 500, "א" * 3 + " b.", *("ab " * n for n in range(1, 40))]
+    table.write_text("\n".join(["text", *texts]) + "\n")
+    with served_here(table, encoder=Letters()) as url:
+        page = open_page(browser, url)
+        page.keyboard.press("n")
+        page.keyboard.type("0\n2\nfew\n1\n")
+        page.wait_for_selector('#classes [title^="1: 0 labelled"]')
+        titles = page.locator("#classes .row").evaluate_all("rows => rows.map((row) => row.title)")
+        assert [each.rpartition(" ")[2] for each in titles] == ["3", "2", "4", "1"]  # their keys
+        page.keyboard.press("Escape")
+        long, foreign = page.locator("#item-0 .text"), page.locator("#item-1 .text")
+        assert long.evaluate("box => box.scrollWidth <= box.clientWidth")
+        assert foreign.evaluate("box => getComputedStyle(box).direction") == "rtl"
+        _open_twice_by_keys(page)
+        page.keyboard.press("End")
+        page.wait_for_selector("#item-40.focused")
+        page.set_viewport_size({"width": 390, "height": 500})
+        last = page.locator("#item-40")
+        wait_until(lambda: last.bounding_box()["width"] > 330)
+        assert 0 < last.bounding_box()["y"] < 500  # what was on the screen is on it now
+
+
+def _open_twice_by_keys(page: Any) -> None:  # noqa: ANN401
+    """Look at an item at large: keys reach it, the focus stays where it was, Escape closes it."""
+    page.keyboard.press("Home")
+    for _ in range(2):
+        page.keyboard.press("Space")
+        page.wait_for_selector("#detail[open]")
+        assert page.evaluate("document.activeElement.id") == "detail"
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#detail:not([open])", state="attached")
+        assert page.evaluate("document.activeElement.id") == "grid"
+    page.keyboard.press("Space")
+    focused = "document.activeElement.textContent"
+    page.locator("#detail button", has_text="Next").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#detail[aria-label^='א']")
+    assert page.evaluate(focused) == "Next →"
+    page.locator("#detail .choice", has_text="few").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#detail[aria-label='ab']")
+    assert page.evaluate(focused) == "few4"
+    page.keyboard.press("Escape")
 
 
 def test_a_folder_of_sounds(browser: Any, tmp_path: Path) -> None:  # noqa: ANN401

@@ -1,5 +1,6 @@
 import json
 import logging
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from helpers.blobs import blobs
 from unitail import TailClassifier
 from unitail.errors import InvalidConfig
 from unitail.export import operators
-from unitail.export.onnx import CannotExport, GraphSizes, export_classifier, export_model
+from unitail.export.onnx import CannotExport, GraphSizes, _quiet, export_classifier, export_model
 from unitail.relational import regressions
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -123,3 +124,15 @@ def test_what_looks_at_values_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(CannotExport, match="this model cannot be written as ONNX: got"):
         export_model(network, GraphSizes(support=6, classes=3, width=4), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_exporters_keep_what_they_say_of_their_own_work_to_themselves(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with _quiet():
+        for name in ("torch.onnx", "onnxscript.optimizer._constant_folding", "onnx_ir.passes"):
+            logging.getLogger(name).warning("Skipping constant folding")
+        warnings.warn("of torch, about itself", stacklevel=1)
+    assert not caplog.records
+    logging.getLogger("onnxscript.optimizer").warning("again")
+    assert caplog.messages == ["again"]

@@ -51,11 +51,13 @@ function media(place) {
 
 export function showContent(box, content) {
   if (content === undefined || content === null) return;
-  if (typeof content === "string") box.textContent = content || "(empty)";
-  else
+  if (typeof content === "string") {
+    box.textContent = content || "(empty)";
+    box.dir = "auto"; // of its first word
+  } else
     box.replaceChildren(h("dl", {}, content.flatMap(([name, cell]) => {
       const kind = state.columns[name] ? "long" : "";
-      return [h("dt", { class: kind }, name), h("dd", { class: kind }, cell || "–")];
+      return [h("dt", { class: kind }, name), h("dd", { class: kind, dir: "auto" }, cell || "–")];
     })));
 }
 
@@ -119,7 +121,7 @@ export function updateCard(card, place, { selected = false, focused = false, at 
     how === "given" ? icon("check") : h("span", { class: "p" }, p === null ? "" : percent(p)),
     p === null ? null : meter,
     h("span", { class: "unseen" }, SAID[how] ?? "", name ? "" : `, ${state.names[place]}`),
-    h("span", { class: "name", title: state.names[place] }, name),
+    h("bdi", { class: "name", title: state.names[place] }, name),
   ];
   card.lastChild.replaceChildren(...parts.filter(Boolean));
 }

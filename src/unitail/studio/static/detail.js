@@ -3,7 +3,7 @@
 import { confirm, label } from "./actions.js";
 import { get, post } from "./api.js";
 import { imageOf, showContent, soundOf, verdict } from "./card.js";
-import { $, fill, h, icon, percent } from "./dom.js";
+import { $, announce, fill, h, icon, keepFocus, percent } from "./dom.js";
 import { chosen, move } from "./grid.js";
 import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
 import { view } from "./views.js";
@@ -17,16 +17,18 @@ export function open() {
   const place = view.order[chosen.focus];
   if (place === undefined) return;
   chosen.places = new Set([place]);
-  if (!isOpen()) $("detail").showModal();
   show(place);
+  if (!isOpen()) $("detail").showModal();
+  $("detail").focus(); // its name is read, and keys reach the item
 }
 
 /** Show the item that has the focus now, if this is open. */
 export function follow() {
   if (!isOpen()) return;
   const place = view.order[chosen.focus];
-  if (place !== shown) show(place);
-  else fillAnswer(place);
+  if (place === shown) return fillAnswer(place);
+  show(place);
+  announce(`${state.names[place]}: ${verdict(place)[3]}`);
 }
 
 function large(place) {
@@ -43,21 +45,23 @@ function small(place, content) {
   if (state.modality === "audio")
     return h("button", { class: "snippet", "aria-label": `Play ${state.names[place]}`, onclick: () => new Audio(soundOf(place)).play() }, `▶ ${state.names[place]}`);
   const words = Array.isArray(content) ? content.map(([name, cell]) => (state.columns[name] ? cell : `${name} ${cell}`)).join(", ") : content;
-  return h("span", { class: "snippet" }, words || state.names[place]);
+  return h("span", { class: "snippet", dir: "auto" }, words || state.names[place]);
 }
 
 function show(place) {
   shown = place;
   const step = (by) => () => (move(by), changed());
-  $("detail").replaceChildren(
+  const detail = $("detail");
+  detail.setAttribute("aria-label", state.names[place]);
+  const parts = [
     h("div", { class: "stage" }, large(place)),
     h("div", { class: "facts" },
-      h("header", {}, h("h2", {}, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
+      h("header", {}, h("h2", { dir: "auto" }, state.names[place]), h("button", { class: "icon", "aria-label": "Close", onclick: close }, icon("close"))),
       h("div", { id: "detail-answer" }),
       h("section", {}, h("h3", { id: "why-title" }, "Why"), h("div", { id: "why", class: "why" }, h("p", { class: "muted" }, "…"))),
       h("div", { class: "actions" }, h("button", { class: "soft", onclick: step(-1) }, "← Previous"), h("button", { class: "soft", onclick: step(1) }, "Next →"))),
-  );
-  fillAnswer(place);
+  ];
+  keepFocus(detail, () => (detail.replaceChildren(...parts), fillAnswer(place)), detail);
   fillWhy(place);
 }
 

@@ -26,7 +26,19 @@ export function fill(box, look, make) {
   const words = JSON.stringify(look);
   if (box.look === words) return;
   box.look = words;
-  box.replaceChildren(...make().filter((child) => child !== null));
+  keepFocus(box, () => box.replaceChildren(...make().filter((child) => child !== null)));
+}
+
+const named = (button) => button.dataset.key ?? button.getAttribute("aria-label") ?? button.textContent;
+
+/** Replace what is in a box; the focus goes to the button of the same name, or else to `other`. */
+export function keepFocus(box, replace, other = null) {
+  const active = document.activeElement;
+  const name = box.contains(active) && active !== box ? named(active) : null;
+  replace();
+  if (name === null) return;
+  const same = [...box.querySelectorAll("button")].find((button) => named(button) === name);
+  (same ?? other)?.focus();
 }
 
 export function icon(name) {

@@ -29,7 +29,8 @@ export const chosen = { places: new Set(), focus: 0, anchor: 0 }; // focus and a
 const cards = new Map(); // place -> card
 let shape = { columns: 1, width: 200, height: 200, gap: 12, top: 0, screen: 0 };
 
-/** Read where the grid is, before anything is written in a frame: each look after that is a layout. */
+/** Read where the grid is, before anything is written in a frame: each look after that is a layout.
+ * Where cards get another size, as the window does, what was on the screen stays there. */
 export function measure() {
   const { least, gap, height } = SHAPES[state.modality];
   const { clientWidth, clientHeight: screen, scrollTop: top } = $("grid");
@@ -37,7 +38,20 @@ export function measure() {
   const narrow = inside < 480;
   const columns = Math.max(state.modality === "image" && narrow ? 2 : 1, Math.floor((inside + gap) / (least + gap)));
   const width = (inside - gap * (columns - 1)) / columns;
+  const before = shape;
   shape = { columns, width, height: height(width), gap, top, screen };
+  if (top > 0 && (before.columns !== columns || before.height !== shape.height)) stayAt(before, top);
+}
+
+function stayAt(before, top) {
+  const step = before.height + before.gap;
+  const first = Math.floor(top / step) * before.columns;
+  const focus = Math.floor(chosen.focus / before.columns) * step;
+  const kept = focus >= top - step && focus < top + before.screen ? chosen.focus : first;
+  const below = Math.max(0, Math.floor(kept / before.columns) * step - top); // of the upper end of the screen
+  $("rows").style.height = `${heightOf(view.order.length)}px`;
+  $("grid").scrollTop = topOf(kept) - Math.min(below, Math.max(0, shape.screen - shape.height));
+  shape.top = $("grid").scrollTop;
 }
 
 export function toTop() {
@@ -46,6 +60,7 @@ export function toTop() {
 }
 
 const topOf = (rank) => Math.floor(rank / shape.columns) * (shape.height + shape.gap);
+const heightOf = (count) => Math.max(0, topOf(count - 1) + shape.height);
 
 /** The ranks from the first to behind the last that are on the screen, or nearly. */
 function range() {
@@ -60,7 +75,7 @@ export const lookedAt = () => view.order.slice(...range());
 export function draw() {
   const { order } = view;
   const rows = $("rows");
-  const height = `${Math.max(0, topOf(order.length - 1) + shape.height)}px`;
+  const height = `${heightOf(order.length)}px`;
   if (rows.style.height !== height) rows.style.height = height;
   const [from, to] = range();
   const needed = new Set(order.slice(from, to));

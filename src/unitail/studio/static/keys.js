@@ -68,11 +68,12 @@ function onKey(event) {
     }
     return;
   }
+  if (detail.isOpen() && event.key === "Escape") return; // the browser closes it
   const control = event.ctrlKey || event.metaKey;
   const grid = document.activeElement === $("grid") || document.activeElement === document.body;
   let done = false;
   if (control) done = withControl(event);
-  else if (detail.isOpen() && event.key !== "Escape") {
+  else if (detail.isOpen()) {
     const pressed = event.target.matches("button") && ["Enter", " "].includes(event.key);
     done = !pressed && inGrid(event);
   } else if (grid) done = inGrid(event);

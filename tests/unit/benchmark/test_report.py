@@ -37,6 +37,7 @@ def test_a_folder_of_results_has_everything(
         "rows.parquet",
         "summary.csv",
     ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in out.glob("*.png"))
     assert len(groups) == 4 * 2 * 2
     assert "## Against" not in (out / "README.md").read_text()
     write_benchmark_report(out, bench_results, title="T", command="c", against="first")

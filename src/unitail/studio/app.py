@@ -12,7 +12,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from unitail.errors import Unreadable, UserError
-from unitail.studio.changes import Conflict, LabelRow
+from unitail.studio.changes import Conflict, LabelRow, StoreAway
 from unitail.studio.routes import class_routes, export_routes, item_routes, state_routes
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
@@ -28,6 +28,9 @@ POLICY = (
     " form-action 'none'"
 )
 LIMITS = BodyLimits(max_bytes=4 * 2**20, max_form_bytes=0, max_seconds=30.0)
+
+STATUSES = {Unreadable: 404, StoreAway: 503}
+"""Of errors; all others are 400."""
 
 
 def make_app(studio: Studio, access: Access) -> FastAPI:
@@ -60,8 +63,8 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, UserError)
     content: dict[str, Any] = {"error": str(error)}
     if not isinstance(error, Conflict):
-        status = error.status if isinstance(error, Refusal) else 400
-        return JSONResponse(content, 404 if isinstance(error, Unreadable) else status)
+        status = error.status if isinstance(error, Refusal) else STATUSES.get(type(error), 400)
+        return JSONResponse(content, status)
     places = request.app.state.studio.catalogue.places
     content["conflicts"] = [
         [places[row.item], row.class_id, row.version]

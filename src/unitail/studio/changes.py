@@ -83,6 +83,12 @@ class Conflict(UserError):
         self.rows = tuple(rows)
 
 
+class StoreAway(UserError):
+    """The database of the labels does not answer, or takes nothing; nothing was done."""
+
+    remedy = "Try again in a moment: what was labelled before is kept."
+
+
 def same_content(one: Row, other: Row) -> bool:
     """Tell whether two rows say the same, whenever they were written."""
     return {**asdict(one), "version": 0} == {**asdict(other), "version": 0}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from unitail.errors import InvalidInput
 from unitail.studio.action import Action, current_revision
@@ -21,6 +22,7 @@ from unitail.studio.changes import (
     Done,
     LabelRow,
     Snapshot,
+    StoreAway,
     changes_from_text,
 )
 from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, open_database
@@ -49,12 +51,12 @@ class Store:
 
     def revision(self) -> int:
         """Return the number of the last action."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return current_revision(connection)
 
     def since(self, revision: int = -1) -> Snapshot:
         """Return all rows that changed after a revision; tombstones are among them."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             now = current_revision(connection)
             classes = connection.execute(_newer(CLASSES, revision).order_by(CLASSES.c.id))
             labels = connection.execute(_newer(LABELS, revision).order_by(LABELS.c.item))
@@ -174,8 +176,26 @@ class Store:
     @contextmanager
     def _action(self, author: str) -> Iterator[Action]:
         """Begin a transaction that is an action; what is refused leaves no trace."""
-        with self._writer.begin() as connection:
+        with _told_if_away(), self._writer.begin() as connection:
             yield Action(connection, author)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with _told_if_away(), self._engine.connect() as connection:
+            yield connection
+
+
+@contextmanager
+def _told_if_away() -> Iterator[None]:
+    """Say in a sentence that a server is down, a disk full, a file gone."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreAway(
+            "the database of the labels does not answer",
+            got=str(error.orig).strip().split("\n")[0],
+            allowed="a server that is up, or a disk with some room",
+        ) from error
 
 
 def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:

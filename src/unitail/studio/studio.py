@@ -18,7 +18,7 @@ from unitail.studio import page_data
 from unitail.studio.answerer import Answerer
 from unitail.studio.background import calm_numpy, step_back
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import Done
+from unitail.studio.changes import Done, StoreAway
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
 from unitail.studio.labels import Labelled, Labels
@@ -223,8 +223,18 @@ class Studio:
             self._new_items.clear()
 
     def _watch(self) -> None:
+        away = False
         while not self._ended.wait(POLL_SECONDS):
-            self.sync()
+            try:
+                self.sync()
+            except StoreAway as error:  # it may come back: pages are told once, and then that
+                if not away:
+                    self.hub.tell("trouble", str(error))
+                away = True
+            else:
+                if away:
+                    self.hub.tell("notice", "The database of the labels answers again.")
+                away = False
             self.look_at_files()
 
     def look_at_files(self) -> None:

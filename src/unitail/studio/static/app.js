@@ -188,6 +188,7 @@ function listen(onFirst) {
     changed();
   });
   on("trouble", (words) => toast(words, { bad: true }));
+  on("notice", (words) => toast(words));
   on("rest", () => {
     if (view.name === "next" && isDone()) show("next");
     if (view.name === "next" && !view.order.length) show("next");

@@ -17,8 +17,8 @@ from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float
 from unitail.nn.projection import ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
-from unitail.relational.block import FusedBlock, Kept
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
+from unitail.relational.fused_block import FusedBlock, Kept
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share
 from unitail.relational.reading import ReadRelations, RelationalDraw, Seen
@@ -127,8 +127,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
         *stack, last = self.stack()
         if stack and self.entry is None:  # at first, all tokens of a class are alike
-            classes = torch.eye(support.ways, dtype=states.dtype, device=states.device)
-            first = stack[0].keep_alike(self.known(classes[None]), seen.labels, seen.size)
+            tokens = self.known(constants([1, 0], self.unknown))  # of its own class, of any other
+            first = stack[0].keep_alike(tokens, seen.labels, seen.size)
             seen = replace(seen, layers=(first,))
         states, layers = self._run(states, stack, relations, seen)
         kept = last.keep(states, seen.labels, seen.size)  # the support itself goes no further

@@ -9,7 +9,7 @@ from torch import Tensor
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import Visibility
 from unitail.nn.projection import Projection
-from unitail.relational.block import Kept
+from unitail.relational.fused_block import Kept
 from unitail.relational.regressions import Weights
 from unitail.relational.relations import Frame
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from helpers.relational_blocks import CONFIG, Heard, random_block, random_heard
 from unitail.randomness import stream
-from unitail.relational import block as module
-from unitail.relational.block import FusedBlock, _row_chunks
+from unitail.relational import fused_block as module
+from unitail.relational.fused_block import FusedBlock, _row_chunks
 
 exact = {"rtol": 0, "atol": 1e-12}
 cases = st.builds(
@@ -51,7 +51,7 @@ def test_the_fused_block_is_the_plain_one(heard: Heard, states: int, seed: int) 
     states=chunk_sizes,
     seed=st.integers(0, 1000),
 )
-def test_one_token_of_each_class_speaks_for_all_alike(
+def test_two_states_speak_for_all_that_know_no_more_than_their_label(
     shots: list[int], rows: int, episodes: int, states: int, seed: int
 ) -> None:
     block = random_block(seed).requires_grad_(False)
@@ -61,12 +61,10 @@ def test_one_token_of_each_class_speaks_for_all_alike(
     def tokens(labels: Tensor) -> Tensor:
         return torch.where(labels.unsqueeze(-1) > 0, own, other)
 
-    classes = torch.eye(len(shots), dtype=torch.float64).unsqueeze(0)
-    size = heard.size[:1].expand_as(heard.size)
     with patch.object(module, "STATES_PER_CHUNK", states):
-        kept = block.keep_alike(tokens(classes), heard.labels, size)
+        kept = block.keep_alike(torch.stack([own, other]), heard.labels, heard.size)
         once = block.update(heard.z, kept, heard.relations)
-    expected = block(heard.z, tokens(heard.labels), heard.labels, size, heard.relations)
+    expected = block(heard.z, tokens(heard.labels), heard.labels, heard.size, heard.relations)
     torch.testing.assert_close(once, expected, **exact)
 
 

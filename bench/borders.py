@@ -5,8 +5,8 @@
 Made data: normal classes, means some standard deviations apart. The limits are set to `--rows`, so
 that the same rows are answered on both sides: in pairs by the whole model (A), and as supports
 beyond `max_support` are (B); with guides and neighbours for Gaussian kernels, as beyond 4,096 rows
-(C). Many classes: the whole model, with shortlists (D), and with fewer regressions, as more than
-100 classes with few labels are (E), though not in so few columns. All beside what one labelled row
+(C). Many classes: the whole model, with shortlists (D), and with fewer regressions, as very many
+classes with few labels are (E), though not in so few columns. All beside what one labelled row
 more changes within the whole model.
 """
 
@@ -27,10 +27,12 @@ from unitail.framework.statistics import MeanInterval
 WIDTH, CLASSES, ASKED = 20, 5, 200
 Array = NDArray[Any]
 WITHIN: Mapping[str, int] = {}
-GUIDES = {"gaussians.MAX_SOLVED": 0, "gaussians.MAX_GUIDES": 2, "gaussians.NEAR": 128}
+LARGE = "relational.large"
+GUIDED = f"{LARGE}.gaussians"
+GUIDES = {f"{GUIDED}.MAX_SOLVED": 0, f"{GUIDED}.MAX_GUIDES": 2, f"{GUIDED}.NEAR": 128}
 """Half of the rows are guides: as many as 4,097 rows have."""
-SHORT = {"shortlist.MANY_WAYS": 2}
-FEWER = {**SHORT, "first_answer.FEW_WAYS": 2, "first_answer.FEW_ROWS": 100}
+SHORT = {"estimator.limits.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
+FEWER = {**SHORT, f"{LARGE}.first_answer.FEW_WAYS": 2, f"{LARGE}.first_answer.FEW_ROWS": 100}
 
 
 @contextmanager
@@ -38,7 +40,7 @@ def limits(values: Mapping[str, int]) -> Iterator[None]:
     """Set limits of the large supports for a while."""
     with ExitStack() as stack:
         for name, value in values.items():
-            stack.enter_context(mock.patch(f"unitail.relational.large.{name}", value))
+            stack.enter_context(mock.patch(f"unitail.{name}", value))
         yield
 
 
@@ -68,7 +70,7 @@ def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Arra
     whole = answer(features, labels, asked, None, WITHIN)
     less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
     beyond = answer(features, labels, asked, ways, WITHIN)
-    guides = {**GUIDES, "gaussians.MAX_GUIDES": rows // 2}
+    guides = {**GUIDES, f"{GUIDED}.MAX_GUIDES": rows // 2}
     sparse = answer(features, labels, asked, ways, guides)
     order = np.random.default_rng(seed).permutation(rows + 1)
     shuffled = answer(features[order], labels[order], asked, ways, guides)

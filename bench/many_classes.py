@@ -1,11 +1,11 @@
-"""Many classes: what they cost beside logistic regression, and what shortlists beyond 100 lose.
+"""Many classes: what they cost beside logistic regression, and what shortlists lose.
 
     python bench/many_classes.py --banks BANKS --out results/many_classes
 
 Cost: Gaussian classes, two labels of each, in seconds of CPU and of the clock; and against rows,
 ten classes. Accuracy and log loss: classes and labels drawn from banks, or from several joined to
 one (`--joined A+B`), answered in pairs of rows by the whole model, with shortlists, and with fewer
-regressions, as more than 100 classes with few labels are (`unitail.relational.large`). What was
+regressions, as very many classes with few labels are (`unitail.relational.large`). What was
 measured is kept in a file of rows: the same command again goes on where it was stopped; rows of
 another default model do not count.
 """
@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,14 +36,20 @@ from unitail.learners.fingerprints import default_stamp
 WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES, MAX_QUERIES = 4, 400
 """Of each class, and of all together."""
-LIMITS = ("shortlist.MANY_WAYS", "first_answer.FEW_WAYS", "first_answer.FEW_ROWS")
+LIMITS = (
+    "estimator.limits.MAX_PAIRED_WAYS",
+    "relational.large.shortlist.MANY_WAYS",
+    "relational.large.first_answer.FEW_WAYS",
+    "relational.large.first_answer.FEW_ROWS",
+)
 ALWAYS, NEVER = 0, 10**9
 WAYS_TO_ANSWER = {
-    "whole": (NEVER, NEVER, 6),
-    "shortlists": (ALWAYS, NEVER, 6),
-    "fewer": (ALWAYS, ALWAYS, 10**9),
+    "whole": (NEVER, NEVER, NEVER, 6),
+    "shortlists": (ALWAYS, ALWAYS, NEVER, 6),
+    "fewer": (ALWAYS, ALWAYS, ALWAYS, 10**9),
 }
-"""Beyond how many classes shortlists, and fewer regressions; up to how many rows a column."""
+"""Beyond how many classes pairs of rows end, shortlists begin, and regressions are fewer; up to how
+many rows a column the last."""
 Array = NDArray[Any]
 Row = dict[str, Any]
 
@@ -105,11 +112,9 @@ def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> 
     """Return accuracy, in %, and log loss of each way to answer, and the share of other answers."""
     answers = {}
     for name, values in WAYS_TO_ANSWER.items():
-        patches = [
-            mock.patch(f"unitail.relational.large.{limit}", value)
-            for limit, value in zip(LIMITS, values, strict=True)
-        ]
-        with patches[0], patches[1], patches[2]:
+        with ExitStack() as limits:
+            for limit, value in zip(LIMITS, values, strict=True):
+                limits.enter_context(mock.patch(f"unitail.{limit}", value))
             most = None if name == "whole" else 4000
             ours = TailClassifier(device="cpu", random_state=0, scale="none", max_support=most)
             answers[name] = ours.fit(features, labels).predict_log_proba(queries)

@@ -66,11 +66,12 @@ class TailClassifier(
         How many isolated rows are answered at once; None is what fits into some hundred MB. It
         changes speed and memory, not answers.
     max_support : int or None, default=4000
-        The most rows that the model relates to each other. Beyond 1,000 of them, or of more
-        than 100 classes, isolated answers of the default model follow from regressions on all rows
-        and blocks of some (see `unitail.relational.large`); joint ones, those with a pool and of
-        other models follow from cluster centres of each class (`unitail.estimator.limits`), with
-        the shares of the classes among all rows. None relates all, whatever the memory it takes.
+        The most rows that the model relates to each other. Beyond 1,000 of them, of
+        more than 256 classes, or of 131,072 rows times classes, isolated answers of the default
+        model follow from regressions on all rows and blocks of some (`unitail.relational.large`);
+        joint ones, those with a pool and of other models follow from cluster centres of each class
+        (`unitail.estimator.limits`), with the shares of the classes among all rows. None
+        relates all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
         precision the order of rows, and which are asked together, change nothing; in single

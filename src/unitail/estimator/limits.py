@@ -23,11 +23,13 @@ from unitail.learners.in_context import MAX_STATES
 from unitail.learners.large_support import LargeHypothesis, read_many
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import content_order
-from unitail.relational.large import shortlist
 from unitail.relational.model import Relational
 
 MAX_PAIRED = 1000
 """Rows up to which pairs are the faster way to the same answers."""
+MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
+"""Classes that may be read with pairs of rows, and their number times rows: the whole model answers
+them, where states of a few classes for each row lose up to a point."""
 MAX_TOGETHER = 4000
 """Rows that may always be answered together."""
 MAX_CALIBRATED = 2000
@@ -55,10 +57,10 @@ def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = Fals
     """Return the most rows that are read in pairs, or None where all are."""
     if not reads_many(settings, width, pooled=pooled):
         return support_limit(settings.max_support, ways)
-    if ways > shortlist.MANY_WAYS:
+    if ways > MAX_PAIRED_WAYS:
         return 0
     limit = support_limit(settings.max_support, ways)
-    return None if limit is None else min(limit, MAX_PAIRED)
+    return None if limit is None else min(limit, MAX_PAIRED, MAX_PAIRED_STATES // ways)
 
 
 def support_limit(max_support: int | None, ways: int) -> int | None:

@@ -47,6 +47,8 @@ MIN_DISPARITY = 1.0
 MIN_ROWS = 3
 MAX_NARROW, MIN_NARROW = 8, 20
 """Columns of narrow arrays, and the rows a class from which on these are tables."""
+MAX_POWER = 1000
+"""Of two: what is left of numbers after it has squares that are finite, and not zero."""
 CONSTANT = 1e-12
 """Columns that vary by less, relative to their numbers, are constant but for rounding."""
 
@@ -245,9 +247,12 @@ def looks_like_table(support: NDArray[Any]) -> bool:
     if np.isnan(support).any():
         return True
     freedom = len(support) - 1
-    # Only ratios count: powers of two take the size away, so that no square overflows.
-    support = np.ldexp(np.asarray(support, dtype=np.float64), -np.frexp(np.abs(support).max())[1])
-    varies = _vary(support.min(axis=0), support.max(axis=0))
+    # Only ratios count: a power of two takes the size away, so that no square overflows.
+    lowest, highest = (np.asarray(each(axis=0), np.float64) for each in (support.min, support.max))
+    size = np.frexp(max(-lowest.min(), highest.max()))[1]
+    unit = np.ldexp(1.0, np.clip(-size, -MAX_POWER, MAX_POWER))
+    support = np.multiply(support, unit, dtype=np.float64)
+    varies = _vary(lowest * unit, highest * unit)
     variances = support.var(axis=0)[varies]
     variances = variances[variances > 0]
     if len(support) < MIN_ROWS or len(variances) < 2:

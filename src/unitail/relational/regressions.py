@@ -216,9 +216,9 @@ def fit_logistic(gram: Tensor, labels: Tensor) -> LogisticRegressions:
     regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1).double())
     inverse = (penalties.double() * invert(regular)).to(gram.dtype).flatten(0, 1)
     labels = labels.to(gram.dtype).repeat_interleave(NUM_LOGISTIC, dim=0)
-    last = now = torch.zeros_like(labels).repeat(2, 1, 1, 1)  # B and T, of all regressions
+    last, now = torch.zeros_like(labels).repeat(2, 2, 1, 1, 1)  # B and T, of all regressions
     for number in range(LOGISTIC_STEPS):
-        last, now = now, torch.lerp(last, now, 1 + number / (number + 3))
+        last, now = now, torch.lerp(last, now, 1 + number / (number + 3), out=last)
         b, t = now
         slope = torch.sub(t, b, alpha=2).softmax(dim=-1).sub_(labels).add_(b)
         b.baddbmm_(inverse, slope, alpha=-1)

@@ -33,7 +33,7 @@ from unitail.studio.latest_answers import NONE, Places
 MAX_SHARE = 0.5
 """Of the width: with more labelled vectors than that, a basis saves too little."""
 MAX_LABELLED = 500
-"""As many rows as the model reads in pairs, up to 100 classes."""
+"""As many rows as the model reads in pairs, or fewer."""
 MIN_LEFT = 1e-2
 """What is left is measured again, without a difference of squares, where its share is less."""
 

@@ -6,7 +6,8 @@ import pytest
 from unitail.errors import TooManyClasses
 from unitail.estimator import limits
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.limits import MAX_WIDTH, some_of, takes_many
+from unitail.estimator.limits import MAX_WIDTH, pair_limit, some_of, takes_many
+from unitail.estimator.settings import Settings
 from unitail.learners.large_support import LargeHypothesis
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational
@@ -123,13 +124,21 @@ def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 10)
-    monkeypatch.setattr("unitail.estimator.limits.MAX_STATES", 100)
+    monkeypatch.setattr(limits, "MAX_PAIRED_WAYS", 10)
+    monkeypatch.setattr(limits, "MAX_STATES", 100)
     labels = np.arange(90) % 15
     many = TailClassifier(random_state=0).fit(X, labels)
     assert isinstance(many._fitted.hypothesis, LargeHypothesis)
     assert many.predict_proba(ASKED).shape == (6, 15)
     with pytest.raises(TooManyClasses):
         TailClassifier(visibility="joint").fit(X, labels)
+
+
+def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
+    settings = Settings.of(TailClassifier(device="cpu"), 0)
+    found = {ways: pair_limit(settings, ways, 64) for ways in (2, 100, 131, 150, 256, 257)}
+    assert found == {2: 1000, 100: 1000, 131: 1000, 150: 873, 256: 512, 257: 0}
+    assert pair_limit(Settings.of(TailClassifier(device="cpu", max_support=200), 0), 150, 64) == 200
 
 
 def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:

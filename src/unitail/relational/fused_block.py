@@ -71,7 +71,7 @@ class FusedBlock(RelationalBlock):
         y[0] = 1
         values = self.say(u[None, None], torch.stack([y, y - p], dim=-1)[None, None])
         own, other = values[0, :, 0].unbind(dim=-1)  # (heads + operators, value_dim)
-        out = self.out.weight.unflatten(1, own.shape)
+        out = self.out.weight.view(-1, *own.shape)
         values = torch.einsum("whv,ohv->ohw", out, torch.stack([own - other, other]))
         return self._kept(values, context, of_class, labels)
 
@@ -88,7 +88,7 @@ class FusedBlock(RelationalBlock):
             carried = [a @ values[:, : self.heads], by_operators]
         else:  # what comes from the rows of each class: (B, heads + operators, rows, K)
             shares = [each.flatten(1, 2) @ kept.labels for each in (a, operators)]
-            carried = [each.unflatten(1, (-1, z.shape[1])) for each in shares]
+            carried = [each.view(len(z), -1, *z.shape[1:3]) for each in shares]
         chunks = _row_chunks(z, *(each.transpose(1, 2) for each in carried))
         return _joined([self._update_rows(kept, *chunk) for chunk in chunks], dim=1)
 
@@ -142,14 +142,14 @@ class FusedBlock(RelationalBlock):
         episodes, rows = heads.shape[:2]
         if kept.labels is not None:  # widths are K
             shares = torch.cat([heads, operators], dim=2)
-            above, others = kept.values.to(shares.dtype)
+            above, others = kept.values.to(shares.dtype).unbind()
             taken = shares.mT.flatten(1, 2) @ above  # (B, rows * K, width)
             of_row = torch.addmm(self.out.bias, shares.sum(dim=3).flatten(0, 1), others)
-            return taken.view(episodes, rows, -1, len(self.out.bias)) + of_row.view(
+            return taken.view(episodes, rows, -1, taken.shape[2]) + of_row.view(
                 episodes, rows, 1, -1
             )
         # All values of a state stand under each other, so one product takes all states at once.
-        carried = [each.unflatten(3, (self.value_dim, -1)) for each in (heads, operators)]
+        carried = [each.view(*each.shape[:3], self.value_dim, -1) for each in (heads, operators)]
         heard = torch.cat([each.permute(0, 2, 3, 1, 4) for each in carried], dim=1)
         heard = heard.view(episodes, -1, rows * heard.shape[4]).mT  # (B, rows * K, all values)
         taken = torch.baddbmm(self.out.bias, heard, self.out.weight.mT.expand(episodes, -1, -1))

@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from unitail.web.asgi import Message, Receive, Scope, header
 from unitail.web.refusal import Refusal
 
 FORM = "multipart/form-data"
+MAX_DRAINED, DRAIN_SECONDS = 64 * 2**20, 5.0
+"""Of a body that is refused, at most: bytes that are read after all, and the time for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,23 @@ class LimitedBody:
         self._waited += time.monotonic() - asked
         self._count(message)
         return message
+
+    async def drain(self, scope: Scope) -> None:
+        """Read what is still on its way, and keep nothing of it.
+
+        Who is sending hears nothing before all is sent: if the connection ended meanwhile, that
+        would be all they learn. Whoever asked whether to send has not begun.
+        """
+        has_body = header(scope, "content-length") or header(scope, "transfer-encoding")
+        if not has_body or header(scope, "expect") is not None:
+            return
+        left = MAX_DRAINED
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while not self._complete and left > 0:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    self._complete = not message.get("more_body", False)
 
     def _count(self, message: Message) -> None:
         self._bytes += len(message.get("body", b""))

@@ -68,6 +68,7 @@ class Guards:
             )
             body.check_announced(scope)
         except Refusal as refusal:
+            await body.drain(scope)
             await _refuse(scope, send, refusal)
             return
         if token is not None:
@@ -122,6 +123,8 @@ async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send)
             raise
     if body.refusal is not None and not started:
         refusal = body.refusal
+        if refusal.status != 408:  # nothing comes any more
+            await body.drain(scope)
         await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 

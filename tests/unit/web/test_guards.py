@@ -1,10 +1,14 @@
 import asyncio
+import http.client
 import json
+import threading
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 
 from helpers.asgi import HOST, ask, connect
+from helpers.studios import wait_until
 from unitail.web.access import COOKIE, Access, Pass
 from unitail.web.asgi import App, Message, Receive, Scope, Send
 from unitail.web.body import BodyLimits, LimitedBody
@@ -12,6 +16,8 @@ from unitail.web.guards import HEADERS, NOTHING, Guards
 from unitail.web.refusal import Refusal
 
 TOKEN = "a-token-of-24-characters"
+LONG = 2**24
+"""Bytes: more than the buffers of a connection hold."""
 BEARER = {**HOST, "authorization": f"Bearer {TOKEN}"}
 
 
@@ -238,3 +244,39 @@ async def connect_lifespan(app: App) -> None:
         return {}
 
     await app({"type": "lifespan"}, nothing, nothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("headers", "pieces", "status"),
+    [
+        ({"Content-Length": str(LONG)}, LONG // 2**16, 413),
+        ({"Transfer-Encoding": "chunked"}, LONG // 2**16, 413),
+        ({"Content-Length": str(LONG), "Origin": "https://evil.example"}, LONG // 2**16, 403),
+        ({"Content-Length": str(LONG), "Expect": "100-continue"}, 0, 413),
+        ({"Content-Length": str(LONG)}, 1, 413),  # and then no more: it is not waited for
+    ],
+)
+def test_who_is_refused_while_sending_hears_why(
+    headers: dict[str, str], pieces: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is sent to a connection that is closed resets it, and the answer is lost."""
+    monkeypatch.setattr("unitail.web.body.DRAIN_SECONDS", 60 if pieces > 1 else 0.2)
+    server = uvicorn.Server(uvicorn.Config(guarded(), port=0, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: server.started)
+    host, port = server.servers[0].sockets[0].getsockname()
+    connection = http.client.HTTPConnection(host, port, timeout=60)
+    connection.putrequest("POST", "/")
+    for name, value in headers.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    for _ in range(pieces):
+        piece = bytes(2**16)
+        connection.send(piece if "Content-Length" in headers else b"10000\r\n%b\r\n" % piece)
+    if "Transfer-Encoding" in headers:
+        connection.send(b"0\r\n\r\n")
+    assert connection.getresponse().status == status
+    connection.close()
+    server.should_exit = True
+    thread.join(60)

@@ -48,8 +48,7 @@ WAYS_TO_ANSWER = {
     "shortlists": (ALWAYS, ALWAYS, NEVER, 6),
     "fewer": (ALWAYS, ALWAYS, ALWAYS, 10**9),
 }
-"""Beyond how many classes pairs of rows end, shortlists begin, and regressions are fewer; up to how
-many rows a column the last."""
+"""Classes beyond which pairs end, shortlists begin, regressions are fewer; most rows for these."""
 Array = NDArray[Any]
 Row = dict[str, Any]
 
@@ -240,9 +239,8 @@ def write_page(args: argparse.Namespace) -> None:
         "Many classes",
         f"A fit and {ASKED} answers, {WIDTH} columns: seconds of CPU, then of the clock with"
         f" {torch.get_num_threads()} threads at most{alone}, medians over {args.repeats} repeats or"
-        " fewer."
-        f" Accuracy in % on up to {MAX_QUERIES} queries a draw; what is lost with the half width of"
-        " its 95 % interval over draws.",
+        f" fewer. Accuracy in % on up to {MAX_QUERIES} queries a draw; what is lost with the half"
+        " width of its 95 % interval over draws.",
         BANKS=args.banks or Path("BANKS"),
     )
     if args.classes or args.rows:
@@ -285,8 +283,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     banks: dict[str, list[FeatureBank]] = {}
     if args.banks and args.only:
-        found = chosen_banks(parser, args.banks, args.only)
-        banks = {name: [bank] for name, bank in found.items()}
+        banks = {name: [bank] for name, bank in chosen_banks(parser, args.banks, args.only).items()}
     if args.banks:
         for name in args.joined:
             encoder, _, sets = name.partition("/")

@@ -1,12 +1,15 @@
 """bench/with_pool.py asks in all ways on the same episodes."""
 
+import runpy
 from pathlib import Path
 
 import pytest
+import torch
 
 from helpers.known_learners import write_blobs
 from helpers.markdown import lines
-from helpers.scripts import run_script
+from helpers.scripts import ROOT, run_script
+from unitail.framework.episode import Episode, Query, Support
 
 NAMES = ["logistic regression", "each row by itself", "joint"]
 
@@ -30,3 +33,19 @@ def test_with_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.learners.fingerprints.default_stamp", lambda: "another model")
     run_script("bench/with_pool.py", *options, monkeypatch=monkeypatch)
     assert len(file.read_text().splitlines()) == 2 * len(known.splitlines())
+
+
+def test_pools_hold_so_many_rows_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    script = runpy.run_path(str(ROOT / "bench/with_pool.py"))
+    rows = torch.randn(1, 30, 6, generator=torch.Generator().manual_seed(0))
+    support = Support(features=rows[:, :4], class_indices=torch.tensor([[0, 0, 1, 1]]), ways=2)
+    whole = Episode(
+        support=support, query=Query(features=rows[:, 4:], class_indices=torch.zeros(1, 26).long())
+    )
+    episode, pool = script["split"](whole, 6)
+    assert (episode.query.features.shape[1], pool.shape[1]) == (6, 20)
+    found = script["answers"](episode, pool, [4, 10])
+    again = script["answers"](episode, pool[:, :8], [4])
+    assert torch.equal(found["pool of 4 a class"], again["pool of 4 a class"])
+    assert not torch.allclose(found["pool of 4 a class"], found["pool of 10 a class"])

@@ -78,8 +78,10 @@ def test_stamps_change_with_weights_configuration_and_constants(
     )
     path = changed / "relational" / "joint_share.py"
     path.write_text(path.read_text().replace("DOUBT = 2.0", "DOUBT = 3.0"))
+    before = model_stamp(folder)
     monkeypatch.setattr(
         fingerprints, "constants_hash", lambda rooms: constants_hash(rooms, changed)
     )
     stamps.append(default_stamp())
     assert len(set(stamps)) == 4
+    assert model_stamp(folder) != before, "with the same files"

@@ -116,6 +116,7 @@ def score(make: Callable[[], Any], table: table_sets.Table, known: Array, asked:
         return float(100 * balanced_accuracy_score(table.labels[asked], answers))
 
 
+@cache
 def peer(weights: Path) -> Callable[[], Any]:
     """Return what makes TabPFN v1 classifiers, on the same columns."""
     import tabpfn_v1
@@ -224,7 +225,7 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     settings = [*(Setting(shots=each) for each in args.shots)]
     settings += [Setting(rows=each) for each in args.rows]
-    scores = Scores(args.out / "scores.jsonl")
+    scores = Scores(args.out / "scores.jsonl", as_stored=args.report)
     if not args.report:
         measure(scores, args, settings)
     known = {line["method"] for line in scores.lines}

@@ -22,13 +22,16 @@ Line = dict[str, Any]
 class Scores:
     """What was measured, a line each; those of ours with another model do not count."""
 
-    def __init__(self, path: Path) -> None:
-        """Read what is there."""
+    def __init__(self, path: Path, *, as_stored: bool = False) -> None:
+        """Read what is there: of ours, lines of the model that ships, or of the last that did."""
         self.path, self.model = path, default_stamp()
-        lines = path.read_text().splitlines() if path.exists() else []
-        self.lines = [line for line in map(json.loads, lines) if self._counts(line)]
+        text = path.read_text() if path.exists() else ""
+        lines = [json.loads(line) for line in text.splitlines()]
+        if as_stored:
+            self.model = next((line["model"] for line in lines[::-1] if "model" in line), "")
+        self.lines = [line for line in lines if self._counts(line)]
 
-    def _counts(self, line: dict[str, Any]) -> bool:
+    def _counts(self, line: Line) -> bool:
         return line["method"] not in (ISOLATED, JOINT) or line.get("model") == self.model
 
     def has(self, **key: Any) -> bool:  # noqa: ANN401

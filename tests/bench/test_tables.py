@@ -54,6 +54,11 @@ def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_script("bench/tables.py", *options, monkeypatch=monkeypatch)
     lines_now = (tmp_path / "scores.jsonl").read_text().splitlines()
     assert [json.loads(line)["method"] for line in lines_now[4:]] == [OURS, OURS]
+    monkeypatch.setattr("tables_report.default_stamp", lambda: "a third")
+    run_script("bench/tables.py", *options, "--report", monkeypatch=monkeypatch)
+    rows = {tuple(row[:3]): row[3:] for row in lines(tmp_path / "README.md")}
+    last = json.loads(lines_now[4])
+    assert rows["iris", "scikit-learn", "5 a class"][0] == f"{last['score']:.1f}", "as stored"
 
 
 def test_valid_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from unitail.encoders.columns import (
 )
 from unitail.errors import InvalidInput
 from unitail.extras import optional
+from unitail.missing_columns import no_known_columns
 
 Frame: TypeAlias = Any
 """A pandas.DataFrame, which has no types here."""
@@ -153,13 +154,7 @@ class TableEncoder:
         given = _columns(frame)
         lost = [column.name for column in self.columns if column.name not in given]
         if lost:
-            raise InvalidInput(
-                "the table lacks columns that the examples have",
-                got=f"no {', '.join(map(repr, lost))}",
-                allowed=f"all of {', '.join(repr(column.name) for column in self.columns)}",
-                remedy="Add the columns, with empty cells, or leave them out of the examples, too:"
-                f" --column {lost[0]}=skip, in Python encoder={{{lost[0]!r}: 'skip'}}.",
-            )
+            raise no_known_columns(lost, [column.name for column in self.columns])
         parts = [column.encode(given[column.name]) for column in self.columns]
         return np.concatenate(parts, axis=1).astype(np.float32)
 

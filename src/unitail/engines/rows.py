@@ -16,6 +16,7 @@ from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
 from unitail.inputs.recognise import common_modality, is_address, modality_of
+from unitail.missing_columns import no_label_column
 from unitail.wording import some
 
 TEXT = "text"
@@ -106,12 +107,7 @@ def _check_labels(
     """Refuse a table without labels where they are needed, and labels that are no text."""
     columns = {each.name: each.type for each in head.schema}
     if label_column not in columns and required:
-        raise InvalidInput(
-            f"{table.name} has no column of labels named {label_column!r}",
-            got=some(map(repr, columns)),
-            allowed="a table with such a column",
-            remedy="Name the column that holds the labels: --label-column NAME.",
-        )
+        raise no_label_column(table.name, list(columns), label_column)
     kind = columns.get(label_column)
     if kind is not None and not _is_plain(kind):
         raise InvalidInput(

@@ -19,7 +19,7 @@ from unitail.errors import InvalidInput
 from unitail.inputs.cells import has_decimal_commas, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn
 from unitail.inputs.recognise import common_modality, is_gap, look_like_files, modality_of
-from unitail.inputs.tables import list_columns
+from unitail.missing_columns import list_columns, no_item_column
 
 SKIP = "skip"
 """What a column is called that is not to be used."""
@@ -135,7 +135,7 @@ def choose_content(
         column = _only(files, "file names")
         return column, _content_of(frame, column, folder, modality)
     if modality is not Modality.TEXT:
-        raise _no_files(list_columns(frame), modality, folder)
+        raise _no_files(list_columns(frame.columns), modality, folder)
     column = _only([name for name in frame if _is_text(frame, name)], "text")
     return column, _content_of(frame, column, folder, modality)
 
@@ -236,12 +236,7 @@ def _only(names: list[str], what: str) -> str:
 
 def _require_column(frame: Any, column: str) -> None:  # noqa: ANN401
     if column not in frame:
-        raise InvalidInput(
-            f"a table has no column {column!r} to take its items from",
-            got=list_columns(frame),
-            allowed="the column that was named, or that the examples are in",
-            remedy="Rename it, or name another: --content-column COLUMN, --column NAME=KIND.",
-        )
+        raise no_item_column(frame.columns, column)
 
 
 def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidInput:

@@ -76,6 +76,13 @@ class TablePart:
     size: float = 0.0
     """The root of their mean squared distance from it."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the encoder reads."""
+        if isinstance(self.encoder, TableEncoder):
+            return tuple(column.name for column in self.encoder.columns)
+        return () if self.column is None else (self.column,)
+
     def learned(self, block: NDArray[np.float32]) -> "TablePart":
         """Measure the examples' vectors; rows without an item are NaN."""
         present = block[~np.isnan(block).any(axis=1)].astype(np.float64)

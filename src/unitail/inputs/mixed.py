@@ -15,6 +15,7 @@ from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, TablePart
 from unitail.inputs.recognise import is_frame, says_nothing
+from unitail.missing_columns import no_known_columns
 from unitail.progress import OnProgress
 
 EMPTY = "nothing in any of its columns"
@@ -57,7 +58,8 @@ def encode_mixed(
     are missing values: they say nothing, and the other parts answer.
     """
     total = sum(map(len, frames))
-    cells = [_items_of(part, frames) for part in encoder.parts]
+    known = [name for part in encoder.parts for name in part.columns]
+    cells = [_items_of(part, frames, known) for part in encoder.parts]
     progress = _Progress(on_progress, sum(map(len, cells)))
     tables = {  # quick, and refused before long work if columns are missing
         part: np.concatenate([part.encoder.transform(frame) for frame in frames])
@@ -114,7 +116,7 @@ def _taken_by(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 - a Modality
     )
 
 
-def _items_of(part: TablePart, frames: Sequence[Any]) -> dict[int, Any]:
+def _items_of(part: TablePart, frames: Sequence[Any], known: Sequence[str]) -> dict[int, Any]:
     """Return the items of a part by their rows; cells of numbers and categories are not items."""
     if part.column is None:
         return {}
@@ -124,12 +126,8 @@ def _items_of(part: TablePart, frames: Sequence[Any]) -> dict[int, Any]:
             "not a table, unlike the examples", got=strange[0], allowed="a DataFrame of its columns"
         )
     if any(part.column not in frame for frame in frames):
-        raise InvalidInput(
-            "the table lacks columns that the examples have",
-            got=f"no {part.column!r}",
-            allowed="all columns that the examples have",
-            remedy="Add the columns; cells may be empty.",
-        )
+        lost = [name for name in known if any(name not in frame for frame in frames)]
+        raise no_known_columns(lost, known)
     cells = (cell for frame in frames for cell in frame[part.column])
     return {row: cell for row, cell in enumerate(cells) if not says_nothing(cell)}
 

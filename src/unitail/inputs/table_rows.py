@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,12 +19,11 @@ from unitail.inputs.cells import (
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.tables import guesses_of, list_columns, read_table, without_row_numbers
+from unitail.inputs.tables import guesses_of, read_table, without_row_numbers
+from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-USUAL_LABELS = ("label", "labels", "class", "category", "target", "intent", "species", "kind")
-"""What columns of labels are called."""
 WITHOUT_LABEL = "without a label"
 MIN_ODD = 10
 """Rows among which it is odd that most have a label of their own."""
@@ -42,13 +40,7 @@ def read_labelled_rows(
     """Read a table with a column of labels; rows without one are passed over and told."""
     frame = without_row_numbers(read_table(path))
     if label_column not in frame:
-        raise InvalidInput(
-            f"{shown(path)} has no column of labels named {label_column!r}",
-            got=list_columns(frame),
-            allowed="a table with such a column",
-            remedy="Name the column that holds the labels: --label-column"
-            f" {_likely(frame, label_column)}.",
-        )
+        raise no_label_column(shown(path), list(frame), label_column)
     labels = _labels(frame, label_column)
     labelled = [place for place, label in enumerate(labels) if label]
     if not labelled:
@@ -111,14 +103,6 @@ def _odd_labels(examples: LabelledItems, column: str) -> list[str]:
         f"{column!r} holds the labels, though {rows:,} rows have {classes:,} different ones;"
         " --label-column NAME says otherwise"
     ]
-
-
-def _likely(frame: Any, label_column: str) -> str:  # noqa: ANN401 - a DataFrame
-    """Return the column that is called nearly so, or as labels often are."""
-    folded = {name.strip().casefold(): name for name in frame}
-    meant = label_column.strip().casefold()
-    wanted = (meant, *get_close_matches(meant, folded, n=1, cutoff=0.7), *USUAL_LABELS)
-    return next((folded[name] for name in wanted if name in folded), "NAME")
 
 
 def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame

@@ -20,14 +20,13 @@ from unitail.inputs.packed_tables import (
     unpacked,
 )
 from unitail.inputs.recognise import encoding_of, table_suffix
-from unitail.wording import shown, some
+from unitail.wording import shown
 
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
 MAX_CELL = 2**31 - 1
 """Characters of a cell; what Python's reader takes on every platform."""
 _LIMIT = threading.Lock()
-MAX_NAMED_COLUMNS = 20
 WINDOWS = "cp1252"
 """What spreadsheets write in much of the world, if they do not write UTF-8."""
 GUESSES = "guesses"
@@ -98,11 +97,6 @@ def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
     while any(f"{prefix}{name}" in columns for name in added):
         prefix += ANSWER_PREFIX
     return prefix
-
-
-def list_columns(frame: Any) -> str:  # noqa: ANN401 - a DataFrame
-    """Name the columns, for messages."""
-    return some(map(repr, frame.columns), MAX_NAMED_COLUMNS)
 
 
 def decode(content: bytes, where: str) -> str:

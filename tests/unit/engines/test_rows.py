@@ -70,8 +70,9 @@ def test_classes_are_named_by_folders_or_a_column(tmp_path: Path) -> None:
         chunk = next(rows.stream.chunks())
         assert chunk.rows.column("label").to_pylist() == ["beep", "hiss", "hum"]
         assert _items(rows) == sorted(sounds.rglob("*.wav")) or len(_items(rows)) == 3
-    (tmp_path / "t.csv").write_text("text,klass\na b c d,x\n")
-    with pytest.raises(InvalidInput, match="no column of labels named 'label': got 'text'"):
+    (tmp_path / "t.csv").write_text("text,Intent\na b c d,x\n")
+    message = r"t\.csv has no column of labels named 'label': got 'text', .*--label-column Intent\."
+    with pytest.raises(InvalidInput, match=message):
         open_rows([str(tmp_path / "t.csv")], labelled=True)
     with pytest.raises(InvalidInput, match="holds no audio files in class folders: got 1 files"):
         open_rows([f"file://{sounds}/hum"], labelled=True)

@@ -11,7 +11,11 @@ from scipy import stats
 from unitail.errors import UserError
 
 LEVEL = 0.95
-"""The confidence of every interval that is reported without another one."""
+"""The confidence of every interval that is reported without another one.
+
+Titles, legends and help say "95 %" in plain words: who changes this changes those, and a test names
+them.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import unitail
 from unitail.errors import UserError
 from unitail.framework.statistics import LEVEL, MeanInterval, holm
 
@@ -23,6 +27,23 @@ def test_interval_covers_the_mean_as_often_as_it_says() -> None:
     covered = sum(interval.low <= 3.0 <= interval.high for interval in intervals)
 
     assert stats.binomtest(covered, 1000, LEVEL).pvalue > 1e-3
+
+
+def test_words_say_the_level() -> None:
+    said = r"(?<![\d.])(\d+) %[\s\"f]+intervals?|Intervals \((\d+) %\)"
+    package = Path(unitail.__file__).parent
+    files = [path for kind in ("*.py", "*.js", "*.html") for path in package.rglob(kind)]
+    found = {
+        path.relative_to(package).as_posix(): {int(a or b) for a, b in re.findall(said, text)}
+        for path in files
+        if re.search(said, text := path.read_text())
+    }
+    assert {
+        "cli/commands/evaluate.py",
+        "validity_study/report.py",
+        "studio/static/dialogs.js",
+    } <= set(found)
+    assert {name for name, levels in found.items() if levels != {round(100 * LEVEL)}} == set()
 
 
 def test_interval_of_equal_values_has_no_width() -> None:

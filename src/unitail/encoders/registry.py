@@ -42,7 +42,14 @@ ENCODERS: dict[str, RegisteredEncoder] = {
     "log-mel": RegisteredEncoder(Modality.AUDIO, LogMelEncoder),
     "wav2vec2": RegisteredEncoder(Modality.AUDIO, partial(SpeechEncoder, "facebook/wav2vec2-base")),
 }
-"""Encoders with a name of their own; the first of each modality works without network."""
+"""Encoders with a name of their own."""
+
+DEFAULT_ENCODERS: dict[Modality, str] = {
+    Modality.IMAGE: "efficientnet-lite0",
+    Modality.TEXT: "minilm",
+    Modality.AUDIO: "log-mel",
+}
+"""What is taken if nobody names an encoder; these work without network."""
 
 MODELS: dict[Modality, Callable[[str, torch.device], Encoder[Any]]] = {
     Modality.IMAGE: VisionEncoder,
@@ -67,16 +74,15 @@ def make_encoder(
 
 
 def default_encoder(modality: Modality) -> str:
-    """Return the name of the encoder that needs no network."""
-    names = _names(modality)
-    if not names:
+    """Return the name of the encoder that is taken if nobody names one."""
+    if modality not in DEFAULT_ENCODERS:
         raise UnknownEncoder(
             f"{modality} items have no frozen encoder",
             got=modality,
-            allowed=", ".join(MODELS),
+            allowed=", ".join(DEFAULT_ENCODERS),
             remedy="Tables are encoded by what is fitted on their labelled rows.",
         )
-    return names[0]
+    return DEFAULT_ENCODERS[modality]
 
 
 def encoder_names() -> dict[str, Modality]:

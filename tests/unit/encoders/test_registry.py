@@ -29,6 +29,19 @@ def test_the_default_works_without_network(modality: Modality) -> None:
     assert len(encoder.fingerprint) == 64
 
 
+@pytest.mark.parametrize(
+    ("modality", "name"),
+    [
+        (Modality.IMAGE, "efficientnet-lite0"),
+        (Modality.TEXT, "minilm"),
+        (Modality.AUDIO, "log-mel"),
+    ],
+)
+def test_the_default_is_named(modality: Modality, name: str) -> None:
+    """Whatever is registered first: vectors of banks and saved classifiers go by it."""
+    assert default_encoder(modality) == name
+
+
 def test_tables_have_no_frozen_encoder() -> None:
     with pytest.raises(UnknownEncoder, match="table items have no frozen encoder"):
         default_encoder(Modality.TABLE)

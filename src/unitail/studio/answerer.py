@@ -77,10 +77,12 @@ class Answerer:
         """What was read beside the labelled items of `_support`, if anything was."""
         self._background = ThreadPoolExecutor(THREADS, "studio pool", initializer=share_behind)
 
-    def wake(self, looked_at: Sequence[int] | None = None) -> None:
-        """Say that labels or vectors have changed, and what somebody looks at."""
-        if looked_at is not None:
-            self._looked_at = tuple(looked_at)
+    def look_at(self, places: Sequence[int] | None) -> None:
+        """Say what somebody looks at, if that is known: it will be answered first."""
+        self._looked_at = self._looked_at if places is None else tuple(places)
+
+    def wake(self) -> None:
+        """Say that labels or vectors have changed."""
         self._wake.set()
 
     def shares(self, place: int) -> dict[int, float]:

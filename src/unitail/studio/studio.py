@@ -106,8 +106,8 @@ class Studio:
     def do(self, action: Callable[[Store], Done], looked_at: Sequence[int] | None = None) -> Done:
         """Change the store, and tell all pages."""
         done = action(self.store)
-        self.answerer.wake(looked_at)
-        self.sync()
+        self.answerer.look_at(looked_at)
+        self.sync()  # and wake it: before, there would be nothing new
         return done
 
     def label(

@@ -172,7 +172,7 @@ def test_what_has_a_label_is_answered_after_all_others(tmp_path: Path) -> None:
     told: list[list[int]] = []
     studio.answerer._on_answers = lambda answered: told.append(answered.places.tolist())
     studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
-    studio.answerer.wake([0, 1, 2, 3])
+    studio.answerer.look_at([0, 1, 2, 3])
     studio.sync()
     studio.answerer.answer_all()
     assert sorted(told[:-1]) == [[2, 3], list(range(4, 24))]  # at the same time
@@ -198,7 +198,7 @@ def test_what_is_looked_at_is_begun_first(
 
     monkeypatch.setattr(studio.answerer, by, note)
     studio.store.label_by_name({"0000.png": "red", "0001.png": "green"})
-    studio.answerer.wake([20, 2, 0])
+    studio.answerer.look_at([20, 2, 0])
     studio.sync()
     studio.answerer.answer_all()
     studio.answerer.refine()
@@ -285,4 +285,14 @@ def test_a_pool_is_read_once_nobody_changes_anything_and_then_not_again(
     studio.answerer.answer_all()  # for nothing
     studio.answerer.refine()
     assert sorted(told) == sorted([*range(24), *range(24)])
+    studio.stop()
+
+
+def test_it_is_woken_once_labels_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_pictures(tmp_path, 2)
+    studio, woken = open_studio(tmp_path), []
+    monkeypatch.setattr(studio.answerer, "wake", lambda: woken.append(studio.labels.revision))
+    done = studio.do(lambda store: store.add_class("red"), [1])
+    assert woken == [done.revision]
+    assert studio.answerer._looked_at == (1,)
     studio.stop()

@@ -68,7 +68,7 @@ def test_what_is_looked_at_is_answered_by_itself_and_all_in_chunks(
     studio.vectors.encode_all()
     told: list[list[int]] = []
     studio.answerer._on_answers = lambda answered: told.append(answered.places.tolist())
-    studio.answerer.wake([22, 20])
+    studio.answerer.look_at([22, 20])
     studio.answerer.answer_all()
     assert [20, 22] in told
     assert max(map(len, told)) <= 5

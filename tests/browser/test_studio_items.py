@@ -99,6 +99,10 @@ def test_long_and_foreign_texts_and_classes_that_are_digits(browser: Any, tmp_pa
         long, foreign = page.locator("#item-0 .text"), page.locator("#item-1 .text")
         assert long.evaluate("box => box.scrollWidth <= box.clientWidth")
         assert foreign.evaluate("box => getComputedStyle(box).direction") == "rtl"
+        page.emulate_media(forced_colors="active")  # where backgrounds say nothing, lines do
+        current = page.locator("[data-key=view-all]")
+        assert current.evaluate("row => getComputedStyle(row).outlineStyle") == "solid"
+        page.emulate_media(forced_colors="none")
         _open_twice_by_keys(page)
         page.keyboard.press("End")
         page.wait_for_selector("#item-40.focused")

@@ -209,31 +209,35 @@ class LogisticRegressions:
 def fit_logistic(gram: Tensor, labels: Tensor) -> LogisticRegressions:
     """Fit a regression for each penalty to labels (B, n, K), one-hot, on a Gram matrix (B, n, n).
 
-    The inverse is made in double precision: scores are the difference of large numbers.
+    The inverse for the steps is made in double precision: scores are the difference of large
+    numbers. What leaves a row out takes no more than its own precision.
     """
     penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1)
     regular = (gram.double() / 2).unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
     regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1).double())
-    inverse = (penalties.double() * invert(regular)).to(gram.dtype).flatten(0, 1)
+    inverse = invert(regular).mul_(penalties.double()).to(gram.dtype).flatten(0, 1)
     labels = labels.to(gram.dtype).repeat_interleave(NUM_LOGISTIC, dim=0)
-    last, now = torch.zeros_like(labels).repeat(2, 2, 1, 1, 1)  # B and T, of all regressions
+    zero = torch.zeros_like(labels).repeat(2, 1, 1, 1)
+    last, now = ((each, *each.unbind()) for each in (zero.clone(), zero))  # both, then B and T
     for number in range(LOGISTIC_STEPS):
-        last, now = now, torch.lerp(last, now, 1 + number / (number + 3), out=last)
-        b, t = now
+        torch.lerp(last[0], now[0], 1 + number / (number + 3), out=last[0])
+        last, now = now, last
+        _, b, t = now
         slope = torch.sub(t, b, alpha=2).softmax(dim=-1).sub_(labels).add_(b)
         b.baddbmm_(inverse, slope, alpha=-1)
         t.sub_(slope, alpha=2)
-    b, t = now.view(2, -1, NUM_LOGISTIC, *labels.shape[1:])
+    b, t = now[0].view(2, -1, NUM_LOGISTIC, *labels.shape[1:])
     coefficients, scores = b / penalties, torch.sub(t, b, alpha=2)
     return LogisticRegressions(coefficients, _leave_out(gram, coefficients, scores, penalties))
 
 
 def _leave_out(gram: Tensor, coefficients: Tensor, scores: Tensor, penalties: Tensor) -> Tensor:
     """Score each row without its label, nearly: (B, regressions, n, K)."""
-    own = own_penalties(scores, penalties).double()
-    regular = gram.double().unsqueeze(1) + torch.diag_embed(own)
+    own = own_penalties(scores, penalties)
+    regular = gram.unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
+    regular.diagonal(dim1=2, dim2=3).add_(own)
     gain = own - 1 / invert(regular).diagonal(dim1=2, dim2=3)
-    left_out = scores + gain.to(scores.dtype).unsqueeze(-1) * coefficients
+    left_out = scores + gain.unsqueeze(-1) * coefficients
     # Of a row at the centre nothing is known: what differs from zero is rounding, and no evidence.
     known = gram.diagonal(dim1=1, dim2=2) > 0
     return left_out * known[:, None, :, None]

@@ -153,20 +153,21 @@ def relate(
     kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
     inverses = solve(kernels[:, :, :n])
     solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
-    others = kernels[:, :NUM_OPERATORS, n:] @ solutions
-    operators = torch.cat([left_out[:, :NUM_OPERATORS], others], dim=2)
-
     centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
     own = left_out @ centred
     # One product for both: without its own label row i takes y_i - (P y)_i / P_ii.
     ridges = inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - own)
-    votes = torch.cat([own, kernels[:, :, n:] @ ridges], dim=2)
     cosines = compared.cosines[Centre.DIRECTION][..., :n]
     regressions = fit_logistic(cosines[:, :n], labels)
-    logistic = torch.cat([regressions.left_out, regressions.scores(cosines[:, n:])], dim=2)
-    squares = torch.cat([logistic[:, :, :n], votes[:, :, :n]], dim=1).pow(2)
+    votes, logistic, operators = own, regressions.left_out, left_out[:, :NUM_OPERATORS]
+    squares = torch.cat([logistic, votes], dim=1).pow(2)
     units = squares.mean(dim=(2, 3), keepdim=True).sqrt()
     units = units.clamp_min(MIN_UNIT * math.sqrt(ways - 1) / ways)
+    if features.shape[1] > n:  # vectors without a label hear of all
+        others = kernels[:, :, n:]
+        operators = torch.cat([operators, others[:, :NUM_OPERATORS] @ solutions], dim=2)
+        votes = torch.cat([votes, others @ ridges], dim=2)
+        logistic = torch.cat([logistic, regressions.scores(cosines[:, n:])], dim=2)
     candidates = _measure(logistic, votes, units)
 
     evidence = weigh_evidence(compared, labels, candidates[:, :, :n])

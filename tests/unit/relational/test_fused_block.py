@@ -80,6 +80,23 @@ def test_gradients_are_the_plain_ones_too() -> None:
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
 
 
+def test_gradients_of_two_states_are_those_of_all_they_speak_for() -> None:
+    gradients = []
+    for alike in (False, True):
+        block, heard = random_block(), random_heard(seen_queries=0)
+        tokens = torch.randn(2, CONFIG.channels, generator=stream(0), dtype=torch.float64)
+        tokens.requires_grad_()
+        if alike:
+            kept = block.keep_alike(tokens, heard.labels, heard.size)
+        else:
+            seen = torch.where(heard.labels.unsqueeze(-1) > 0, *tokens)
+            kept = block.keep(seen, heard.labels, heard.size)
+        block.update(heard.z, kept, heard.relations).square().sum().backward()
+        gradients.append([tokens.grad, *(w.grad for w in block.parameters())])
+    for expected, got in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
+
+
 @pytest.fixture
 def chunks() -> Iterator[None]:
     with patch.object(module, "STATES_PER_CHUNK", 12), patch.object(module, "MAX_CHUNKS", 4):

@@ -10,6 +10,7 @@ from unitail.relational import regressions
 from unitail.relational.regressions import LOGISTIC_PENALTIES, fit_logistic
 
 WAYS, ROWS = 3, 12
+DTYPES = (torch.float64, torch.float32)
 CLASSES = torch.tensor([[0, 1, 2] * 4, [0, 0, 1, 2] * 3])
 LABELS = torch.nn.functional.one_hot(CLASSES, WAYS).double()
 
@@ -83,3 +84,14 @@ def test_no_gradient_flows_and_the_dtype_is_the_grams() -> None:
     fitted = fit_logistic(support @ support.mT, LABELS)
     assert fitted.coefficients.dtype is fitted.left_out.dtype is torch.float32
     assert not fitted.left_out.requires_grad
+
+
+def test_single_precision_leaves_rows_out_as_double_does() -> None:
+    """As it would not with the inverse of the steps in single precision."""
+    classes = torch.arange(400) % 2
+    rows = torch.randn(1, 400, 5, generator=stream(2), dtype=torch.float64)
+    rows[0, classes == 1] += torch.linspace(-1, 1, 5, dtype=torch.float64)
+    rows = rows / rows.norm(dim=2, keepdim=True)
+    labels = torch.nn.functional.one_hot(classes, 2)[None]
+    exact, single = (fit_logistic((rows @ rows.mT).to(kind), labels) for kind in DTYPES)
+    torch.testing.assert_close(single.left_out.double(), exact.left_out, rtol=0, atol=1e-3)

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 import unitail
+from unitail.answer_defaults import COVERAGE, TOP
 from unitail.banks.bank import FeatureBank
-from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Encoder
 from unitail.engines.answering import AnswerChunk
 from unitail.engines.bank import BankFacts, write_bank

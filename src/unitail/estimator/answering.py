@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from unitail.answer_defaults import COVERAGE
 from unitail.configuration import require
-from unitail.defaults import COVERAGE
 from unitail.estimator.conformal import folds, prediction_sets
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.label_check import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 import unitail
-from unitail.defaults import COVERAGE
+from unitail.answer_defaults import COVERAGE
 from unitail.errors import InvalidInput, UserError
 from unitail.estimator.conformal import folds
 from unitail.service.classifiers import Classifiers, Version

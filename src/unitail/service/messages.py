@@ -12,7 +12,7 @@ from pydantic import (
     StrictStr,
 )
 
-from unitail.defaults import COVERAGE
+from unitail.answer_defaults import COVERAGE
 
 MAX_INFLUENCE = 100
 """Examples that are named for an answer."""

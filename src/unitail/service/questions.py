@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.defaults import COVERAGE
+from unitail.answer_defaults import COVERAGE
 from unitail.nn.episode_model import Visibility
 from unitail.service.classifiers import Version
 from unitail.web.refusal import Refusal

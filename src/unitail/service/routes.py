@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from unitail.defaults import COVERAGE
+from unitail.answer_defaults import COVERAGE
 from unitail.service import messages
 from unitail.service.classifiers import Version
 from unitail.service.json_route import JsonRoute

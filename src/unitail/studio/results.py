@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unitail.defaults import COVERAGE, TOP
+from unitail.answer_defaults import COVERAGE, TOP
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier

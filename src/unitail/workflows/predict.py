@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unitail.answer_defaults import COVERAGE, TOP
 from unitail.configuration import require
-from unitail.defaults import COVERAGE, TOP
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from unitail.answer_defaults import COVERAGE, TOP
 from unitail.cli.commands import options
-from unitail.defaults import COVERAGE, TOP
 from unitail.errors import UserError
 
 

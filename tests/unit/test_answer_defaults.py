@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from unitail import TailClassifier
+from unitail.answer_defaults import COVERAGE, TOP
 from unitail.cli.commands.predict import predict
 from unitail.client import Client
-from unitail.defaults import COVERAGE, TOP
 from unitail.engines.job import answer_rows_to_folder
 from unitail.service import messages
 from unitail.service.questions import Wanted

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from unitail.devices import choose_device
-from unitail.encoder_names import encoder_name
+from unitail.encoder_aliases import encoder_name
 from unitail.encoders.efficientnet import EfficientNetLite0
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.log_mel import LogMelEncoder

@@ -1,4 +1,4 @@
-from unitail.encoder_names import ALIASES, encoder_name
+from unitail.encoder_aliases import ALIASES, encoder_name
 from unitail.encoders.registry import ENCODERS
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Page
 
-from unitail.benchmark.tables import DataSetMeans, read_summary
+from unitail.benchmark.means import DataSetMeans, read_summary
 from unitail.evaluation.result import Outcome
 from unitail.framework.statistics import MeanInterval
 

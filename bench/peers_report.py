@@ -8,9 +8,9 @@ import pandas
 from transductive_methods import GRID, Peer
 
 from unitail.benchmark.compare import ROWS_FILE, compare_groups, read_rows
+from unitail.benchmark.means import data_set_means, group_means, grouped
 from unitail.benchmark.report import accuracy_cell, learner_table
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import data_set_means, group_means, grouped
 from unitail.framework.statistics import MeanInterval
 from unitail.wording import markdown_table
 

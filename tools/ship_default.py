@@ -19,8 +19,8 @@ from typing import Any
 from sklearn.datasets import load_iris
 
 from unitail.banks.bank import FeatureBank, named_banks
+from unitail.benchmark.means import group_means, grouped, read_summary
 from unitail.benchmark.report import accuracy_cell
-from unitail.benchmark.tables import group_means, grouped, read_summary
 from unitail.configuration import to_table
 from unitail.errors import InvalidCheckpoint, UserError
 from unitail.estimator.classifier import TailClassifier

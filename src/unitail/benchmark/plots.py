@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unitail.benchmark.tables import GroupMeans, grouped
+from unitail.benchmark.means import GroupMeans, grouped
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.result import Outcome
 from unitail.pictures import as_png, make_panels

@@ -9,9 +9,7 @@ from typing import TypeVar
 import torch
 
 from unitail.benchmark.compare import ROWS_FILE
-from unitail.benchmark.plots import plot_accuracy, plot_reliability
-from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import (
+from unitail.benchmark.means import (
     ArrowTable,
     DataSetMeans,
     GroupMeans,
@@ -24,6 +22,8 @@ from unitail.benchmark.tables import (
     pooled_calibration,
     summary_text,
 )
+from unitail.benchmark.plots import plot_accuracy, plot_reliability
+from unitail.benchmark.store import TableResult
 from unitail.benchmark.versus_text import versus_sections
 from unitail.evaluation.result import Outcome
 from unitail.extras import optional

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from unitail.benchmark.means import grouped
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import grouped
 from unitail.evaluation.result import Evaluation
 from unitail.framework.statistics import LEVEL, MeanInterval, holm
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from unitail.benchmark.means import grouped
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import grouped
 from unitail.benchmark.versus import Versus, versus
 from unitail.errors import UserError
 from unitail.wording import markdown_table

@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
+from unitail.benchmark.means import GroupMeans, grouped
 from unitail.benchmark.merge import merge_results
 from unitail.benchmark.report import (
     accuracy_cell,
@@ -18,7 +19,6 @@ from unitail.benchmark.run import BenchRun
 from unitail.benchmark.setup import BenchSetup
 from unitail.benchmark.store import TableResult
 from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite, swaps
-from unitail.benchmark.tables import GroupMeans, grouped
 from unitail.benchmark.versus_text import chosen_anchor
 from unitail.benchmark.workers import run_in_processes
 from unitail.cli.console import bar

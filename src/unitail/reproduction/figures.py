@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from unitail.benchmark.tables import DataSetMeans, grouped
+from unitail.benchmark.means import DataSetMeans, grouped
 from unitail.evaluation.result import Outcome
 from unitail.pictures import as_png, make_panels
 from unitail.reproduction.paper import LABELS

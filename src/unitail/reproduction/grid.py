@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from unitail.benchmark.tables import DataSetMeans
+from unitail.benchmark.means import DataSetMeans
 from unitail.evaluation.result import Outcome
 from unitail.reproduction.paper import LABELS, SHOTS, Number, PaperTable
 

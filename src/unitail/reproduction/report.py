@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import unitail
-from unitail.benchmark.tables import DataSetMeans, data_set_means, grouped
+from unitail.benchmark.means import DataSetMeans, data_set_means, grouped
 from unitail.benchmark.versus_text import chosen_anchor, versus_rows
 from unitail.evaluation.result import Outcome
 from unitail.reproduction.figures import ways_curves

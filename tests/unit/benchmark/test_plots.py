@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from unitail.benchmark import plots
-from unitail.benchmark.plots import plot_accuracy, plot_reliability
-from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import (
+from unitail.benchmark.means import (
     GroupMeans,
     data_set_means,
     group_means,
     pooled_calibration,
 )
+from unitail.benchmark.plots import plot_accuracy, plot_reliability
+from unitail.benchmark.store import TableResult
 from unitail.evaluation.result import Outcome
 
 PARTIAL = "open: only some data sets"

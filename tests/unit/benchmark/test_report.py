@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from unitail.benchmark.compare import compare, read_rows
+from unitail.benchmark.means import GroupMeans, data_set_means, group_means
 from unitail.benchmark.report import (
     accuracy_cell,
     learner_table,
@@ -18,7 +19,6 @@ from unitail.benchmark.report import (
     write_benchmark_report,
 )
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import GroupMeans, data_set_means, group_means
 from unitail.errors import UserError
 from unitail.evaluation.result import Outcome
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from unitail.benchmark.tables import DataSetMeans
+from unitail.benchmark.means import DataSetMeans
 from unitail.evaluation.result import Outcome
 
 Make = Callable[..., DataSetMeans]

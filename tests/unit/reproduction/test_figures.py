@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 from helpers.pictures import coloured
-from unitail.benchmark.tables import DataSetMeans
+from unitail.benchmark.means import DataSetMeans
 from unitail.reproduction.figures import ways_curves
 
 

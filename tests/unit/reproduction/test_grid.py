@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from unitail.benchmark.tables import DataSetMeans
+from unitail.benchmark.means import DataSetMeans
 from unitail.evaluation.result import Outcome
 from unitail.reproduction.grid import CellVerdict, compared, paper_grid, plain_grids
 from unitail.reproduction.paper import Number, paper_tables

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from unitail.benchmark.means import DataSetMeans
 from unitail.benchmark.suite_file import read_suite
-from unitail.benchmark.tables import DataSetMeans
 from unitail.evaluation.result import Outcome
 from unitail.reproduction.report import build_report, cost_tables, section, versions
 from unitail.reproduction.run import Measured, Reproduction

@@ -4,8 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unitail.benchmark.store import TableResult
-from unitail.benchmark.tables import (
+from unitail.benchmark.means import (
     GroupMeans,
     calibration_table,
     data_set_means,
@@ -15,6 +14,7 @@ from unitail.benchmark.tables import (
     read_summary,
     summary_text,
 )
+from unitail.benchmark.store import TableResult
 from unitail.evaluation.result import Outcome
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.configuration import parse_json
-from unitail.datasets.reading import Found, OneSet, check_there, shipped_list
+from unitail.datasets.loader import Found, OneSet, check_there, shipped_list
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 

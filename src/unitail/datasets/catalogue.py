@@ -14,7 +14,7 @@ from unitail.datasets.class_folders import ClassFolders
 from unitail.datasets.csv_index import CsvIndex
 from unitail.datasets.intents import IntentFiles
 from unitail.datasets.lists import JoinedLists, LabelLists, PresenceLists
-from unitail.datasets.reading import DataSetPart, Found, Shape
+from unitail.datasets.loader import DataSetPart, Found, Shape
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig, InvalidInput, UserError
 from unitail.wording import some

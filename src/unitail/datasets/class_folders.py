@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from unitail.datasets.reading import Found, OneSet, is_item, read_lines, shipped_list
+from unitail.datasets.loader import Found, OneSet, is_item, read_lines, shipped_list
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 

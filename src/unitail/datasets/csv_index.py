@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unitail.configuration import parse_json
-from unitail.datasets.reading import DataSetPart, Found, check_there, column, read_rows
+from unitail.datasets.loader import DataSetPart, Found, check_there, column, read_rows
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.wording import some

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unitail.datasets.csv_index import CsvIndex
-from unitail.datasets.reading import Found, OneSet, read_text
+from unitail.datasets.loader import Found, OneSet, read_text
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 

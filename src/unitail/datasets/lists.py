@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unitail.datasets.reading import Found, OneSet, check_there, read_lines
+from unitail.datasets.loader import Found, OneSet, check_there, read_lines
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from unitail.banks.manifest import FeatureType
 from unitail.datasets.catalogue import CatalogueEntry, Split
-from unitail.datasets.reading import Found
+from unitail.datasets.loader import Found
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Encoder
 from unitail.inputs.items import LabelledItems

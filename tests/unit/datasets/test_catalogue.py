@@ -8,7 +8,7 @@ import pytest
 
 from helpers import miniatures as mini
 from unitail.datasets.catalogue import SHAPES, catalogue, entry_of_bank, find_entry
-from unitail.datasets.reading import shipped_list
+from unitail.datasets.loader import shipped_list
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError
 

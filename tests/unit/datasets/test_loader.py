@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unitail.datasets.reading import check_there, read_rows
+from unitail.datasets.loader import check_there, read_rows
 from unitail.errors import InvalidInput
 
 
@@ -20,7 +20,7 @@ def test_texts_of_any_length_are_rows(tmp_path: Path) -> None:
 
 
 def test_an_import_leaves_pythons_limit_on_cells() -> None:
-    code = "import csv, unitail.datasets.reading; print(csv.field_size_limit())"
+    code = "import csv, unitail.datasets.loader; print(csv.field_size_limit())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == 131_072
 

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "engines/bank.py": "unit/engines/test_job.py",
     "engines/encoding.py": "unit/engines/test_job.py",
     "engines/engine.py": "unit/engines/test_local.py",  # the base class of all
-    "engines/reading.py": "unit/engines/test_rows.py",
+    "engines/chunk_items.py": "unit/engines/test_rows.py",
     "engines/results.py": "unit/engines/test_job.py",
     "estimator/saving/folder.py": "unit/estimator/saving/test_savable.py",
     "estimator/saving/content.py": "unit/estimator/saving/test_savable.py",

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from unitail.encoders.encoding import Vectors
+from unitail.engines.chunk_items import Reading
 from unitail.engines.encoding import row_reasons, unreadable_rows
 from unitail.engines.engine import Chunk, ChunkReport
-from unitail.engines.reading import Reading
 from unitail.engines.results import ChunkFolder
 from unitail.estimator.classifier import TailClassifier
 from unitail.extras import optional

@@ -11,8 +11,8 @@ import numpy as np
 from unitail.encoders.encoder import Encoder
 from unitail.encoders.encoding import Vectors, encode_items
 from unitail.encoders.hashing import content_hash
+from unitail.engines.chunk_items import Reading
 from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport
-from unitail.engines.reading import Reading
 from unitail.engines.results import ChunkFolder
 from unitail.extras import optional
 from unitail.inputs.items import Items

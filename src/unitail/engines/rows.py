@@ -7,8 +7,8 @@ from typing import Any
 
 from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
+from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
-from unitail.engines.reading import Reading
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 from unitail.extras import optional

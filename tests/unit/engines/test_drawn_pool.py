@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from unitail.engines.chunk_items import Reading
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.engine import Chunk
-from unitail.engines.reading import Reading
 from unitail.engines.rows import JobRows, open_rows
 
 

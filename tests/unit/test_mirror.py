@@ -23,7 +23,7 @@ ELSEWHERE = {
     "estimator/saving/content.py": "unit/estimator/saving/test_savable.py",
     "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
-    "inputs/packed_tables.py": "unit/inputs/test_read_damaged.py",
+    "inputs/table_formats.py": "unit/inputs/test_read_damaged.py",
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
     "relational/reading.py": "unit/relational/test_model.py",

@@ -12,14 +12,14 @@ from typing import Any
 from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.packed_tables import (
+from unitail.inputs.recognise import encoding_of, table_suffix
+from unitail.inputs.table_formats import (
     Columns,
     read_excel,
     read_feather,
     read_parquet,
     unpacked,
 )
-from unitail.inputs.recognise import encoding_of, table_suffix
 from unitail.wording import shown
 
 DELIMITERS = ",;\t|"

@@ -1,4 +1,4 @@
-"""Packed files: a small one can stand for a table beyond all memory."""
+"""Excel, Parquet, Feather and gzip: a small file can stand for a table beyond all memory."""
 
 import gzip
 import io

@@ -9,7 +9,7 @@ import numpy as np
 from unitail.benchmark.means import GroupMeans, grouped
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.result import Outcome
-from unitail.pictures import as_png, make_panels
+from unitail.plotting import as_png, make_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

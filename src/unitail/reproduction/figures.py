@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from unitail.benchmark.means import DataSetMeans, grouped
 from unitail.evaluation.result import Outcome
-from unitail.pictures import as_png, make_panels
+from unitail.plotting import as_png, make_panels
 from unitail.reproduction.paper import LABELS
 
 SIZE = (6.4, 3.8)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from unitail.extras import optional
 from unitail.framework.task import Task
 from unitail.framework.validity import ValidityReport
-from unitail.pictures import as_png, make_panels
+from unitail.plotting import as_png, make_panels
 from unitail.validity_study.study import ValidityStudy, Verdict
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unitail.pictures import as_png, make_panels
+from unitail.plotting import as_png, make_panels
 
 if TYPE_CHECKING:
     from unitail.workflows.learning_curve.report import Line

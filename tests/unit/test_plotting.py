@@ -2,7 +2,7 @@ import io
 
 from PIL import Image
 
-from unitail.pictures import as_png, make_panels
+from unitail.plotting import as_png, make_panels
 
 
 def test_a_figure_has_its_panels_and_its_size() -> None:

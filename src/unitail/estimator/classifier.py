@@ -70,7 +70,7 @@ class TailClassifier(
         more than 256 classes, or of 131,072 rows times classes, isolated answers of the default
         model follow from regressions on all rows and blocks of some (`unitail.relational.large`);
         joint ones, those with a pool and of other models follow from cluster centres of each class
-        (`unitail.estimator.limits`), with the shares of the classes among all rows. None
+        (`unitail.estimator.support_size`), with the shares of the classes among all rows. None
         relates all, whatever the memory it takes.
     precision : {"auto", "single", "double"}, default="auto"
         The dtype of the computation; "auto" is double for supports of up to 256 rows. In double

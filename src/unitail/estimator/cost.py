@@ -19,15 +19,15 @@ from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
 from unitail.configuration import require
-from unitail.estimator.limits import (
+from unitail.estimator.rows import MAX_POOL
+from unitail.estimator.settings import Settings
+from unitail.estimator.support_size import (
     MAX_ROUNDS,
     check_joint_call,
     pair_limit,
     reads_many,
     rows_kept,
 )
-from unitail.estimator.rows import MAX_POOL
-from unitail.estimator.settings import Settings
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, queries_at_once
 from unitail.nn.episode_model import AnyModel, Visibility

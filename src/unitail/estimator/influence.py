@@ -24,7 +24,7 @@ from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
 from unitail.estimator.answering import AnsweringEstimator
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.limits import standing_for
+from unitail.estimator.support_size import standing_for
 from unitail.inputs.examples import Examples
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.wording import some

@@ -16,9 +16,9 @@ from unitail.encoders.tables import MAX_DEVIATIONS
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.limits import support_limit
 from unitail.estimator.scaling import Scaling
 from unitail.estimator.settings import Precision
+from unitail.estimator.support_size import support_limit
 from unitail.export.operators import Exportable
 from unitail.framework.episode import Support
 from unitail.learners.in_context import InContextHypothesis

@@ -17,8 +17,8 @@ from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.learning import size_notes
-from unitail.estimator.limits import MAX_TOGETHER
 from unitail.estimator.scaling import Scale, plain, scale_after
+from unitail.estimator.support_size import MAX_TOGETHER
 from unitail.inputs.encode import (
     Unread,
     beyond_examples,

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from helpers.blobs import blobs
 from helpers.builders import small_model
 from unitail.errors import InvalidConfig, InvalidEpisode, UserError
-from unitail.estimator import limits
+from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
 from unitail.nn.episode_model import AnyModel
 from unitail.relational.config import PRESETS
@@ -151,7 +151,7 @@ def test_a_joint_call_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """But not by a small support: a search over `max_support` would have no scores."""
     classifier = TailClassifier(visibility="joint", max_support=12).fit(X, Y)
     assert len(classifier.predict(Q)) == 15
-    monkeypatch.setattr(limits, "MAX_TOGETHER", 12)
+    monkeypatch.setattr(support_size, "MAX_TOGETHER", 12)
     with pytest.raises(UserError, match=r"got 15 rows in one call; allowed: at most 12"):
         classifier.predict(Q)
 

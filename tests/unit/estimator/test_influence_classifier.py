@@ -139,7 +139,7 @@ def test_large_supports_say_what_pairs_of_rows_say(monkeypatch: pytest.MonkeyPat
     """Of many rows, and of many classes."""
     pairs, large = fitted().influence(ASKED), [fitted(max_support=9)]
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 2)
-    monkeypatch.setattr("unitail.estimator.limits.MAX_PAIRED_WAYS", 2)
+    monkeypatch.setattr("unitail.estimator.support_size.MAX_PAIRED_WAYS", 2)
     for classifier in (*large, fitted()):
         assert isinstance(classifier._fitted.hypothesis, LargeHypothesis)
         said = classifier.influence(ASKED)

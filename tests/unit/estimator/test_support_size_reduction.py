@@ -4,8 +4,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unitail.errors import TooManyClasses
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.limits import centres, class_quota, reduced, support_limit
 from unitail.estimator.rows import Rows
+from unitail.estimator.support_size import centres, class_quota, reduced, support_limit
 from unitail.learners.in_context import MAX_STATES
 
 

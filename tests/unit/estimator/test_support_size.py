@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from unitail.errors import TooManyClasses
-from unitail.estimator import limits
+from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.limits import MAX_WIDTH, pair_limit, some_of, takes_many
 from unitail.estimator.settings import Settings
+from unitail.estimator.support_size import MAX_WIDTH, pair_limit, some_of, takes_many
 from unitail.learners.large_support import LargeHypothesis
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational
@@ -85,7 +85,7 @@ def test_within_max_support_the_faster_way_has_the_same_answers(
 ) -> None:
     """Prediction sets included; what needs all pairs, as with a pool, has them."""
     pairs = TailClassifier(random_state=0, precision="double").fit(X, Y)
-    monkeypatch.setattr(limits, "MAX_PAIRED", 40)
+    monkeypatch.setattr(support_size, "MAX_PAIRED", 40)
     faster = TailClassifier(random_state=0, precision="double").fit(X, Y)
     assert isinstance(faster._fitted.hypothesis, LargeHypothesis)
     assert not isinstance(pairs._fitted.hypothesis, LargeHypothesis)
@@ -106,7 +106,7 @@ def test_the_faster_way_in_single_precision_answers_as_in_double(
     offset: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen from a far origin, too, where all cosines are nearly 1."""
-    monkeypatch.setattr(limits, "MAX_PAIRED", 40)
+    monkeypatch.setattr(support_size, "MAX_PAIRED", 40)
     single, double = (
         TailClassifier(random_state=0, precision=precision, scale="none").fit(X + offset, Y)
         for precision in ("single", "double")
@@ -124,8 +124,8 @@ def test_pools_and_joint_answers_are_of_reduced_supports() -> None:
 
 def test_any_number_of_classes_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unitail.relational.large.shortlist.MANY_WAYS", 10)
-    monkeypatch.setattr(limits, "MAX_PAIRED_WAYS", 10)
-    monkeypatch.setattr(limits, "MAX_STATES", 100)
+    monkeypatch.setattr(support_size, "MAX_PAIRED_WAYS", 10)
+    monkeypatch.setattr(support_size, "MAX_STATES", 100)
     labels = np.arange(90) % 15
     many = TailClassifier(random_state=0).fit(X, labels)
     assert isinstance(many._fitted.hypothesis, LargeHypothesis)
@@ -142,6 +142,6 @@ def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
 
 
 def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_CALIBRATED", 10)
+    monkeypatch.setattr(support_size, "MAX_CALIBRATED", 10)
     assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
     assert some_of(np.arange(10)).tolist() == list(range(10))

@@ -29,7 +29,7 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
-from unitail.learners.large_support import LargeHypothesis
+from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.episode_model import Visibility
 

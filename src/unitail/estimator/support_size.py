@@ -20,7 +20,7 @@ from unitail.errors import TooManyClasses, UserError
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.settings import Settings
 from unitail.learners.in_context import MAX_STATES
-from unitail.learners.large_support import LargeHypothesis, read_many
+from unitail.learners.large_hypothesis import LargeHypothesis, read_many
 from unitail.nn.episode_model import AnyModel
 from unitail.randomness import content_order
 from unitail.relational.model import Relational

@@ -9,7 +9,7 @@ from helpers.letters import Letters
 from unitail.errors import BlankWarning, CannotSolve, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import mixed
-from unitail.learners.large_support import LargeHypothesis
+from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.tail.model import Tail
 
 Y = np.arange(24) % 3

@@ -8,7 +8,7 @@ from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import MAX_WIDTH, pair_limit, some_of, takes_many
-from unitail.learners.large_support import LargeHypothesis
+from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational
 

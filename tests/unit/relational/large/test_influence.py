@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unitail.framework.episode import Support
-from unitail.learners.large_support import read_many
+from unitail.learners.large_hypothesis import read_many
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.large import first_answer, gaussians

@@ -5,7 +5,7 @@ import torch
 
 from unitail.errors import InvalidEpisode
 from unitail.framework.episode import Support
-from unitail.learners.large_support import read_many
+from unitail.learners.large_hypothesis import read_many
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
 from unitail.relational.geometry import MIN_LIMITED_WIDTH

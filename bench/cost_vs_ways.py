@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cost_tables import OUT_OF_MEMORY, cells, crossing, plot
+from cost_vs_ways_report import OUT_OF_MEMORY, cells, crossing, plot
 from measuring import Page, device_name, seconds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 

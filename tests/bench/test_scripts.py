@@ -17,7 +17,7 @@ from unitail.learners.registry import preset
 from unitail.tail.model import Tail
 
 CHOOSERS = ["random", "most doubtful", "spread out", "studio"]
-NOT_SCRIPTS = {"companions", "cost_tables", "measuring", "serving"}
+NOT_SCRIPTS = {"companions", "cost_vs_ways_report", "measuring", "serving"}
 NOT_SCRIPTS |= {"peers_report", "tables_report", "transductive_methods"}
 """What the others import."""
 STAMP = "unitail.learners.fingerprints.default_stamp"

@@ -34,7 +34,7 @@ from campaign import Outcome, Page, command, forked, tree
 from families import FAMILIES
 from family import Case, Family
 from pieces import Crew, Piece
-from seeds import Seeds, preload
+from seed_inputs import Seeds, preload
 
 from unitail.errors import UserError
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from campaign import Outcome, Page, command, forked, tree
-from seeds import RECIPE, Seeds, preload
+from seed_inputs import RECIPE, Seeds, preload
 
 ROOM = (0, 4, 12, 40, 100, 300)
 """KiB that are left on a full disk, or that a file may have."""

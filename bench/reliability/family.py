@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seeds import Seeds
+from seed_inputs import Seeds
 
 from unitail.errors import UserError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from family import Case, answered, family
 from mutations import NAMES, spoil, spoil_json, spoil_lines, spoil_zip
-from seeds import CLASSES, Seeds
+from seed_inputs import CLASSES, Seeds
 
 from unitail.encoders.images import read_image
 from unitail.encoders.sounds import read_sound

@@ -12,7 +12,7 @@ from campaign import command
 from family import OUT, Case, answered, called, family
 from hostile_arrays import odd_calls
 from mutations import WORDS, spoil, spoil_json, spoil_safetensors, spoil_zip
-from seeds import Seeds
+from seed_inputs import Seeds
 
 from unitail.banks.bank import FeatureBank, find_banks
 from unitail.banks.importer import CodedBank

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from campaign import command, tree
-from seeds import RECIPE, Seeds
+from seed_inputs import RECIPE, Seeds
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import BankManifest, FeatureType

@@ -26,7 +26,7 @@ import numpy as np
 from campaign import Outcome, Page, Started, forked, start, tree, wait
 from kill_jobs import Job, bank, bench, fit, predict, training
 from pieces import Crew, Piece
-from seeds import Seeds, preload
+from seed_inputs import Seeds, preload
 
 from unitail.encoders.cache import FILE, FeatureCache
 

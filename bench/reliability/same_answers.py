@@ -23,7 +23,7 @@ import torch
 from campaign import Page, forked
 from numpy.typing import NDArray
 from pieces import Crew, Piece
-from seeds import preload
+from seed_inputs import preload
 
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import encode_items

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from campaign import Page
-from seeds import Seeds, preload
+from seed_inputs import Seeds, preload
 
 from unitail.cli.main import app
 from unitail.encoders.cache import FeatureCache

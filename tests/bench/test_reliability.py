@@ -31,7 +31,7 @@ SCRIPTS = {
     "soak": ["--seconds", 0.5],
 }
 NOT_SCRIPTS = {
-    *("bombs", "campaign", "hostile_arrays", "kill_jobs", "mutations", "pieces", "seeds"),
+    *("bombs", "campaign", "hostile_arrays", "kill_jobs", "mutations", "pieces", "seed_inputs"),
     *("families", "family", "file_families", "folder_families"),
 }
 ELSEWHERE = {"cluster"}

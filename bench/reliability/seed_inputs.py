@@ -1,4 +1,4 @@
-"""Sound inputs of every kind that is read, small, in one folder: what the campaigns spoil."""
+"""Faultless inputs of every kind that is read, small, in one folder: what the campaigns spoil."""
 
 import io
 import shutil
@@ -69,7 +69,7 @@ sets = ["maker/*"]
 
 @dataclass(frozen=True)
 class Seeds:
-    """A folder of sound inputs."""
+    """A folder of faultless inputs."""
 
     folder: Path
     images: dict[str, bytes] = field(default_factory=dict)

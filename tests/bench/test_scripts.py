@@ -269,7 +269,7 @@ def test_scale(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pool(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--shots", 1, "--draws", 2, "--out", page]
-    run_script("bench/pool.py", *options, monkeypatch=monkeypatch)
+    run_script("bench/pool_digits.py", *options, monkeypatch=monkeypatch)
     _, *rows = lines(page)
     assert [row[1] for row in rows] == ["isolated", "pool of 100", "pool of 800", "joint"]
     assert rows[0][3].startswith("0.0 ")

@@ -1,6 +1,6 @@
 """What a pool of unlabelled rows is worth, beside isolated and joint answers to the same rows.
 
-    python bench/pool.py --out results/pool.md
+    python bench/pool_digits.py --out results/pool.md
 
 scikit-learn's digits: some labelled rows of each class, 100 queries, and a pool of other rows that
 are drawn as the queries are. Nothing was chosen or trained on them.

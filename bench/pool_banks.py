@@ -1,6 +1,6 @@
 """The default model isolated, with pools and joint, beside logistic regression, paired.
 
-    python bench/with_pool.py --banks BANKS --episodes 20 --out results/with_pool.md
+    python bench/pool_banks.py --banks BANKS --episodes 20 --out results/with_pool.md
 
 Five classes, or all where a table has fewer; ten queries of a class on average. The pool is other
 rows of these classes, so many of a class on average, and a larger one holds the smaller; a table

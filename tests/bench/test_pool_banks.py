@@ -1,4 +1,4 @@
-"""bench/with_pool.py asks in all ways on the same episodes."""
+"""bench/pool_banks.py asks in all ways on the same episodes."""
 
 import runpy
 from pathlib import Path
@@ -14,13 +14,13 @@ from unitail.framework.episode import Episode, Query, Support
 NAMES = ["logistic regression", "each row by itself", "joint"]
 
 
-def test_with_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_banks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, (name, count) in enumerate({"one": 24, "two": 24, "large": 34}.items()):
         write_blobs(tmp_path / "banks", name, classes=3, rows=count, seed=seed)
     page, kept = tmp_path / "page.md", tmp_path / "rows"
     options = ["--banks", tmp_path / "banks", "--shots", 2, "--episodes", 3, "--batch", 2]
     options += ["--pools", 10, 20, "--rows", kept, "--out", page]
-    run_script("bench/with_pool.py", *options, monkeypatch=monkeypatch)
+    run_script("bench/pool_banks.py", *options, monkeypatch=monkeypatch)
     _, *rows = lines(page)
     assert [row[0] for row in rows[:5]] == [*NAMES, "pool of 10 a class", "pool of 20 a class"]
     assert [row[1] for row in rows[:5]] == ["3", "3", "3", "3", "1"], "one has rows for the larger"
@@ -28,16 +28,16 @@ def test_with_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Labels a class: 2; data sets: 3" in page.read_text()
     [file] = kept.iterdir()
     known = file.read_text()
-    run_script("bench/with_pool.py", *options, monkeypatch=monkeypatch)
+    run_script("bench/pool_banks.py", *options, monkeypatch=monkeypatch)
     assert file.read_text() == known
     monkeypatch.setattr("unitail.learners.fingerprints.default_stamp", lambda: "another model")
-    run_script("bench/with_pool.py", *options, monkeypatch=monkeypatch)
+    run_script("bench/pool_banks.py", *options, monkeypatch=monkeypatch)
     assert len(file.read_text().splitlines()) == 2 * len(known.splitlines())
 
 
 def test_pools_hold_so_many_rows_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    script = runpy.run_path(str(ROOT / "bench/with_pool.py"))
+    script = runpy.run_path(str(ROOT / "bench/pool_banks.py"))
     rows = torch.randn(1, 30, 6, generator=torch.Generator().manual_seed(0))
     support = Support(features=rows[:, :4], class_indices=torch.tensor([[0, 0, 1, 1]]), ways=2)
     whole = Episode(

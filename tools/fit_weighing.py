@@ -30,7 +30,7 @@ from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational
-from unitail.relational.reading import RelationalDraw
+from unitail.relational.read_support import RelationalDraw
 from unitail.relational.weighing import Evidence
 from unitail.tasks.batches import EpisodeSource
 from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility

@@ -21,7 +21,7 @@ from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused_block import FusedBlock, Kept
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share
-from unitail.relational.reading import ReadRelations, RelationalDraw, Seen
+from unitail.relational.read_support import ReadRelations, RelationalDraw, Seen
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
 from unitail.relational.relations import Relations, relate
 from unitail.relational.weighing import Weighing

@@ -13,7 +13,7 @@ from unitail.randomness import stream
 from unitail.relational import influence, relations
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
-from unitail.relational.reading import ReadRelations
+from unitail.relational.read_support import ReadRelations
 from unitail.relational.regressions import NUM_LOGISTIC, solve, stack_kernels
 
 

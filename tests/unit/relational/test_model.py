@@ -15,7 +15,7 @@ from unitail.relational import fused_block as block_module
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.joint_share import joint_share
 from unitail.relational.model import Relational
-from unitail.relational.reading import RelationalDraw
+from unitail.relational.read_support import RelationalDraw
 
 
 def model(config: RelationalConfig = PRESETS["tiny"]) -> Relational:

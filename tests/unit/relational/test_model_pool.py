@@ -14,7 +14,7 @@ from unitail.randomness import stream
 from unitail.relational.config import PRESETS, FeaturesAs
 from unitail.relational.joint_share import joint_share
 from unitail.relational.model import Relational
-from unitail.relational.reading import RelationalDraw
+from unitail.relational.read_support import RelationalDraw
 
 POOL = 6
 

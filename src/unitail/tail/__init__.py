@@ -1,1 +1,1 @@
-"""Section 4 of the paper: TAIL, one file for each box of its figure."""
+"""Section 4 of the paper: TAIL, its settings and its network; what it is made of is in `nn`."""

@@ -1,1 +1,1 @@
-"""Answers as one HTML file: `page` writes it, `items` shows the items on it."""
+"""Answers as one HTML file: `page` writes it, `previews` shows the items on it."""

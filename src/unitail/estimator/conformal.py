@@ -28,6 +28,8 @@ from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
 """The folds that a support is left out in; classes of more rows leave several out at a time."""
+MAX_CALIBRATED = 2000
+"""Rows of a large support that are left out and asked for prediction sets."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
 """Settings that do not change the scores, which are of rows asked in isolation."""
 LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
@@ -66,6 +68,11 @@ def folds(rows: Rows) -> list[NDArray[np.int64]]:
         for rank, place in enumerate(places if len(places) > 1 else ()):
             dealt[rank % count].append(int(place))
     return [np.array(fold) for fold in dealt if fold]
+
+
+def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keep at most `MAX_CALIBRATED` of the rows that are left out, of every class its share."""
+    return fold[:: -(-len(fold) // MAX_CALIBRATED)]
 
 
 def threshold(scores: NDArray[np.float64], coverage: float) -> float:

@@ -12,19 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig
-from unitail.estimator.conformal import HeldOut, folds
+from unitail.estimator.conformal import HeldOut, folds, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import Scale, Scales, Scaling, after_unlabelled
 from unitail.estimator.scaling_parts import AnyScaling, PartsScaling
 from unitail.estimator.settings import Parameters, Settings, draw_seed
-from unitail.estimator.support_size import (
-    check_joint_call,
-    pair_limit,
-    read_large,
-    reduced,
-    some_of,
-)
+from unitail.estimator.support_size import check_joint_call, pair_limit, read_large, reduced
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 from unitail.learners.class_shares import impose_shares

@@ -32,8 +32,6 @@ MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
 them, where states of a few classes for each row lose up to a point."""
 MAX_TOGETHER = 4000
 """Rows that may always be answered together."""
-MAX_CALIBRATED = 2000
-"""Rows of a large support that are left out and asked for prediction sets."""
 MAX_WIDTH = 4096
 """The widest rows that are read without pairs: products of their coordinates are kept."""
 MAX_ROUNDS = 10
@@ -155,11 +153,6 @@ def read_large(
     assert isinstance(model, Relational)
     order = torch.from_numpy(content_order(given, rows.class_indices, settings.seed))
     return read_many(model, as_support(rows), order)
-
-
-def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keep at most `MAX_CALIBRATED` of the rows that are left out, of every class its share."""
-    return fold[:: -(-len(fold) // MAX_CALIBRATED)]
 
 
 def check_joint_call(num_queries: int, limit: int | None) -> None:

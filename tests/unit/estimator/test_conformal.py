@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from unitail.errors import InvalidConfig
+from unitail.estimator import conformal
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.conformal import MAX_FOLDS, folds, prediction_sets, threshold
+from unitail.estimator.conformal import MAX_FOLDS, folds, prediction_sets, some_of, threshold
 from unitail.estimator.rows import Rows
 
 
@@ -110,3 +111,9 @@ def test_the_coverage_is_kept() -> None:
 def test_a_coverage_out_of_range_is_refused(coverage: float) -> None:
     with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* between 0 and 1"):
         fitted([3, 3]).predict_set(np.zeros((1, 4)), coverage)
+
+
+def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformal, "MAX_CALIBRATED", 10)
+    assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
+    assert some_of(np.arange(10)).tolist() == list(range(10))

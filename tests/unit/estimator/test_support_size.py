@@ -7,7 +7,7 @@ from unitail.errors import TooManyClasses
 from unitail.estimator import support_size
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.settings import Settings
-from unitail.estimator.support_size import MAX_WIDTH, pair_limit, some_of, takes_many
+from unitail.estimator.support_size import MAX_WIDTH, pair_limit, takes_many
 from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.relational.config import PRESETS, FeaturesAs, RelationalConfig
 from unitail.relational.model import Relational
@@ -139,9 +139,3 @@ def test_few_rows_of_many_classes_are_read_by_the_whole_model() -> None:
     found = {ways: pair_limit(settings, ways, 64) for ways in (2, 100, 131, 150, 256, 257)}
     assert found == {2: 1000, 100: 1000, 131: 1000, 150: 873, 256: 512, 257: 0}
     assert pair_limit(Settings.of(TailClassifier(device="cpu", max_support=200), 0), 150, 64) == 200
-
-
-def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(support_size, "MAX_CALIBRATED", 10)
-    assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
-    assert some_of(np.arange(10)).tolist() == list(range(10))

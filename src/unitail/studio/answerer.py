@@ -32,7 +32,7 @@ from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.span import Spanned
 from unitail.studio.vectors import Vectors
 
-CHUNK = 256
+CHUNK = 512
 """Items that are answered at once; after each, somebody may have changed a label."""
 AHEAD, AHEAD_CHUNK = 2048, 128
 """Items that are written in a span, at most, while the labelled ones are learned from."""
@@ -160,9 +160,9 @@ class Answerer:
         places = rest if len(rest) else places
         seen = np.isin(places, self._looked_at) & bool(len(rest))
         first, later = places[seen], places[~seen]
-        chunks = math.ceil(len(later) / (POOL_CHUNK if self._pool[0] else CHUNK))
-        split = [first, *np.array_split(later, max(1, chunks))]
-        waiting = deque(each for each in split if len(each))
+        chunks = max(1, math.ceil(len(later) / (POOL_CHUNK if self._pool[0] else CHUNK)))
+        chunks += -chunks % THREADS if chunks > 1 else 0  # as many for each thread
+        waiting = deque(each for each in [first, *np.array_split(later, chunks)] if len(each))
         if self._pool[0]:
             self._answer_behind_all(waiting)
             return

@@ -25,7 +25,6 @@ from torch import Tensor
 from unitail.configuration import require
 from unitail.errors import WrongWidth
 from unitail.framework.episode import Support
-from unitail.framework.learner import Paradigm
 from unitail.learners.in_context import InContextHypothesis, InContextLearner
 from unitail.nn.episode_model import AnyModel
 
@@ -67,11 +66,6 @@ class PartsLearner:
     """The columns of each part, in their order."""
 
     @property
-    def paradigm(self) -> Paradigm:
-        """As the learner of each part."""
-        return self.learner.paradigm
-
-    @property
     def model(self) -> AnyModel:
         """The model, which all parts share."""
         return self.learner.model
@@ -91,10 +85,6 @@ class PartsLearner:
     def infer(self, support: Support, query_features: Tensor, pool: Tensor | None = None) -> Tensor:
         """Answer queries given the support, and a pool: log-probabilities (B, m, K)."""
         return self.fit(support, pool)(query_features)
-
-    def with_seed(self, seed: int) -> "PartsLearner":
-        """Return the same learner with other draws."""
-        return replace(self, learner=self.learner.with_seed(seed))
 
 
 def multiplied(said: Sequence[Tensor], log_shares: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ def test_serve_load(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare[3] == "1.00"
     assert [each[-1] for each in served] == ["0"] * 2
     text = page.read_text()
-    assert "sent 0 away" not in text
+    assert "away with 503" in text  # how many in so short a time is up to the machine
     assert "all other statuses: 0." in text
 
 

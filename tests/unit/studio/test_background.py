@@ -2,11 +2,13 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from helpers.studios import open_studio, write_pictures
 from unitail.studio.background import NICENESS, calm_numpy, share_cores, step_back
 
 
@@ -42,12 +44,23 @@ def test_a_thread_that_shares_the_cores_leaves_those_of_others(
         torch.set_num_threads(before)
 
 
-def test_numpy_is_calm_until_it_is_let_go() -> None:
-    def threads() -> set[int]:
-        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+def blas_threads() -> set[int]:
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
+
+def test_numpy_is_calm_until_it_is_let_go() -> None:
     with threadpool_limits(3, user_api="blas"):
         calmed = calm_numpy()
-        assert threads() == {1}
+        assert blas_threads() == {1}
         calmed.restore_original_limits()
-        assert threads() == {3}
+        assert blas_threads() == {3}
+
+
+def test_numpy_is_calm_while_a_studio_is_open(tmp_path: Path) -> None:
+    write_pictures(tmp_path, 2)
+    with threadpool_limits(3, user_api="blas"):
+        studio = open_studio(tmp_path)
+        studio.start()
+        assert blas_threads() == {1}
+        studio.stop()
+        assert blas_threads() == {3}

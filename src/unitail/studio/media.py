@@ -1,7 +1,5 @@
 """How items look on the page: small images, texts, the cells of rows, files to play."""
 
-import io
-import math
 import mimetypes
 import threading
 from collections import OrderedDict
@@ -9,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.encoders.images import read_image
 from unitail.errors import Unreadable, UserError
 from unitail.studio.catalogue import Catalogue
 from unitail.wording import shown
+from unitail.workflows.item_previews import cell_preview, jpeg_preview, text_preview
 
 SIDES = {"small": 360, "large": 1600}
 """The longer side of an image, in pixels."""
@@ -37,11 +35,11 @@ class Media:
         path = self._file(place)
         try:
             key = (place, path.stat().st_mtime_ns)
+            if size == "small" and (known := self._images.get(key)) is not None:
+                return known
+            made = jpeg_preview(path, SIDES[size], QUALITY[size])
         except OSError as error:
             raise _unreadable(path, error) from error
-        if size == "small" and (known := self._images.get(key)) is not None:
-            return known
-        made = _jpeg(path, size)
         if size == "small":
             self._keep(key, made)
         return made
@@ -58,9 +56,10 @@ class Media:
         if self._catalogue.modality is Modality.TABLE:
             row = self._catalogue.item(place)
             assert isinstance(row, dict)
-            return [[str(name), _cell(cell)] for name, cell in row.items()][: MAX_CELLS[size]]
+            cells = [[str(name), cell_preview(cell, missing="")] for name, cell in row.items()]
+            return cells[: MAX_CELLS[size]]
         if self._catalogue.modality is Modality.TEXT:
-            return _text(self._catalogue.item(place), MAX_CHARACTERS[size])
+            return text_preview(self._catalogue.item(place), MAX_CHARACTERS[size])
         return None
 
     def search(self, words: str) -> list[int]:
@@ -92,34 +91,6 @@ class Media:
                 self._bytes += len(image)
             while self._bytes > CACHE_BYTES:
                 self._bytes -= len(self._images.popitem(last=False)[1])
-
-
-def _jpeg(path: Path, size: str) -> bytes:
-    try:
-        image = read_image(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    image.thumbnail((SIDES[size], SIDES[size]))
-    file = io.BytesIO()
-    image.save(file, "JPEG", quality=QUALITY[size])
-    return file.getvalue()
-
-
-def _text(item: object, most: int) -> str:
-    if not isinstance(item, Path):
-        text = str(item)
-    else:
-        try:
-            with item.open("rb") as file:
-                text = file.read(4 * most + 4).decode("utf-8-sig", "replace").strip()
-        except OSError:
-            return ""
-    return text if len(text) <= most else f"{text[:most].rstrip()} …"
-
-
-def _cell(value: object) -> str:
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return "" if missing else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _unreadable(path: Path, error: OSError) -> UserError:

@@ -23,7 +23,7 @@ def test_images_are_small_turned_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert Image.open(io.BytesIO(shown.image(0, "large"))).size == (900, 900)
     assert Image.open(io.BytesIO(shown.image(1, "small"))).size == (10, 30)
     first = shown.image(0, "small")
-    monkeypatch.setattr(media, "_jpeg", lambda *_: b"made again")
+    monkeypatch.setattr(media, "jpeg_preview", lambda *_: b"made again")
     assert shown.image(0, "small") is first
     write_pictures(tmp_path, 1, side=30)
     assert shown.image(0, "small") == b"made again"

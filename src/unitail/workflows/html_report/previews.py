@@ -1,7 +1,5 @@
 """How items look on a page: small images, texts, players, cells of rows; and the examples."""
 
-import io
-import math
 import os
 import threading
 from base64 import b64encode
@@ -14,12 +12,12 @@ from typing import Any
 from urllib.parse import quote
 
 from unitail.encoders.encoder import Modality
-from unitail.encoders.images import read_image
 from unitail.errors import UserError
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.recognise import modality_of
 from unitail.wording import excerpt, numbered
 from unitail.workflows.answers import Answer
+from unitail.workflows.item_previews import cell_preview, jpeg_preview, text_preview
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
@@ -76,7 +74,7 @@ def item_as_html(item: object, modality: Modality, room: Room, side: int = SIDE)
         inside = [item_as_html(cell, kind, room, side) for cell, kind in kinds if kind is not None]
         return "".join(inside) + _cells({**item, **{name: files[name].name for name in files}})
     if modality is Modality.TEXT:
-        return _text(item)
+        return f'<p class="text">{escape(text_preview(item, MAX_CHARACTERS))}</p>'
     media = _image(item, side) if modality is Modality.IMAGE else _sound(item)
     if media is None:
         return '<p class="none">Not shown here.</p>'
@@ -171,13 +169,9 @@ def _part(share: float | None) -> str:
 
 def _image(item: object, side: int) -> tuple[str, bytes] | None:
     try:
-        image = read_image(item)
+        return "image/jpeg", jpeg_preview(item, side, QUALITY)
     except (UserError, OSError):
         return None
-    image.thumbnail((side, side))
-    file = io.BytesIO()
-    image.save(file, "JPEG", quality=QUALITY)
-    return "image/jpeg", file.getvalue()
 
 
 def _sound(item: object) -> tuple[str, bytes] | None:
@@ -190,32 +184,11 @@ def _sound(item: object) -> tuple[str, bytes] | None:
     return None if content is None else (SOUNDS[item.suffix.lower()], content)
 
 
-def _text(item: object) -> str:
-    text = _content(item)
-    cut = text[:MAX_CHARACTERS].rstrip() + " …" if len(text) > MAX_CHARACTERS else text
-    return f'<p class="text">{escape(cut)}</p>'
-
-
-def _content(item: object) -> str:
-    if not isinstance(item, Path):
-        return str(item)
-    try:
-        with item.open("rb") as file:
-            return file.read(8 * MAX_CHARACTERS).decode("utf-8-sig", "replace").strip()
-    except OSError:
-        return ""
-
-
 def _cells(row: Mapping[Any, Any]) -> str:
     cells = [
-        f"<dt>{escape(str(name))}</dt><dd>{escape(_cell(value))}</dd>"
+        f"<dt>{escape(str(name))}</dt><dd>{escape(cell_preview(value, missing='-'))}</dd>"
         for name, value in list(row.items())[:MAX_CELLS]
     ]
     more = len(row) - MAX_CELLS
     rest = f"<dt>…</dt><dd>and {more} more</dd>" if more > 0 else ""
     return f'<dl class="cells">{"".join(cells)}{rest}</dl>'
-
-
-def _cell(value: object) -> str:
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return "-" if missing else f"{value:g}" if isinstance(value, float) else str(value)

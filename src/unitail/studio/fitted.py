@@ -12,8 +12,8 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
-from unitail.studio.labels import Labelled
 from unitail.studio.latest_answers import Places
+from unitail.studio.latest_labels import Labelled
 from unitail.studio.span import Spanned, spanned, without_limit
 from unitail.studio.vectors import Vectors
 from unitail.workflows.predict import make_classifier

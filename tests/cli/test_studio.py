@@ -16,7 +16,7 @@ from helpers.studios import open_studio, write_pictures
 from unitail.cli.main import app
 from unitail.cli.studio import _bound
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
-from unitail.studio.results import Results
+from unitail.studio.exports import Results
 from unitail.studio.schema import database_of
 from unitail.studio.store import Store
 

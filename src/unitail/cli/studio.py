@@ -123,7 +123,7 @@ def write(
     targets.check(source)
     console = Console()
     studio = _open(source, project, label_column=label_column, **how)
-    from unitail.studio.results import LABELS, ResultKind
+    from unitail.studio.exports import LABELS, ResultKind
 
     with bar("encoding", len(studio.catalogue)) as on_progress:
         vectors = studio.vectors

@@ -16,7 +16,7 @@ import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, Done
-from unitail.studio.results import ResultKind, zipped
+from unitail.studio.exports import ResultKind, zipped
 from unitail.studio.studio import Studio
 from unitail.web.json_reply import JsonReply
 from unitail.wording import shown

@@ -21,10 +21,10 @@ from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import Done, StoreAway
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
+from unitail.studio.exports import GONE, Results
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.latest_labels import Labelled, Labels
 from unitail.studio.media import Media
-from unitail.studio.results import GONE, Results
 from unitail.studio.store import Store
 from unitail.studio.suggestions import doubts, suggest
 from unitail.studio.vectors import Vectors

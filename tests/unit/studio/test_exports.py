@@ -12,7 +12,7 @@ from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.changes import ASIDE
-from unitail.studio.results import ResultKind, Results
+from unitail.studio.exports import ResultKind, Results
 from unitail.studio.studio import Studio
 from unitail.workflows.sort_files import SortBy
 

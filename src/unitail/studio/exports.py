@@ -1,4 +1,4 @@
-"""Results of a studio: files of answers, class folders, a report, a classifier.
+"""What a studio exports: files of answers, class folders, a report, a classifier.
 
 What somebody labelled is given; all else is answered. The formats are those of `unitail predict`
 and `unitail fit`.

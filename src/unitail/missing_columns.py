@@ -17,7 +17,7 @@ def list_columns(columns: Iterable[object]) -> str:
     return some(map(repr, columns), MAX_NAMED_COLUMNS)
 
 
-def no_known_columns(lost: Sequence[str], known: Iterable[str]) -> InvalidInput:
+def lacks_columns(lost: Sequence[str], known: Iterable[str]) -> InvalidInput:
     """Say that a table lacks some of the columns that the examples taught."""
     return InvalidInput(
         "the table lacks columns that the examples have",

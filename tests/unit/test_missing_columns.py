@@ -2,15 +2,15 @@ import pytest
 
 from unitail.missing_columns import (
     MAX_NAMED_COLUMNS,
+    lacks_columns,
     list_columns,
     no_item_column,
-    no_known_columns,
     no_label_column,
 )
 
 
 def test_columns_that_the_examples_taught() -> None:
-    assert str(no_known_columns(["b", "c"], ["a", "b", "c"])) == (
+    assert str(lacks_columns(["b", "c"], ["a", "b", "c"])) == (
         "the table lacks columns that the examples have: got no 'b', 'c'; allowed: all of 'a', 'b',"
         " 'c'. Add the columns, with empty cells, or leave them out of the examples, too: --column"
         " b=skip, in Python encoder={'b': 'skip'}."

@@ -35,7 +35,7 @@ from unitail.encoders.columns import (
 )
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.missing_columns import no_known_columns
+from unitail.missing_columns import lacks_columns
 
 Frame: TypeAlias = Any
 """A pandas.DataFrame, which has no types here."""
@@ -154,7 +154,7 @@ class TableEncoder:
         given = _columns(frame)
         lost = [column.name for column in self.columns if column.name not in given]
         if lost:
-            raise no_known_columns(lost, [column.name for column in self.columns])
+            raise lacks_columns(lost, [column.name for column in self.columns])
         parts = [column.encode(given[column.name]) for column in self.columns]
         return np.concatenate(parts, axis=1).astype(np.float32)
 

@@ -15,7 +15,7 @@ from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, TablePart
 from unitail.inputs.recognise import is_frame, says_nothing
-from unitail.missing_columns import no_known_columns
+from unitail.missing_columns import lacks_columns
 from unitail.progress import OnProgress
 
 EMPTY = "nothing in any of its columns"
@@ -127,7 +127,7 @@ def _items_of(part: TablePart, frames: Sequence[Any], known: Sequence[str]) -> d
         )
     if any(part.column not in frame for frame in frames):
         lost = [name for name in known if any(name not in frame for frame in frames)]
-        raise no_known_columns(lost, known)
+        raise lacks_columns(lost, known)
     cells = (cell for frame in frames for cell in frame[part.column])
     return {row: cell for row, cell in enumerate(cells) if not says_nothing(cell)}
 

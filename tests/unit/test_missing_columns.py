@@ -27,8 +27,8 @@ def test_columns_that_the_examples_taught() -> None:
     ],
 )
 def test_labels_and_where_they_may_be(columns: list[str], likely: str) -> None:
-    assert str(no_label_column("t.csv", columns, "genre")) == (
-        f"t.csv has no column of labels named 'genre': got {columns[0]!r}, {columns[1]!r}; allowed:"
+    assert str(no_label_column("t.csv", columns, "GENRE")) == (
+        f"t.csv has no column of labels named 'GENRE': got {columns[0]!r}, {columns[1]!r}; allowed:"
         f" a table with such a column. Name the column that holds the labels: --label-column"
         f" {likely}."
     )

@@ -2,36 +2,39 @@
 
     python bench/latency.py --out results/latency.md
 
-Random Gaussian classes, 1280 wide. Median of several calls after a warm-up; ratios are to logistic
-regression on centred unit features. Importing is timed in fresh interpreters, after torch and
+Random Gaussian classes, 1280 wide. Learners take turns, so that whatever else a machine does
+disturbs them alike; so do other versions of this package, each in a process of its own
+(`--beside 0.3=FOLDER`, that of their checkout). Medians of several calls after a warm-up; ratios
+are to logistic regression on centred unit features and to other versions, of the same turn: their
+geometric mean, with its 95 % interval. Importing is timed in fresh interpreters, after torch and
 scikit-learn.
 """
 
 import argparse
-import functools
+import os
 import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
 import torch
-from measuring import Page, seconds
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from unitail.estimator.classifier import TailClassifier
-
 SHAPES = ("5x1", "5x5", "20x5", "100x5")
 """Ways and shots."""
 WIDTH, QUERIES, MORE = 1280, 50, 1000
+OURS, USUAL = "unitail", "LogisticRegression"
 IMPORTS = """
 from time import perf_counter
 start = perf_counter()
@@ -43,6 +46,8 @@ from unitail import TailClassifier
 print(after_torch - start, after_sklearn - after_torch, perf_counter() - after_sklearn)
 """
 Array = NDArray[np.float32]
+Ask = Callable[[str], list[float]]
+"""From a shape to milliseconds of a fit and 50 answers, and of one more answer among many."""
 
 
 def task(ways: int, shots: int, seed: int = 0) -> tuple[Array, NDArray[np.int64], Array, Array]:
@@ -60,31 +65,77 @@ def task(ways: int, shots: int, seed: int = 0) -> tuple[Array, NDArray[np.int64]
     return noisy(labels), labels, queries[:QUERIES], queries[QUERIES:]
 
 
-def learners() -> dict[str, Callable[[], Any]]:
-    """Return fresh classifiers by name."""
-    return {
-        "unitail": lambda: TailClassifier(device="cpu"),
-        "LogisticRegression": lambda: make_pipeline(
-            StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
-        ),
-        "NearestCentroid": NearestCentroid,
-    }
+def ours() -> Any:  # noqa: ANN401
+    """Return a fresh classifier of whichever version is on the path."""
+    from unitail import TailClassifier
+
+    return TailClassifier(device="cpu")
 
 
-def measure(ways: int, shots: int, repeats: int) -> dict[str, tuple[float, float]]:
-    """Return milliseconds of each learner: fit and 50 answers, and one more answer among many."""
-    support, labels, queries, more = task(ways, shots)
-    times = {}
-    for name, make in learners().items():
+LEARNERS: dict[str, Callable[[], Any]] = {
+    OURS: ours,
+    USUAL: lambda: make_pipeline(
+        StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
+    ),
+    "NearestCentroid": NearestCentroid,
+}
 
-        def work(make: Callable[[], Any] = make) -> object:
-            return make().fit(support, labels).predict(queries)
 
-        fitted = make().fit(support, labels)
-        together = seconds(work, repeats)
-        each = seconds(functools.partial(fitted.predict, more), repeats) / MORE
-        times[name] = (1e3 * together, 1e3 * each)
-    return times
+class Learner:
+    """One that takes its turn when it is asked to."""
+
+    def __init__(self, name: str) -> None:
+        self.make, self.tasks = LEARNERS[name], dict[str, Any]()
+
+    def __call__(self, shape: str) -> list[float]:
+        """Take a turn, after one that does not count."""
+        if shape not in self.tasks:
+            self.tasks[shape] = task(*map(int, shape.split("x")))
+            self._time(*self.tasks[shape])
+        return self._time(*self.tasks[shape])
+
+    def _time(
+        self, support: Array, labels: NDArray[np.int64], queries: Array, more: Array
+    ) -> list[float]:
+        start = time.perf_counter()
+        fitted = self.make().fit(support, labels)
+        fitted.predict(queries)
+        together = time.perf_counter()
+        fitted.predict(more)
+        return [1e3 * (together - start), 1e3 * (time.perf_counter() - together) / MORE]
+
+
+@contextmanager
+def other_version(folder: Path, threads: int) -> Iterator[Ask]:
+    """Start the same script with another version of this package, to take turns with."""
+    command = [sys.executable, __file__, "--threads", str(threads), "--answer"]
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), PYTHONPATH=str(folder / "src"))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def ask(shape: str) -> list[float]:
+            print(shape, file=asked, flush=True)
+            return [float(each) for each in answers.readline().split()]
+
+        yield ask
+
+
+def measure(learners: dict[str, Ask], shape: str, repeats: int) -> dict[str, NDArray[np.float64]]:
+    """Let learners take turns; return the times of each, (repeats, 2)."""
+    turns = np.array([[ask(shape) for ask in learners.values()] for _ in range(repeats)])
+    return {name: turns[:, place] for place, name in enumerate(learners)}
+
+
+def ratio(times: NDArray[np.float64], others: NDArray[np.float64]) -> str:
+    """Compare fits and first answers of the same turns."""
+    from unitail.framework.statistics import MeanInterval
+
+    logarithms = MeanInterval.of(np.log(times[:, 0] / others[:, 0]))
+    mean, low, high = np.exp([logarithms.mean, logarithms.low, logarithms.high])
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def import_milliseconds(repeats: int) -> list[float]:
@@ -104,27 +155,46 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--imports", type=int, default=5, help="how often imports are timed")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--beside", nargs="*", default=[], help="other versions, NAME=FOLDER")
+    parser.add_argument("--answer", action="store_true", help="take turns with another process")
+    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    if args.answer:
+        answer = Learner(OURS)
+        for shape in sys.stdin:
+            print(*answer(shape.strip()), flush=True)
+        return
+    from measuring import Page  # with this package as it is; another version need not have it
+
+    beside = {name: Path(folder) for name, folder in (each.split("=", 1) for each in args.beside)}
     page = Page(
         args.out,
         "Latency on a CPU",
         f"Milliseconds for a fit and {QUERIES} predictions, width {WIDTH}; median of"
-        f" {args.repeats}; in brackets the ratio to LogisticRegression, after the slash the time"
-        f" of one more prediction among {MORE}. {platform.processor() or platform.machine()},"
+        f" {args.repeats} turns; in brackets the ratio to LogisticRegression, after the slash the"
+        f" time of one more prediction among {MORE}. Ratios: geometric means over turns, 95 %"
+        f" intervals. {platform.processor() or platform.machine()},"
         f" {args.threads} threads, torch {torch.__version__}, scikit-learn {sklearn.__version__}.",
+        **beside,
     )
-    page.table(["task", *learners()])
-    for ways, shots in (map(int, shape.split("x")) for shape in args.shapes):
-        times = measure(ways, shots, args.repeats)
-        usual = times["LogisticRegression"][0]
-        cells = [f"{ms:.1f} ({ms / usual:.2f}) / {each:.3f}" for ms, each in times.values()]
-        page.row(f"{ways}-way {shots}-shot", *cells)
-    base, sklearn_base, ours = import_milliseconds(args.imports)
+    with ExitStack() as versions:
+        learners: dict[str, Ask] = {name: Learner(name) for name in LEARNERS}
+        for name, folder in beside.items():
+            learners[name] = versions.enter_context(other_version(folder, args.threads))
+        compared = [USUAL, *beside]
+        page.table(["task", *learners, *(f"unitail / {name}" for name in compared)])
+        for shape in args.shapes:
+            times = measure(learners, shape, args.repeats)
+            usual = float(np.median(times[USUAL][:, 0]))
+            medians = [np.median(each, axis=0) for each in times.values()]
+            cells = [f"{ms:.1f} ({ms / usual:.2f}) / {each:.3f}" for ms, each in medians]
+            ratios = [ratio(times[OURS], times[name]) for name in compared]
+            page.row("{}-way {}-shot".format(*shape.split("x")), *cells, *ratios)
+    base, sklearn_base, own = import_milliseconds(args.imports)
     page.text(
         f"Import: torch {base:.0f} ms, scikit-learn's `BaseEstimator` {sklearn_base:.0f} ms more,"
-        f" `from unitail import TailClassifier` {ours:.0f} ms on top of both."
+        f" `from unitail import TailClassifier` {own:.0f} ms on top of both."
     )
 
 

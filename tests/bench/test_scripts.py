@@ -37,10 +37,14 @@ def test_every_script_is_tested() -> None:
 @pytest.mark.slow
 def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", run_forked)
-    options = ["--shapes", "2x2", "3x2", "--repeats", 1, "--imports", 1, "--out", page]
-    run_script("bench/latency.py", *options, "--threads", 1, monkeypatch=monkeypatch)
+    options = ["--shapes", "2x2", "3x2", "--repeats", 2, "--imports", 1, "--out", page]
+    options += ["--threads", 1, "--beside", f"SAME={ROOT}"]
+    run_script("bench/latency.py", *options, monkeypatch=monkeypatch)
     header, one, other = lines(page)
-    assert header == ["task", "unitail", "LogisticRegression", "NearestCentroid"]
+    assert header[:5] == ["task", "unitail", "LogisticRegression", "NearestCentroid", "SAME"]
+    assert header[5:] == ["unitail / LogisticRegression", "unitail / SAME"]
+    mean, low, high = (float(each.strip("[],")) for each in one[6].split())
+    assert low < mean < high
     assert (one[0], other[0]) == ("2-way 2-shot", "3-way 2-shot")
     assert "(1.00)" in one[2]
     assert "Written by\n\n    python bench/latency.py --shapes 2x2 3x2" in page.read_text()

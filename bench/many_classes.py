@@ -37,7 +37,7 @@ WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES, MAX_QUERIES = 4, 400
 """Of each class, and of all together."""
 LIMITS = (
-    "estimator.limits.MAX_PAIRED_WAYS",
+    "estimator.support_size.MAX_PAIRED_WAYS",
     "relational.large.shortlist.MANY_WAYS",
     "relational.large.first_answer.FEW_WAYS",
     "relational.large.first_answer.FEW_ROWS",

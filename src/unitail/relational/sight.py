@@ -1,14 +1,8 @@
 r"""Where vectors are seen from, and what of each must be known to compare it with others.
 
-Centres only shift vectors. With x centred by the mean, seen from a centre that is s away from it,
-
-    cos_ij  =  (x_i + s)'(x_j + s) / L_i L_j  =  r_i r_j m_ij + h_i / L_j + h_j / L_i,
-
-    L = |x + s|,    r = |x| / L,    h = (x's + s's / 2) / L,    m_ij the cosine seen from the mean,
-
-so one product of all pairs of vectors gives the cosines seen from every centre. Not so for
-directions from the origin, whose centre is one of them: seen from far away they hardly differ, and
-nothing would be left of a difference of products.
+Cosines seen from a centre are products of directions from there. That centres only shift vectors,
+so that one product of all pairs gives the cosines from each, is no way to them: of a vector near a
+centre, nothing would be left of a difference of products.
 """
 
 from dataclasses import dataclass
@@ -32,10 +26,6 @@ class Centre(IntEnum):
     ORIGIN = 2
     DIRECTION = 3
     """James and Stein's guess of the mean direction, from which directions are seen."""
-
-
-SHIFTED = slice(Centre.SHRUNK, Centre.DIRECTION)
-"""The centres that only shift vectors, but for the mean itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +65,10 @@ class Sight:
     """Of vectors: (B, t, 1)."""
     origin_lengths: Tensor
     """(B, t, 1)."""
-    shift: Tensor
-    """h, then 1 / L, of the centres that only shift vectors: (them, B, t, 2)."""
+    shifted: Tensor
+    """From the centre that is a guess, and from the origin: (2, B, t, d_T)."""
+    closeness: Tensor
+    """One over the lengths of those, or 0: (2, B, t, 1)."""
 
     @classmethod
     def of(
@@ -84,29 +76,23 @@ class Sight:
     ) -> Self:
         """See vectors that are centred by the mean and scaled; `rays` if they are known."""
         rays = rays or Rays.of(vectors, to_mean)
-        shifts = to_mean[SHIFTED]  # (them, B, 1, d_T)
-        shrunk = torch.linalg.vector_norm(vectors + shifts[0], dim=-1, keepdim=True)
-        sizes = inverse(torch.stack([shrunk, rays.lengths]))
-        along = vectors @ shifts.squeeze(2).permute(1, 2, 0)  # x's, (B, t, them)
-        half = 0.5 * torch.linalg.vecdot(shifts, shifts).unsqueeze(-1)  # (them, B, 1, 1)
+        shrunk = vectors + to_mean[Centre.SHRUNK]
+        away = torch.linalg.vector_norm(shrunk, dim=-1, keepdim=True)
         return cls(
             vectors=vectors,
             turns=rays.from_centre(direction),
             lengths=torch.linalg.vector_norm(vectors, dim=-1, keepdim=True),
             origin_lengths=rays.lengths,
-            shift=torch.cat([(along.permute(2, 0, 1).unsqueeze(-1) + half) * sizes, sizes], -1),
+            shifted=torch.stack([shrunk, rays.vectors]),
+            closeness=inverse(torch.stack([away, rays.lengths])),
         )
 
     @cached_property
-    def units(self) -> tuple[Tensor, Tensor]:
-        """Vectors and turns of length 1, or 0 for one at its centre."""
+    def units(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Vectors, shifted ones and turns, of length 1, or 0 for one at its centre."""
         lengths = torch.linalg.vector_norm(self.turns, dim=-1, keepdim=True)
-        return self.vectors * inverse(self.lengths), self.turns * inverse(lengths)
-
-    @cached_property
-    def stretch(self) -> Tensor:
-        """r, of the centres that only shift vectors: (them, B, 1, t)."""
-        return (self.lengths * self.shift[..., 1:]).mT
+        shifted = self.shifted * self.closeness
+        return self.vectors * inverse(self.lengths), shifted, self.turns * inverse(lengths)
 
     def compare(self, seen: "Sight") -> tuple[Tensor, Tensor]:
         """Return cosines from each centre (centres, B, t, seen), and squared distances.
@@ -114,12 +100,11 @@ class Sight:
         What is seen is of length 1; lengths of the others are taken off the product, which has
         fewer numbers.
         """
-        from_mean, from_direction = seen.units
+        from_mean, from_shifted, from_direction = seen.units
         along = self.vectors @ from_mean.mT
         last = self.turns @ from_direction.mT
         last = last * inverse(torch.linalg.vector_norm(self.turns, dim=-1, keepdim=True))
-        shifted = along * self.shift[..., 1:] * seen.stretch
-        shifted = shifted + self.shift @ seen.shift.flip(-1).mT
+        shifted = self.shifted @ from_shifted.mT * self.closeness
         mean = along * inverse(self.lengths)
         cosines = torch.cat([mean.unsqueeze(0), shifted, last.unsqueeze(0)])
         squares = self.lengths**2 + (seen.lengths**2).mT

@@ -27,7 +27,7 @@ def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("far", [1, 1e3])
-def test_one_product_gives_the_cosines_from_every_centre(far: float) -> None:
+def test_cosines_are_those_of_directions_from_every_centre(far: float) -> None:
     rows, seen = far * vectors(), far * vectors(7, seed=1)
     found = Sight.of(rows, *places()).compare(Sight.of(seen, *places()))
     torch.testing.assert_close(found, by_directions(rows, seen), rtol=1e-9, atol=1e-9)
@@ -42,6 +42,25 @@ def test_a_vector_at_a_centre_has_no_direction_from_there(centre: Centre) -> Non
     assert not cosines[centre, :, 2].any()
     assert not cosines[centre, :, :, 2].any()
     assert cosines.isfinite().all()
+
+
+@pytest.mark.parametrize("centre", [Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN])
+@pytest.mark.parametrize(("dtype", "near"), [(torch.float32, 1e-4), (torch.float64, 1e-9)])
+def test_vectors_near_a_centre_keep_their_angles(
+    centre: Centre, dtype: torch.dtype, near: float
+) -> None:
+    """Differences of products would leave nothing of them, and no Gram matrix."""
+    rows, (to_mean, direction) = vectors(8), places()
+    rows[:, ::2] = near * rows[:, ::2] - to_mean[centre]
+    rows, to_mean, direction = (each.to(dtype) for each in (rows, to_mean, direction))
+    sight = Sight.of(rows, to_mean, direction)
+    cosines, _ = sight.compare(sight)
+    apart = (rows.double() + to_mean[centre].double())[:, ::2]
+    units = apart / apart.norm(dim=-1, keepdim=True)
+    found = cosines[centre, :, ::2, ::2].double()
+    torch.testing.assert_close(found, units @ units.mT, rtol=0, atol=2e-2)
+    smallest = torch.linalg.eigvalsh(cosines[centre].double()).min()
+    assert smallest > -1e-5
 
 
 def test_directions_that_hardly_differ_keep_their_angles_in_single_precision() -> None:

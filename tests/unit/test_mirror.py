@@ -47,7 +47,6 @@ ELSEWHERE = {
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",
     "web/asgi.py": "unit/web/test_guards.py",  # types
-    "web/body.py": "unit/web/test_guards.py",
     "web/refusal.py": "unit/web/test_access.py",
 }
 """Modules that are tested through others, and where."""

@@ -2,7 +2,8 @@
 
 A number at the head of a module, such as how far joint answers are trusted, decides answers as much
 as a weight does. So all constants of the rooms that answers pass through are hashed as they are
-written: without importing anything, and so that none can be forgotten.
+written, without importing anything: whatever an assignment at the level of a module gives a name in
+capitals. Formulas, and numbers inside functions and classes, do not count.
 """
 
 import ast
@@ -26,7 +27,7 @@ CLASSIFIER_ROOMS = ("nn", "relational", "learners", "encoders", "estimator")
 def model_stamp(folder: Path) -> str:
     """Name all that decides what a model in a folder answers, but for formulas."""
     where = readable_folder(folder)
-    kind = json.loads((where / CONFIG_FILE).read_text()).get("learner")
+    kind = json.loads((where / CONFIG_FILE).read_text(encoding="utf-8")).get("learner")
     rooms = ("nn", "learners", MODEL_ROOMS.get(kind, "baselines"))
     files = [sha256_of(where / name) for name in (CONFIG_FILE, WEIGHTS_FILE)]
     return " ".join([*files, constants_hash(rooms)])
@@ -42,7 +43,7 @@ def default_stamp() -> str:
 def constants_hash(rooms: tuple[str, ...], package: Path = PACKAGE) -> str:
     """Hash the constants of all modules in some rooms; in which of them one is does not count."""
     paths = [path for room in rooms for path in sorted((package / room).rglob("*.py"))]
-    lines = sorted(line for path in paths for line in constants(path.read_text()))
+    lines = sorted(line for path in paths for line in constants(path.read_text(encoding="utf-8")))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

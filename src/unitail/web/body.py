@@ -11,6 +11,8 @@ from unitail.web.refusal import Refusal
 FORM = "multipart/form-data"
 MAX_DRAINED, DRAIN_SECONDS = 64 * 2**20, 5.0
 """Of a body that is refused, at most: bytes that are read after all, and the time for them."""
+MAX_DRAINED_OF_STRANGERS, STRANGER_SECONDS = 32 * 2**20, 1.0
+"""The same where the gate lets nobody in: such requests should hold nothing for long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,22 +76,24 @@ class LimitedBody:
         self._count(message)
         return message
 
-    async def drain(self, scope: Scope) -> None:
-        """Read what is still on its way, and keep nothing of it.
+    async def drain(self, scope: Scope, *, is_stranger: bool = False) -> bool:
+        """Read what is still on its way, and keep nothing of it; tell whether that was all.
 
         Who is sending hears nothing before all is sent: if the connection ended meanwhile, that
-        would be all they learn. Whoever asked whether to send has not begun.
+        would be all they learn. Whoever asked whether to send, and was not told to, has not begun.
         """
-        has_body = header(scope, "content-length") or header(scope, "transfer-encoding")
-        if not has_body or header(scope, "expect") is not None:
-            return
-        left = MAX_DRAINED
+        if not (header(scope, "content-length") or header(scope, "transfer-encoding")):
+            return True
+        if header(scope, "expect") is not None and not self._bytes:
+            return False
+        left = MAX_DRAINED_OF_STRANGERS if is_stranger else MAX_DRAINED
         with suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
+            async with asyncio.timeout(STRANGER_SECONDS if is_stranger else DRAIN_SECONDS):
                 while not self._complete and left > 0:
                     message = await self._receive()
                     left -= len(message.get("body", b""))
                     self._complete = not message.get("more_body", False)
+        return self._complete
 
     def _count(self, message: Message) -> None:
         self._bytes += len(message.get("body", b""))

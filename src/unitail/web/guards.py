@@ -20,6 +20,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 """What browsers are told with every answer that does not say otherwise."""
+CLOSE = {"Connection": "close"}
+"""What goes with an answer to a body that was not read to its end: servers would go on reading."""
 NEEDS_TOKEN = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>unitail</title>"
     "<h1>This page needs its token</h1>"
@@ -61,15 +63,17 @@ class Guards:
         body = LimitedBody(
             receive, max_bytes=self.limits.bytes_for(scope), max_seconds=self.limits.max_seconds
         )
+        is_stranger = True
         try:
             token = self._token_in_link(scope)
             self.access.check(
                 scope, needs_token=token is None and scope["path"] not in self.open_paths
             )
+            is_stranger = False
             body.check_announced(scope)
         except Refusal as refusal:
-            await body.drain(scope)
-            await _refuse(scope, send, refusal)
+            is_read = await body.drain(scope, is_stranger=is_stranger)
+            await _refuse(scope, send if is_read else _with_headers(send, CLOSE), refusal)
             return
         if token is not None:
             await _keep_token(scope, send, token)
@@ -125,6 +129,7 @@ async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send)
         refusal = body.refusal
         if refusal.status != 408:  # nothing comes any more
             await body.drain(scope)
+        # Both refusals of bodies close the connection, however much of them was read.
         await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from unitail.learners import fingerprints, pretrained
-from unitail.learners.checkpoint import CONFIG_FILE, save_model
+from unitail.learners.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_model
 from unitail.learners.fingerprints import (
     CLASSIFIER_ROOMS,
     MODEL_ROOMS,
@@ -85,3 +85,30 @@ def test_stamps_change_with_weights_configuration_and_constants(
     stamps.append(default_stamp())
     assert len(set(stamps)) == 4
     assert model_stamp(folder) != before, "with the same files"
+
+
+@pytest.mark.parametrize(
+    ("kind", "own"), [("relational", "relational"), ("tail", "tail"), ("caml", "baselines")]
+)
+def test_a_model_is_stamped_by_the_rooms_that_it_computes_in(
+    kind: str, own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = ("nn", "learners", "encoders", "relational", "tail", "baselines")
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / CONFIG_FILE).write_text(f'{{"learner": "{kind}"}}')
+    (model / WEIGHTS_FILE).write_bytes(b"")
+
+    def stamp(changed: str) -> str:
+        package = tmp_path / f"package {changed}"
+        for room in rooms:
+            (package / room).mkdir(parents=True)
+            text = f"{room.upper()} = {2 if room == changed else 1}  # é"
+            (package / room / "module.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(
+            fingerprints, "constants_hash", lambda asked: constants_hash(asked, package)
+        )
+        return model_stamp(model)
+
+    before = stamp("none")
+    assert [room for room in rooms if stamp(room) != before] == ["nn", "learners", own]

@@ -9,7 +9,13 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from helpers.studios import open_studio, write_pictures
-from unitail.studio.background import NICENESS, calm_numpy, share_cores, step_back
+from unitail.studio.background import (
+    NICENESS,
+    calm_numpy,
+    share_behind,
+    share_cores,
+    step_back,
+)
 
 
 def niceness() -> int:
@@ -24,10 +30,11 @@ def test_a_thread_steps_back_and_those_that_it_starts_and_no_other() -> None:
         with ThreadPoolExecutor(1) as own:
             return own.submit(niceness).result()
 
-    with ThreadPoolExecutor(1, initializer=step_back) as background:
-        assert background.submit(niceness).result() == max(before, NICENESS)
-        assert background.submit(started).result() == max(before, NICENESS)
-    assert niceness() == before
+    for begin in (step_back, share_behind):
+        with ThreadPoolExecutor(1, initializer=begin) as background:
+            assert background.submit(niceness).result() == max(before, NICENESS)
+            assert background.submit(started).result() == max(before, NICENESS)
+        assert niceness() == before
 
 
 def test_a_thread_that_shares_the_cores_leaves_those_of_others(
@@ -37,8 +44,9 @@ def test_a_thread_that_shares_the_cores_leaves_those_of_others(
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        with ThreadPoolExecutor(1, initializer=share_cores) as beside:
-            assert beside.submit(torch.get_num_threads).result() == 2
+        for begin in (share_cores, share_behind):
+            with ThreadPoolExecutor(1, initializer=begin) as beside:
+                assert beside.submit(torch.get_num_threads).result() == 2
         assert torch.get_num_threads() == 4
     finally:
         torch.set_num_threads(before)

@@ -245,7 +245,7 @@ def main() -> None:
     page = Page(
         args.out,
         "Coverage and novelty",
-        f"{args.episodes} episodes of each of {len(tables)} data sets, {QUERIES} queries of a"
+        f"{args.episodes} episodes of each of {len(tables)} feature tables, {QUERIES} queries of a"
         " class; mean ± half width of the 95 % interval, which is about episodes. All data sets"
         " of a group weigh the same.",
     )

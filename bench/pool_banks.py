@@ -2,9 +2,10 @@
 
     python bench/pool_banks.py --banks BANKS --episodes 20 --out results/with_pool.md
 
-Five classes, or all where a table has fewer; ten queries of a class on average. The pool is other
-rows of these classes, so many of a class on average, and a larger one holds the smaller; a table
-takes part as far as its classes have rows. Every feature table gives the same number of episodes.
+Five classes, or all where a table has fewer; ten queries of a class on average. The pool holds
+other rows of these classes, on average as many of each as the line says; a larger pool contains the
+smaller ones; a table takes part as far as its classes have enough rows. Every feature table gives
+the same number of episodes.
 Differences are paired; they are averaged over the tables of a data set first, and intervals are
 Student's over data sets. tiny_imagenet, whose held-out classes helped to choose the default model,
 is left out. What was measured is kept in the folder --rows with the model's stamp: the same command

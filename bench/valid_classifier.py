@@ -138,7 +138,7 @@ def main() -> None:
     page = Page(
         args.out,
         "Validity of the shipped classifier",
-        f"Error in % at so many labels a class, {args.draws} draws of each,"
+        f"Error in % against the number of labels a class, {args.draws} draws of each,"
         f" {args.beyond_draws} where there are more than {args.shots[-1]}, up to {args.queries}"
         " queries of a class in a draw, 95 % intervals. *Rise measured*: the most by which the mean"
         " error of any larger size exceeds that of a smaller one, in points; *rise possible*: the"

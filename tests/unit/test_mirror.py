@@ -37,7 +37,6 @@ ELSEWHERE = {
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
     "studio/latest_labels.py": "unit/studio/test_studio.py",
-    "studio/latest_answers.py": "unit/studio/test_answerer.py",
     "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",

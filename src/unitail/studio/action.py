@@ -16,6 +16,7 @@ from unitail.studio.changes import (
     Done,
     LabelRow,
     Row,
+    StoreAway,
     changes_to_text,
     same_content,
 )
@@ -179,7 +180,15 @@ class Action:
 def current_revision(connection: sa.Connection) -> int:
     """Return the number of the last action."""
     query = sa.select(COUNTERS.c.value).where(COUNTERS.c.name == "revision")
-    return int(connection.execute(query).scalar_one())
+    revision = connection.execute(query).scalar()
+    if revision is None:
+        raise StoreAway(
+            "the database of the labels is not whole",
+            got="no number of its last action",
+            allowed="a database as a studio leaves it",
+            remedy="Bring it back from a copy, and start the studio again.",
+        )
+    return int(revision)
 
 
 def _batches(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -14,7 +14,6 @@ labels are read beside the labelled ones, which is worth some points where label
 so that a new label waits for none of it. Exports rest on the same pool.
 """
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from unitail.errors import CannotSolve
 from unitail.studio.background import share_behind, share_cores
 from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
-from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
+from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places, in_chunks
 from unitail.studio.latest_labels import Labelled, Labels
 from unitail.studio.span import Spanned
 from unitail.studio.vectors import Vectors
@@ -160,9 +159,8 @@ class Answerer:
         places = rest if len(rest) else places
         seen = np.isin(places, self._looked_at) & bool(len(rest))
         first, later = places[seen], places[~seen]
-        chunks = max(1, math.ceil(len(later) / (POOL_CHUNK if self._pool[0] else CHUNK)))
-        chunks += -chunks % THREADS if chunks > 1 else 0  # as many for each thread
-        waiting = deque(each for each in [first, *np.array_split(later, chunks)] if len(each))
+        size = POOL_CHUNK if self._pool[0] else CHUNK
+        waiting = deque([*in_chunks(first, size, THREADS), *in_chunks(later, size, THREADS)])
         if self._pool[0]:
             self._answer_behind_all(waiting)
             return

@@ -186,7 +186,7 @@ def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries
             reason = vectors.failures.get(record.item, "not encoded yet")
         return replace(record, item=numbers.get(record.item), label=label, reason=reason)
 
-    there = {place: label for place, label in labels.items() if place not in vectors.failures}
+    there = {place: each for place, each in labels.items() if vectors.failures.get(place) != GONE}
     given = (
         ()
         if items.modality is Modality.TABLE

@@ -1,5 +1,6 @@
 """The latest answer of each item."""
 
+import math
 import threading
 from dataclasses import dataclass
 
@@ -95,3 +96,10 @@ class LatestAnswers:
                 self._probabilities[places],
                 self._novelty[places],
             )
+
+
+def in_chunks(places: Places, most: int, threads: int) -> list[Places]:
+    """Cut places into chunks of equal size, `most` at most, and as many for each thread."""
+    count = math.ceil(len(places) / most)
+    count += -count % threads if count > 1 else 0
+    return np.array_split(places, count) if count else []

@@ -46,6 +46,12 @@ class Labels:
                     self._labels[place] = row
             self.revision = snapshot.revision
 
+    def snapshot(self) -> Snapshot:
+        """Return all that is known of classes, and of items that are there."""
+        with self._lock:
+            rows = tuple(self._classes.values()), tuple(self._labels.values())
+            return Snapshot(self.revision, *rows)
+
     def find_back(self) -> Snapshot:
         """Return, and keep by place, the labels of items that are there now and were not."""
         with self._lock:

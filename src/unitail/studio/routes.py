@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
-from unitail.studio.changes import ASIDE, Done
+from unitail.studio.changes import ASIDE, Done, Snapshot, StoreAway
 from unitail.studio.exports import ResultKind, zipped
 from unitail.studio.studio import Studio
 from unitail.web.json_reply import JsonReply
@@ -41,7 +41,8 @@ class Labelling(BaseModel):
     classes: dict[int, int] | None = None
     """In place of `class_id`: a class for each item."""
     author: Author
-    looked_at: list[int] = Field(default=[], max_length=2000)
+    looked_at: list[int] | None = Field(default=None, max_length=2000)
+    """None if nothing is said about it."""
 
     def chosen(self, existing: Callable[[int], int]) -> dict[int, int | None]:
         """Return the class of each item."""
@@ -89,6 +90,7 @@ def state_routes(studio: Studio) -> APIRouter:
     def state() -> JsonReply:
         items = studio.catalogue.items
         known = studio.vectors.known()
+        snapshot, trouble = _snapshot(studio)
         told = {
             "boot": studio.boot,
             "version": unitail.__version__,
@@ -100,11 +102,11 @@ def state_routes(studio: Studio) -> APIRouter:
             "notes": [*items.guesses, *items.ignored],
             "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
             "sorted_folder": shown(studio.sorted_folder),
-            "changes": page_data.changes(studio.catalogue, studio.store.since()),
+            "changes": page_data.changes(studio.catalogue, snapshot),
             "answers": page_data.answers(studio.answers.at(known)),
             "progress": studio.progress(),
             "estimate": page_data.estimated(studio.estimated),
-            "trouble": studio.trouble,
+            "trouble": trouble,
         }
         return JsonReply(told)
 
@@ -237,15 +239,25 @@ def export_routes(studio: Studio) -> APIRouter:
         results = studio.results()
         done = results.sort_into(studio.sorted_folder, body.by)
         there = sum(step.is_there for step in done.steps)
+        files, items = {step.source for step in done.steps}, studio.catalogue.items
+        names = {name for name, item in zip(items.names, items.items, strict=True) if item in files}
         return {
             "folder": shown(studio.sorted_folder),
             "done": len(done.steps) - there,
             "there": there,
-            "left_out": [each.name for each in results.answers.unreadable]
+            "left_out": [each.name for each in results.answers.unreadable if each.name not in names]
             + [shown(step.source.name) for step in done.gone],
         }
 
     return router
+
+
+def _snapshot(studio: Studio) -> tuple[Snapshot, str]:
+    """Return all labels, and what is wrong; while the store is away, labels as they were last."""
+    try:
+        return studio.store.since(), studio.trouble
+    except StoreAway as error:
+        return studio.labels.snapshot(), studio.trouble or str(error)
 
 
 def _told(done: Done) -> dict[str, Any]:

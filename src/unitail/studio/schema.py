@@ -109,6 +109,12 @@ def open_database(url: str) -> sa.Engine:
     return engine
 
 
+def file_behind(engine: sa.Engine) -> Path | None:
+    """Return the file that a database is, if it is one."""
+    name = engine.url.database if engine.dialect.name == "sqlite" else None
+    return Path(name).resolve() if name else None
+
+
 def _start_counters(connection: sa.Connection) -> None:
     """Begin at revision 0, or make sure that the layout is ours."""
     values = {row.name: row.value for row in connection.execute(sa.select(COUNTERS))}

@@ -9,9 +9,11 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from unitail.errors import InvalidInput
 from unitail.studio.action import Action, current_revision
@@ -25,8 +27,8 @@ from unitail.studio.changes import (
     StoreAway,
     changes_from_text,
 )
-from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, open_database
-from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered
+from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, file_behind, open_database
+from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered, shown
 
 MAX_NAME = 100
 """Characters of a class name."""
@@ -42,6 +44,8 @@ class Store:
     def __init__(self, url: str) -> None:
         self._engine = open_database(url)
         self._writer = self._engine.execution_options(**{WRITES: True})
+        self._file = file_behind(self._engine)
+        self._opened = _identity(self._file)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -176,26 +180,50 @@ class Store:
     @contextmanager
     def _action(self, author: str) -> Iterator[Action]:
         """Begin a transaction that is an action; what is refused leaves no trace."""
+        self._require_file()
         with _told_if_away(), self._writer.begin() as connection:
             yield Action(connection, author)
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
+        self._require_file()
         with _told_if_away(), self._engine.connect() as connection:
             yield connection
+
+    def _require_file(self) -> None:
+        """Refuse what would go to a file that has no name any more, and end with this process."""
+        now = _identity(self._file)
+        if self._file is not None and now != self._opened:
+            raise StoreAway(
+                "the database of the labels is gone",
+                got=f"{'no file' if now is None else 'another file at'} {shown(self._file)}",
+                allowed="the file that the studio was opened with",
+                remedy="Move it back to its place; if you only have a copy, start the studio again"
+                " with it.",
+            )
 
 
 @contextmanager
 def _told_if_away() -> Iterator[None]:
-    """Say in a sentence that a server is down, a disk full, a file gone."""
+    """Say in a sentence that a server is down or busy, or a disk full; other errors are ours."""
     try:
         yield
-    except DBAPIError as error:
+    except (OperationalError, InterfaceError, PoolTimeout) as error:
+        cause = error if isinstance(error, PoolTimeout) else error.orig
         raise StoreAway(
             "the database of the labels does not answer",
-            got=str(error.orig).strip().split("\n")[0],
+            got=str(cause).strip().split("\n")[0],
             allowed="a server that is up, or a disk with some room",
         ) from error
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    """Tell a file from any other that has its name; None if there is none."""
+    try:
+        status = None if file is None else file.stat()
+    except OSError:
+        return None
+    return None if status is None else (status.st_dev, status.st_ino)
 
 
 def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:

@@ -3,6 +3,7 @@
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,8 @@ class Studio:
         """Change the store, and tell all pages."""
         done = action(self.store)
         self.answerer.look_at(looked_at)
-        self.sync()  # and wake it: before, there would be nothing new
+        with suppress(StoreAway):  # it is done: what watches the store will tell of it
+            self.sync()  # and wake it: before, there would be nothing new
         return done
 
     def label(

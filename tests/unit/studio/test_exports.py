@@ -7,13 +7,15 @@ import numpy as np
 import pandas
 import pytest
 
-from helpers.studios import answered, open_studio, write_pictures
+from helpers.studios import answered, open_studio, post, write_pictures
 from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
+from unitail.studio.app import make_app
 from unitail.studio.changes import ASIDE
 from unitail.studio.exports import ResultKind, Results
 from unitail.studio.studio import Studio
+from unitail.web.access import Access
 from unitail.workflows.sort_files import SortBy
 
 
@@ -163,4 +165,18 @@ def test_labels_of_rows_that_are_gone_are_told(tmp_path: Path) -> None:
     assert len(results.queries.records) == 4
     [told] = results.answers.unreadable
     assert (told.among, told.reason) == ("labels", "labelled before, and not in the table any more")
+    studio.stop()
+
+
+def test_a_file_that_cannot_be_read_goes_where_its_label_says(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    write_pictures(folder, 6)
+    for name in ("0004.png", "0005.png"):
+        (folder / name).write_bytes(b"not a picture")
+    studio = answered(open_studio(folder))
+    names = {"0000.png": "red", "0001.png": "green", "0004.png": "broken"}
+    studio.do(lambda store: store.label_by_name(names))
+    done = post(make_app(studio, Access.at("127.0.0.1")), "/api/export/folders", {"by": "copy"})
+    assert (tmp_path / "pictures-sorted" / "broken" / "0004.png").read_bytes() == b"not a picture"
+    assert (done["done"], done["left_out"]) == (5, ["0005.png"])
     studio.stop()

@@ -1,15 +1,20 @@
 """A database that goes away while a studio is open, and comes back."""
 
+import os
+import re
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from helpers.studios import answered, open_studio, post, wait_until, write_pictures
+from helpers.studios import answered, get, open_studio, post, wait_until, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.changes import StoreAway
+from unitail.studio.changes import Done, Snapshot, StoreAway
+from unitail.studio.store import Store
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
 
@@ -22,10 +27,13 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
     studio.stop()
 
 
+def database(studio: Studio) -> Path:
+    return studio.catalogue.source / ".unitail" / "studio.db"
+
+
 def rename(studio: Studio, before: str, after: str) -> None:
     """Take a table away from under a studio, as a server that is down takes all."""
-    file = studio.catalogue.source / ".unitail" / "studio.db"
-    with closing(sqlite3.connect(file)) as other, other:
+    with closing(sqlite3.connect(database(studio))) as other, other:
         other.execute(f"ALTER TABLE {before} RENAME TO {after}")
 
 
@@ -70,3 +78,96 @@ def test_a_studio_goes_on_to_look_and_tells_pages_once_and_when_it_is_back(
     wait_until(lambda: ("notice", "The database of the labels answers again.") in told)
     studio.store.add_class("cat")  # by somebody else
     wait_until(lambda: [row.name for row in studio.labels.classes()] == ["cat"])
+
+
+def test_a_page_that_is_opened_meanwhile_shows_what_is_known_and_is_told(studio: Studio) -> None:
+    app = make_app(studio, Access.at("127.0.0.1"))
+    names = {"0000.png": "cat", "0001.png": "dog", "gone.png": "dog"}
+    studio.do(lambda store: store.label_by_name(names))
+    before = get(app, "/api/state")
+    assert before["trouble"] == ""
+    rename(studio, "counters", "elsewhere")
+    meanwhile = get(app, "/api/state")
+    assert meanwhile["changes"] == before["changes"]
+    assert meanwhile["trouble"].startswith("the database of the labels does not answer: got no")
+    rename(studio, "elsewhere", "counters")
+    assert get(app, "/api/state")["trouble"] == ""
+
+
+def test_what_was_stored_is_not_told_to_have_failed(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = studio.store.since
+
+    def away(_revision: int) -> Snapshot:
+        raise StoreAway("it does not answer", got="nothing", allowed="an answer")
+
+    monkeypatch.setattr(studio.store, "since", away)
+
+    def add(store: Store) -> Done:
+        return store.add_class("cat")
+
+    assert studio.do(add, [2]).class_id == 1
+    assert studio.labels.classes() == []
+    monkeypatch.setattr(studio.store, "since", since)
+    studio.sync()  # as what watches the store does
+    assert [row.name for row in studio.labels.classes()] == ["cat"]
+
+
+def test_nothing_goes_to_a_file_that_was_deleted_or_replaced(studio: Studio) -> None:
+    studio.do(lambda store: store.add_class("cat"))
+    file, aside = database(studio), database(studio).parent / "aside"
+    aside.mkdir()
+    for each in file.parent.glob("studio.db*"):
+        os.rename(each, aside / each.name)
+    remedy = re.escape("Move it back to its place; if you only have a copy, start")
+    for act in (studio.store.since, lambda: studio.store.add_class("dog")):
+        with pytest.raises(
+            StoreAway, match=rf"labels is gone: got no file .*studio\.db; .*{remedy}"
+        ):
+            act()
+    assert not file.exists(), "and none is made"
+    shutil.copy(aside / file.name, file)
+    with pytest.raises(StoreAway, match=r"labels is gone: got another file at .*studio\.db"):
+        studio.store.add_class("dog")
+    for each in aside.iterdir():
+        os.replace(each, file.parent / each.name)
+    assert studio.store.add_class("dog").class_id == 2
+    studio.sync()
+    assert [row.name for row in studio.labels.classes()] == ["cat", "dog"]
+
+
+def test_a_database_without_its_revision_ends_nothing(studio: Studio) -> None:
+    with closing(sqlite3.connect(database(studio))) as other, other:
+        other.execute("DELETE FROM counters")
+    for act in (studio.store.revision, lambda: studio.store.add_class("cat")):
+        with pytest.raises(StoreAway, match="not whole: got no number of its last action; allowed"):
+            act()
+
+
+def test_connections_that_are_all_taken_are_told_and_our_own_errors_are_not(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = studio.store._engine.pool
+    assert isinstance(pool, sa.QueuePool)
+    with monkeypatch.context() as patched:
+        patched.setattr(pool, "_timeout", 0.05)
+        held = [studio.store._engine.connect() for _ in range(pool.size() + pool._max_overflow)]
+        with pytest.raises(StoreAway, match="does not answer: got QueuePool limit of size 5"):
+            studio.store.since()
+        for each in held:
+            each.close()
+    assert studio.store.revision() == 0
+    with pytest.raises(sa.exc.IntegrityError), studio.store._reading() as connection:
+        connection.execute(sa.text("INSERT INTO counters VALUES ('revision', 1)"))
+
+
+def test_a_database_that_is_no_file_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in ("sqlite://", "sqlite:///:memory:"):
+        store = Store(url)
+        assert store.add_class("cat").class_id == 1
+        store.close()
+    assert list(tmp_path.iterdir()) == []

@@ -154,7 +154,9 @@ export async function sortFiles(by) {
 /** Load everything anew, unless `isWanted` says no by the time that it is there. */
 export async function reload(isWanted) {
   const told = await get("/api/state");
-  if (isWanted()) load(told);
+  if (!isWanted()) return;
+  load(told);
+  if (told.trouble) toast(told.trouble, { bad: true });
 }
 
 export const nameOf = (id) =>

@@ -42,7 +42,7 @@ LIMITS = """\
 - Probabilities are calibrated on average over tasks like those of training; on a single hard task
   they can be too sure, with one example of a class most of all.
 - With `visibility="joint"` an answer depends on the other rows. It yields where labelled rows show
-  that classes do not lie together; not with one label, where it lost up to 23 points on tables.
+  that classes do not lie together; with one label of each, for two classes in few columns alone.
 - With one labelled row of a class and one question at a time it is hardly ahead of logistic
   regression on unit vectors around a shrunk mean, which is one of its candidates.
 - Beyond 50 labels of a class its blocks fade, and answers are those of regressions.

@@ -16,11 +16,16 @@ a class, on average, a joint answer has the share
 so that it is one without errors, and falls the faster the more labels there are, which leave less
 to be learned from other rows. The form and D are chosen on held-out classes of training sets and on
 made-up tables (docs/experiments.md).
+
+With one row of each class there is none to leave out. Joint answers stand then, but for two classes
+in few columns, as tables have them: what lies together there is seldom one of two classes, and
+answers all fall to one of them. They are isolated ones.
 """
 
 import torch
 from torch import Tensor
 
+from unitail.relational.geometry import MIN_LIMITED_WIDTH
 from unitail.relational.relations import Frame
 from unitail.relational.sight import Centre
 
@@ -33,10 +38,19 @@ COPIES = 1e-12
 """How far marks of copies may be apart, in units of the largest."""
 
 
+def never_yields(rows: int, ways: int, width: int) -> bool:
+    """Tell whether joint answers stand, whatever labelled rows say."""
+    return rows == ways and (ways > 2 or width >= MIN_LIMITED_WIDTH)
+
+
 @torch.no_grad()
 def joint_share(frame: Frame) -> Tensor:
     """Ask the labelled rows of a support that was read by itself: (B, 1, 1)."""
     n, ways = frame.labels.shape[1:]
+    if n == ways:
+        width = frame.geometry.vectors.shape[2]
+        share = float(never_yields(n, ways, width))
+        return frame.labels.new_full((len(frame.labels), 1, 1), share)
     cosines = frame.geometry.among().cosines[Centre.DIRECTION][:, :n, :n]
     labels = frame.labels.to(cosines)
     counts = labels / _copies(frame.geometry.vectors[:, :n], labels)

@@ -20,7 +20,7 @@ from unitail.randomness import stream
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused_block import FusedBlock, Kept
 from unitail.relational.influence import contributions
-from unitail.relational.joint_share import joint_share
+from unitail.relational.joint_share import joint_share, never_yields
 from unitail.relational.read_support import ReadRelations, RelationalDraw, Seen
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
 from unitail.relational.relations import Relations, relate
@@ -148,8 +148,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     def _beside_alone(self, read: ReadRelations) -> ReadRelations:
         """Read the support by itself, too, if answers from more than it may yield to that."""
         support = read.support
-        if not self.config.joint_yields or support.num_support == support.ways:
-            return read  # one row of each class: nothing speaks against joint answers
+        size = support.num_support, support.ways, support.features.shape[2]
+        if not self.config.joint_yields or never_yields(*size):
+            return read
         alone = self._read(support, read.draw, Visibility.ISOLATED)
         assert alone.seen is not None
         return replace(read, alone=alone, joint_share=joint_share(alone.seen.frame))

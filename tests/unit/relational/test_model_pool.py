@@ -88,6 +88,22 @@ def test_with_one_row_of_each_class_nothing_yields() -> None:
     torch.testing.assert_close(answers, network()(episode, RelationalDraw(), pool=pool))
 
 
+@pytest.mark.parametrize("visibility", [Visibility.ISOLATED, Visibility.JOINT])
+@pytest.mark.parametrize(("ways", "width"), [(2, 5), (2, 31), (2, 32), (3, 5)])
+def test_with_one_row_of_two_classes_in_few_columns_all_yields(
+    ways: int, width: int, visibility: Visibility
+) -> None:
+    episode = random_episode((1,) * ways, queries=5, episodes=2, feature_dim=width)
+    rows = torch.randn(2, POOL, width, generator=stream(7), dtype=torch.float64)
+    pool, draw = (rows if visibility is Visibility.ISOLATED else None), RelationalDraw()
+    answers = network(joint_yields=True)(episode, draw, visibility, pool)
+    together = network()(episode, draw, visibility, pool)
+    alone = network()(episode, draw, Visibility.ISOLATED)
+    assert not torch.allclose(together, alone)
+    expected = alone if (ways == 2 and width < 32) else together
+    torch.testing.assert_close(answers, expected)
+
+
 def test_an_answer_depends_on_no_other_query_nor_on_their_order_or_number() -> None:
     model, (episode, pool) = network(), episode_and_pool()
     read = model.read(episode.support, RelationalDraw(), pool=pool)

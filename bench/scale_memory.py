@@ -26,6 +26,7 @@ from unitail.engines.job import encode_rows
 from unitail.engines.local import LocalEngine
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
+from unitail.inputs.read_options import ReadOptions
 from unitail.workflows.encode_bank import encoder_for
 
 NUMBERS = ("main", "worker", "rate", "busy")
@@ -117,7 +118,7 @@ def encode_texts(size: int, workers: int) -> dict[str, float]:
         make_texts(Path(folder) / "rows.parquet", size)
         (Path(folder) / "own.py").write_text(OWN)
         name = f"{folder}/own.py:Lengths"
-        rows = open_rows([f"{folder}/rows.parquet"], content_column="text")
+        rows = open_rows([f"{folder}/rows.parquet"], ReadOptions(content_column="text"))
         engine, encoder = Watching(workers), encoder_for(name, rows.reading.modality, "cpu")
         began = time.perf_counter()
         summary = encode_rows(engine, rows, encoder, Storage(f"{folder}/out"), made_by=name)

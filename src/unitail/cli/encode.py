@@ -1,9 +1,7 @@
 """Run `unitail encode`."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -20,6 +18,7 @@ from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.recognise import is_address
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank, encoder_for
@@ -45,7 +44,7 @@ def run(
     licence: str,
     dtype: str | None,
     device: str,
-    **columns: Any,  # noqa: ANN401 - how the readers are to take what is there
+    options: ReadOptions,
 ) -> None:
     """Make the bank or the files, in this process or together with others."""
     written = choice(Format, form, "--format")
@@ -61,11 +60,11 @@ def run(
         )
     facts = BankFacts(name=name or Path(out).absolute().name, licence=licence, dtype=stored)
     if written is Format.PARQUET:
-        _encode_to_files(source, out, engine, encoder, stored, device, columns)
+        _encode_to_files(source, out, engine, encoder, stored, device, options)
     elif engine.is_plain and not is_address(source):
-        _encode_here(Path(source), Path(out), encoder, facts, device, columns)
+        _encode_here(Path(source), Path(out), encoder, facts, device, options)
     else:
-        _encode_together(source, Path(out), engine, encoder, facts, device, columns)
+        _encode_together(source, Path(out), engine, encoder, facts, device, options)
 
 
 def _encode_here(
@@ -74,10 +73,10 @@ def _encode_here(
     encoder: str | None,
     facts: BankFacts,
     device: str,
-    columns: Mapping[str, Any],
+    options: ReadOptions,
 ) -> None:
     """Make a bank in this process, or in those that torchrun started."""
-    examples = read_labelled(source, **columns)
+    examples = read_labelled(source, options)
     processes = ProcessGroup.join(cpu=device == "cpu")
     cache = default_cache()
     if processes.is_main:
@@ -111,10 +110,10 @@ def _encode_together(
     encoder: str | None,
     facts: BankFacts,
     device: str,
-    columns: Mapping[str, Any],
+    options: ReadOptions,
 ) -> None:
     """Make a bank with the workers of an engine."""
-    rows = open_rows([source], **columns, labelled=True)
+    rows = open_rows([source], options, labelled=True)
     tell_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()
@@ -141,10 +140,10 @@ def _encode_to_files(
     encoder: str | None,
     dtype: FeatureType,
     device: str,
-    columns: Mapping[str, Any],
+    options: ReadOptions,
 ) -> None:
     """Write all rows with their vectors to Parquet files, labelled or not."""
-    rows = open_rows([source], **columns)
+    rows = open_rows([source], options)
     tell_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()

@@ -1,6 +1,5 @@
 """Run `unitail evaluate`."""
 
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -8,13 +7,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.framework.learner import Inference
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.learners.registry import LEARNERS
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData, encode_own
@@ -31,10 +31,7 @@ from unitail.workflows.predict import make_classifier
 def run(
     support: Path,
     *,
-    modality: str | None,
-    label_column: str,
-    content_column: str | None,
-    columns: Sequence[str],
+    options: ReadOptions,
     encoder: str | None,
     joint: bool,
     splits: int,
@@ -47,13 +44,7 @@ def run(
     if out is not None:
         check_folder(out)
     console = Console()
-    examples = read_labelled(
-        support,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
-        columns=column_kinds(columns),
-    )
+    examples = read_labelled(support, options)
     classes = len(examples.classes)
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
     say(console, *(f"Guessed: {note}." for note in examples.guesses))

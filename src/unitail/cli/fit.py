@@ -5,10 +5,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unitail.cli.console import bar, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.estimator.saving.folder import check_free
 from unitail.inputs.read import read_labelled, read_pool
+from unitail.inputs.read_options import ReadOptions
 from unitail.wording import numbered, shown
 from unitail.workflows.fit import fit_files
 
@@ -19,10 +20,7 @@ def run(
     *,
     also: Sequence[Path],
     pool: Sequence[Path],
-    modality: str | None,
-    label_column: str,
-    content_column: str | None,
-    columns: Sequence[str],
+    options: ReadOptions,
     encoder: str | None,
     model: str,
     use_cache: bool,
@@ -31,21 +29,8 @@ def run(
     """Read, encode, fit, and write the folder."""
     check_free(folder)
     console = Console()
-    examples = read_labelled(
-        path,
-        also=also,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
-        columns=column_kinds(columns),
-    )
-    unlabelled = read_pool(
-        pool,
-        examples,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
-    )
+    examples = read_labelled(path, options, also=also)
+    unlabelled = read_pool(pool, examples, options)
     classes = numbered(len(examples.classes), "class")
     say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
     if unlabelled is not None:

@@ -2,14 +2,13 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from unitail.cli.console import bar, bars, column_kinds, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, bars, say, say_trouble, say_unreadable
 from unitail.cli.pipes import NoOutput
 from unitail.cli.predict_screen import MAX_NAMED, tell_answers, tell_inputs, tell_scores
 from unitail.configuration import choice, require
@@ -23,6 +22,7 @@ from unitail.inputs.read import (
     read_pool,
     read_unlabelled,
 )
+from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.table_rows import WITHOUT_LABEL
 from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
@@ -167,10 +167,7 @@ def run(
     *,
     also: Sequence[Path],
     pool: Sequence[Path],
-    modality: str | None,
-    label_column: str,
-    content_column: str | None,
-    columns: Sequence[str],
+    options: ReadOptions,
     wanted: Outputs,
     use_cache: bool,
     encoder: str | None,
@@ -188,10 +185,8 @@ def run(
     wanted.check([support, *also, *queries])
     console = Console(stderr=wanted.out == STDOUT)
     saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
-    names: dict[str, Any] = {"label_column": label_column, "content_column": content_column}
-    kinds = {"modality": modality, "columns": column_kinds(columns)}
-    examples, items = _read(support, queries, also, saved, names, kinds)
-    unlabelled = read_pool(pool, examples, **names, modality=modality)
+    examples, items = _read(support, queries, also, saved, options)
+    unlabelled = read_pool(pool, examples, options)
     wanted.sorting.check_items(items)
     tell_inputs(console, examples, items, unlabelled)
     cache = default_cache() if use_cache and examples.need_encoders else None
@@ -216,7 +211,7 @@ def run(
             on_answered=on_answered,
         )
     title = f"Answers from {support.name if saved is None else Path(model).name}"
-    steps, gone = wanted.make(answers, items, examples, label_column, title)
+    steps, gone = wanted.make(answers, items, examples, options.label_column, title)
     wanted.tell(console, answers, items, steps)
     say_trouble(cache)
     say_unreadable(
@@ -231,8 +226,7 @@ def _read(
     queries: Sequence[Path],
     also: Sequence[Path],
     saved: TailClassifier | None,
-    names: Mapping[str, Any],
-    kinds: Mapping[str, Any],
+    options: ReadOptions,
 ) -> tuple[LabelledItems, Items]:
     """Read the examples, and what is to be answered: what is named, or what has no label."""
     if saved is not None:  # there are no examples to name, so what is named first is to be answered
@@ -240,11 +234,11 @@ def _read(
         queries = [support, *queries]
         examples = remembered_examples(saved)
     else:
-        examples = read_labelled(support, also=also, **names, **kinds)
+        examples = read_labelled(support, options, also=also)
     if queries:
-        items = read_unlabelled(queries, **names, modality=kinds["modality"], like=examples)
+        items = read_unlabelled(queries, options, like=examples)
     else:
-        items = read_half_labelled(support, examples, **names)
+        items = read_half_labelled(support, examples, options)
         passed = (note for note in examples.ignored if not note.endswith(WITHOUT_LABEL))
         examples = replace(examples, ignored=tuple(passed))  # those are the rows to answer
     return examples, settle(items, examples)

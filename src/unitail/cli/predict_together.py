@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from unitail.cli.console import bar, column_kinds, say_unreadable, tell_rows
+from unitail.cli.console import bar, say_unreadable, tell_rows
 from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.engines.choice import EngineChoice
@@ -21,6 +21,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import Unread
 from unitail.inputs.items import LabelledItems
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.processes import require_alone
 from unitail.wording import numbered
 from unitail.workflows.fit import add_pool, fit_files, load_saved, remembered_examples
@@ -36,7 +37,7 @@ def run_together(
     out: str | None,
     also: Sequence[Path],
     pool: Sequence[str],
-    columns: Sequence[str],
+    options: ReadOptions,
     unable: Mapping[str, object],
     use_cache: bool,
     encoder: str | None,
@@ -46,7 +47,6 @@ def run_together(
     top: int,
     coverage: float,
     device: str,
-    **how: Any,  # noqa: ANN401 - how the readers are to take what is there
 ) -> None:
     """Fit here, answer with the workers, and say what came of it."""
     require_alone("predict")
@@ -54,17 +54,16 @@ def run_together(
     target, device = _target(out), engine.device(device)
     saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
     if saved is None:
-        kinds = column_kinds(columns)
-        examples = read_labelled(support, also=also, **how, columns=kinds)
+        examples = read_labelled(support, options, also=also)
     else:
         examples, files = remembered_examples(saved), [str(support), *files]
     _require_files(files)
-    rows = open_rows(files, **how, like=examples)
+    rows = open_rows(files, options, like=examples)
     classes = numbered(len(examples.classes), "class")
     typer.echo(f"{examples.modality}: {numbered(len(examples), 'example')} of {classes}.")
     tell_rows(rows)
     cache = default_cache() if use_cache else None
-    unlabelled = open_rows(pool, **how, like=examples) if pool else None
+    unlabelled = open_rows(pool, options, like=examples) if pool else None
     classifier, unread = _fitted(
         saved, examples, unlabelled, cache, {"encoder": encoder, "model": model, "device": device}
     )

@@ -15,6 +15,7 @@ from unitail.engines.storage import Storage
 from unitail.extras import optional
 from unitail.inputs.cells import texts_of
 from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.recognise import is_address, modality_of
 from unitail.inputs.table_rows import items_of_rows
 from unitail.inputs.tables import without_answers
@@ -86,8 +87,8 @@ class Reading:
     def _rows(self, cells: Mapping[str, list[Any]], first: int) -> Items:
         """Take the rows themselves as items, as those of the examples were taken."""
         frame = optional("pandas", extra="scale").DataFrame(cells, dtype=object)
-        kind, label = self.modality, self.label_column
-        rows = items_of_rows(without_answers(frame), Path("rows"), label, None, kind, self.like)
+        how = ReadOptions(self.label_column, modality=self.modality)
+        rows = items_of_rows(without_answers(frame), Path("rows"), how, self.like)
         records = (replace(each, row=first + (each.row or 0), source="") for each in rows.records)
         return replace(rows, records=tuple(records))
 

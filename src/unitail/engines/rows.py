@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
@@ -15,6 +14,7 @@ from unitail.extras import optional
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import PLAIN, ReadOptions
 from unitail.inputs.recognise import common_modality, is_address, modality_of
 from unitail.missing_columns import no_label_column
 from unitail.wording import some
@@ -35,10 +35,8 @@ class JobRows:
 
 def open_rows(
     names: Sequence[str],
+    options: ReadOptions = PLAIN,
     *,
-    label_column: str = LABEL,
-    content_column: str | None = None,
-    modality: str | None = None,
     labelled: bool = False,
     like: LabelledItems | None = None,
 ) -> JobRows:
@@ -48,22 +46,20 @@ def open_rows(
     streamed and whose columns are judged by the first rows; or folders of files. `labelled` rows
     have classes, of which folders of files are named. With `like`, rows are read as those examples.
     """
-    kind = like.modality if like else None
-    if modality is not None:
-        kind = choice(Modality, modality, "modality")
+    kind, label_column = options.like(like).kind, options.label_column
     tables = _tables([Storage(name) for name in names])
     if tables:
         stream = TableStream(tables)
         head = stream.head()
         _check_labels(head, tables[0], label_column, required=labelled)
-        reading = _read_columns(head, tables[0], content_column, kind, like)
+        reading = _read_columns(head, tables[0], options.content_column, kind, like)
         return JobRows(stream, replace(reading, label_column=label_column))
     if any(map(is_address, names)):
         return _listed_at_address(names, kind, labelled=labelled)
     paths = [Path(name) for name in names]
     if labelled:
-        return _labelled_here(paths, kind, label_column, content_column)
-    return rows_of_items(read_unlabelled(paths, modality=kind, like=like))
+        return _labelled_here(paths, options)
+    return rows_of_items(read_unlabelled(paths, options, like=like))
 
 
 def rows_of_items(items: Items) -> JobRows:
@@ -192,14 +188,11 @@ def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:
     return kind
 
 
-def _labelled_here(
-    paths: Sequence[Path], kind: Modality | None, label: str, content: str | None
-) -> JobRows:
+def _labelled_here(paths: Sequence[Path], options: ReadOptions) -> JobRows:
     """List what a folder of classes, or a table that is read whole, has on this machine."""
     if len(paths) != 1:
         raise InvalidInput("several folders", got=len(paths), allowed="one")
-    examples = read_labelled(paths[0], label_column=label, content_column=content, modality=kind)
-    return rows_of_items(examples)
+    return rows_of_items(read_labelled(paths[0], options))
 
 
 def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> JobRows:

@@ -7,11 +7,10 @@ a doubt, `InvalidInput` asks.
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import has_pages
 from unitail.errors import InvalidInput
@@ -22,8 +21,9 @@ from unitail.inputs.folders import (
     records_of_files,
 )
 from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
+from unitail.inputs.read_options import PLAIN, ReadOptions
 from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of, what_is_packed
-from unitail.inputs.table_rows import NOTHING, items_of_rows, read_labelled_rows
+from unitail.inputs.table_rows import items_of_rows, read_labelled_rows
 from unitail.inputs.tables import decode, read_table
 from unitail.wording import excerpt, numbered, shown, some
 
@@ -33,26 +33,18 @@ NO_ITEM = "cannot be an item"
 
 
 def read_labelled(
-    path: Path,
-    *,
-    also: Sequence[Path] = (),
-    label_column: str = "label",
-    content_column: str | None = None,
-    modality: str | None = None,
-    columns: Mapping[str, str] = NOTHING,
+    path: Path, options: ReadOptions = PLAIN, *, also: Sequence[Path] = ()
 ) -> LabelledItems:
     """Read the examples of at least two classes from a folder or a table.
 
     A folder has a subfolder for each class; a table has a column of labels, and a column of paths
     (relative to the table), one of texts, or columns of features. Rows without a label and files
-    of other kinds are passed over and told. `modality` and `content_column` decide where there is
-    a doubt, and `columns` about single columns (see `columns.lay_out`). `also` are more folders and
-    tables; about an item that several name, the last is right.
+    of other kinds are passed over and told. `also` are more folders and tables; about an item that
+    several name, the last is right.
     """
-    kind = _chosen(modality)
-    examples = _read_examples(path, label_column, content_column, kind, columns=columns)
+    examples = _read_examples(path, options)
     for each in also:
-        more = _read_examples(each, label_column, content_column, examples.modality, examples)
+        more = _read_examples(each, options.like(examples), examples)
         examples = join_examples(examples, more)
     if len(examples.classes) < 2:
         raise InvalidInput(
@@ -76,33 +68,21 @@ def _alike(classes: Sequence[str]) -> list[str]:
     return [f"{several} are different classes"] if alike else []
 
 
-def read_half_labelled(
-    path: Path,
-    examples: LabelledItems,
-    *,
-    label_column: str = "label",
-    content_column: str | None = None,
-) -> Items:
+def read_half_labelled(path: Path, examples: LabelledItems, options: ReadOptions = PLAIN) -> Items:
     """Read what has no label beside the examples: rows of their table, or files in their folder."""
     if path.is_dir():
         return read_loose_files(path, examples.modality)
-    column = content_column or examples.content_column
-    kind, table = examples.modality, read_table(path)
-    return items_of_rows(table, path, label_column, column, kind, examples, unlabelled_only=True)
+    how = options.like(examples)
+    return items_of_rows(read_table(path), path, how, examples, unlabelled_only=True)
 
 
 def _read_examples(
-    path: Path,
-    label_column: str,
-    content_column: str | None,
-    modality: Modality | None,
-    like: LabelledItems | None = None,
-    columns: Mapping[str, str] = NOTHING,
+    path: Path, options: ReadOptions, like: LabelledItems | None = None
 ) -> LabelledItems:
     if path.is_dir():
-        return read_class_folders(path, modality)
+        return read_class_folders(path, options.kind)
     if is_table(path):
-        return read_labelled_rows(path, label_column, content_column, modality, like, columns)
+        return read_labelled_rows(path, options, like)
     got, remedy = what_is_packed(path) or ("another file", None)
     raise InvalidInput(
         f"{shown(path)} does not hold labelled examples",
@@ -113,12 +93,7 @@ def _read_examples(
 
 
 def read_unlabelled(
-    paths: Sequence[Path],
-    *,
-    label_column: str = "label",
-    content_column: str | None = None,
-    modality: str | None = None,
-    like: LabelledItems | None = None,
+    paths: Sequence[Path], options: ReadOptions = PLAIN, *, like: LabelledItems | None = None
 ) -> Items:
     """Read items from folders (with their subfolders), files, tables, and "-", lines of text.
 
@@ -126,7 +101,8 @@ def read_unlabelled(
     were: the modality, the column of content where a table has it, the columns of features.
     Labels are no content; they are kept in the records.
     """
-    kind = _chosen(modality) or (like.modality if like else None)
+    options = options.like(like)
+    kind = options.kind
     pieces = []
     for path in paths:
         if path == STDIN:
@@ -134,9 +110,7 @@ def read_unlabelled(
         elif path.is_dir():
             pieces.append(read_folder(path, kind, classes=like.classes if like else ()))
         elif is_table(path):
-            column = content_column or (like.content_column if like else None)
-            table = read_table(path)
-            pieces.append(items_of_rows(table, path, label_column, column, kind, like))
+            pieces.append(items_of_rows(read_table(path), path, options, like))
         else:
             pieces.append(_read_file(path, kind))
     items = join_items(paths, pieces)
@@ -156,31 +130,14 @@ def _pages(items: Items) -> list[str]:
 
 
 def read_pool(
-    paths: Sequence[Path],
-    like: LabelledItems,
-    *,
-    label_column: str = "label",
-    content_column: str | None = None,
-    modality: str | None = None,
+    paths: Sequence[Path], like: LabelledItems, options: ReadOptions = PLAIN
 ) -> Items | None:
     """Read items whose labels are of no use, as the examples were read; None where there are none.
 
     What is corrected by the examples, or labelled in its own table, is not left out: a pool is
     rows as they come.
     """
-    if not paths:
-        return None
-    return read_unlabelled(
-        paths,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
-        like=like,
-    )
-
-
-def _chosen(modality: str | None) -> Modality | None:
-    return None if modality is None else choice(Modality, modality, "modality")
+    return read_unlabelled(paths, options, like=like) if paths else None
 
 
 def _standard_input() -> bytes:

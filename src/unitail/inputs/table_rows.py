@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from unitail.encoders.encoder import Modality
@@ -19,25 +18,21 @@ from unitail.inputs.cells import (
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, Record
+from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.tables import guesses_of, read_table, without_row_numbers
 from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
 WITHOUT_LABEL = "without a label"
 MIN_ODD = 10
 """Rows among which it is odd that most have a label of their own."""
 
 
 def read_labelled_rows(
-    path: Path,
-    label_column: str,
-    content_column: str | None,
-    modality: Modality | None,
-    like: LabelledItems | None = None,
-    chosen: Mapping[str, str] = NOTHING,
+    path: Path, options: ReadOptions, like: LabelledItems | None = None
 ) -> LabelledItems:
     """Read a table with a column of labels; rows without one are passed over and told."""
+    label_column = options.label_column
     frame = without_row_numbers(read_table(path))
     if label_column not in frame:
         raise no_label_column(shown(path), list(frame), label_column)
@@ -50,11 +45,10 @@ def read_labelled_rows(
             allowed="labels",
             remedy=f"Write the class of some rows into the column {label_column!r}.",
         )
-    if like is not None:  # more examples may be in other columns than the first
-        named = (content_column, like.content_column)
-        content_column = next((name for name in named if name in frame), None)
+    if like is not None and options.content_column not in frame:
+        options = replace(options, content_column=None)  # more examples may be in other columns
     rows = frame.drop(columns=label_column).iloc[labelled]
-    items, kept = _items_of(rows, path, content_column, modality, like, chosen)
+    items, kept = _items_of(rows, path, options, like)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} {WITHOUT_LABEL}"] if missing else []
     examples = items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
@@ -64,9 +58,7 @@ def read_labelled_rows(
 def items_of_rows(
     table: Any,  # noqa: ANN401 - a DataFrame
     path: Path,
-    label_column: str,
-    column: str | None,
-    modality: Modality | None,
+    options: ReadOptions,
     like: LabelledItems | None,
     *,
     unlabelled_only: bool = False,
@@ -76,7 +68,7 @@ def items_of_rows(
     Features become what they are in `like`. With `unlabelled_only`, rows that have a label are
     records, but not items.
     """
-    frame = without_row_numbers(table)
+    frame, label_column = without_row_numbers(table), options.label_column
     labels = _labels(frame, label_column)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])
     asked = [place for place, label in enumerate(labels) if not (label and unlabelled_only)]
@@ -87,9 +79,9 @@ def items_of_rows(
             allowed="rows without a label, or another table to answer",
             remedy="Leave labels empty, or name what to answer after the examples.",
         )
-    # Another table may call its only column by another name.
-    column = column if column in frame or len(frame.columns) > 1 else None
-    items, kept = _items_of(frame.iloc[asked], path, column, modality, like, NOTHING)
+    if options.content_column not in frame and len(frame.columns) == 1:
+        options = replace(options, content_column=None)  # called by another name in this table
+    items, kept = _items_of(frame.iloc[asked], path, options, like)
     places = {asked[place]: number for number, place in enumerate(kept)}
     return replace(items, records=_records(table, labels, places, set(asked), items, path))
 
@@ -137,10 +129,8 @@ def _records(
 def _items_of(
     frame: Any,  # noqa: ANN401 - a DataFrame
     path: Path,
-    column: str | None,
-    modality: Modality | None,
+    options: ReadOptions,
     like: LabelledItems | None,
-    chosen: Mapping[str, str],
 ) -> tuple[Items, list[int]]:
     """Turn the rows of a table into items; return also the places of the rows that are items.
 
@@ -148,6 +138,7 @@ def _items_of(
     """
     if like is not None and like.layout is not None:
         return _mixed_items(frame, path, like.layout, like)
+    column, modality, chosen = options.content_column, options.kind, options.columns
     if modality is Modality.TABLE and column is None and not chosen:
         return _features_of(frame, like)
     if column is not None or (modality not in (None, Modality.TABLE) and not chosen):

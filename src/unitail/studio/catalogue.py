@@ -19,6 +19,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError
 from unitail.inputs.items import Items
 from unitail.inputs.read import read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.recognise import is_table
 from unitail.wording import shown
 
@@ -66,9 +67,7 @@ class Catalogue:
                 got="another file" if source.exists() else "no such file or folder",
                 allowed="a folder of images, texts or sounds, or a table",
             )
-        items = read_unlabelled(
-            [source], label_column=label_column, content_column=content_column, modality=modality
-        )
+        items = read_unlabelled([source], ReadOptions(label_column, content_column, modality))
         given = {
             record.item: record.label
             for record in items.records
@@ -99,7 +98,7 @@ class Catalogue:
         if not self.source.is_dir():
             return nothing
         try:
-            now = read_unlabelled([self.source], modality=str(self.modality))
+            now = read_unlabelled([self.source], ReadOptions(modality=self.modality))
         except UserError:  # the folder is gone or empty
             return nothing
         keys = tuple(_keys(self.source, now))

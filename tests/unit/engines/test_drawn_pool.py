@@ -9,11 +9,12 @@ from unitail.engines.chunk_items import Reading
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows, open_rows
+from unitail.inputs.read_options import ReadOptions
 
 
 def _rows(path: Path, texts: list[str]) -> JobRows:
     path.write_text("\n".join(["text,n", *(f"{text},{n}" for n, text in enumerate(texts))]))
-    return open_rows([str(path)], content_column="text")
+    return open_rows([str(path)], ReadOptions(content_column="text"))
 
 
 def _drawn(rows: JobRows, count: int, seed: int = 0) -> list[str]:

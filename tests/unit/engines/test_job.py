@@ -25,6 +25,7 @@ from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank
 from unitail.workflows.fit import fit_files
@@ -171,12 +172,16 @@ def test_other_settings_are_not_mixed(sounds: Path, tmp_path: Path) -> None:
     lines = [f"{file},{file},{'ab'[n % 2]},{'cd'[n % 2]}" for n, file in enumerate(files)]
     (tmp_path / "t.csv").write_text("\n".join(["file,other,label,kind", *lines]))
     table, out = [str(tmp_path / "t.csv")], Storage(tmp_path / "out")
-    encode_rows(LocalEngine(), open_rows(table, content_column="file"), ENCODER, out)
+    encode_rows(LocalEngine(), open_rows(table, ReadOptions(content_column="file")), ENCODER, out)
     with pytest.raises(CannotWrite, match="another job: got another content column;"):
-        encode_rows(LocalEngine(), open_rows(table, content_column="other"), ENCODER, out)
+        encode_rows(
+            LocalEngine(), open_rows(table, ReadOptions(content_column="other")), ENCODER, out
+        )
 
     def to_bank(label: str, facts: BankFacts) -> None:
-        rows = open_rows(table, content_column="file", label_column=label, labelled=True)
+        rows = open_rows(
+            table, ReadOptions(content_column="file", label_column=label), labelled=True
+        )
         encode_rows_to_bank(LocalEngine(), rows, ENCODER, tmp_path / "bank", facts)
 
     facts = BankFacts(name="x")

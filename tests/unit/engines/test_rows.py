@@ -11,6 +11,7 @@ from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows, open_rows, rows_of_items
 from unitail.errors import InvalidInput
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 
 
 def _items(rows: JobRows) -> list[object]:
@@ -31,7 +32,7 @@ def test_the_column_of_items_is_found_by_the_first_rows(tmp_path: Path) -> None:
         assert items.records[3].reason == "no audio in 'sound'"
         assert items.records[3].cells == {"n": "3", "sound": "", "note": "hm"}
     with pytest.raises(InvalidInput, match="a table has no column 'other'"):
-        open_rows([str(tmp_path / "t.csv")], content_column="other")
+        open_rows([str(tmp_path / "t.csv")], ReadOptions(content_column="other"))
 
 
 def test_texts_are_found_if_there_are_no_files(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_bytes_of_files_are_items_and_do_not_go_into_the_result(tmp_path: Path) 
     content = next(write_sounds(tmp_path / "s").rglob("*.wav")).read_bytes()
     table = pyarrow.table({"id": [1, 2], "sound": [content, None]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    rows = open_rows([str(tmp_path / "t.parquet")], modality="audio")
+    rows = open_rows([str(tmp_path / "t.parquet")], ReadOptions(modality="audio"))
     assert _items(rows) == [content]
     assert rows.reading.kept(Chunk(0, 0, table)).column_names == ["id"]
     with pytest.raises(InvalidInput, match="not clear what the bytes are: got 'sound'"):
@@ -98,13 +99,13 @@ def test_labels_that_are_no_text_are_refused_before_anything_is_encoded(
     for labelled in (True, False):
         with pytest.raises(InvalidInput, match=message):
             open_rows([str(path)], labelled=labelled)
-    rows = open_rows([str(path)], label_column="other", content_column="text")
+    rows = open_rows([str(path)], ReadOptions(label_column="other", content_column="text"))
     assert rows.reading.column == "text"
 
 
 def test_items_that_were_read_are_rows(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\nhow are you,x\nwhere is it now,y\n")
-    rows = rows_of_items(read_labelled(tmp_path / "t.csv", modality="text"))
+    rows = rows_of_items(read_labelled(tmp_path / "t.csv", ReadOptions(modality="text")))
     assert next(rows.stream.chunks()).rows.to_pylist() == [
         {"text": "how are you", "label": "x"},
         {"text": "where is it now", "label": "y"},
@@ -116,15 +117,16 @@ def test_features_need_examples_to_be_read_like(tmp_path: Path) -> None:
     rows = open_rows([str(tmp_path / "t.csv")], like=read_labelled(tmp_path / "t.csv"))
     assert rows.reading.modality is Modality.TABLE
     with pytest.raises(InvalidInput, match="such tables are not read piece by piece: got features"):
-        open_rows([str(tmp_path / "t.csv")], modality="table")
+        open_rows([str(tmp_path / "t.csv")], ReadOptions(modality="table"))
 
 
 def test_a_table_that_is_read_whole_has_the_columns_that_are_named(tmp_path: Path) -> None:
     cells = {"say": ["so be it", "no way"], "said": ["x y", "y z"], "mood": ["a", "b"]}
     pandas.DataFrame({**cells, "label": ["l", "m"]}).to_excel(tmp_path / "t.xlsx", index=False)
-    rows = open_rows(
-        [str(tmp_path / "t.xlsx")], label_column="mood", content_column="said", labelled=True
-    )
+    names, how = [str(tmp_path / "t.xlsx")], ReadOptions("mood", content_column="said")
+    [chunk] = open_rows(names, how).stream.chunks()
+    assert chunk.rows.to_pydict() == {"text": ["x y", "y z"]}, "also where labels are not asked for"
+    rows = open_rows(names, how, labelled=True)
     [chunk] = rows.stream.chunks()
     assert chunk.rows.to_pydict() == {"text": ["x y", "y z"], "label": ["a", "b"]}
     assert rows.reading.label_column == "label"

@@ -9,6 +9,7 @@ from PIL import Image
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 
 
 def _touch(folder: Path, *names: str) -> Path:
@@ -59,10 +60,10 @@ def test_several_kinds_of_files_need_a_choice(tmp_path: Path) -> None:
         read_labelled(tmp_path)
     with pytest.raises(InvalidInput, match=message):
         read_unlabelled([tmp_path])
-    found = read_labelled(tmp_path, modality=Modality.AUDIO)
+    found = read_labelled(tmp_path, ReadOptions(modality=Modality.AUDIO))
     assert found.names == ("a/1.wav", "b/1.wav")
     assert found.ignored == ("4 files of other kinds (.png)",)
-    assert read_unlabelled([tmp_path], modality=Modality.AUDIO).names == found.names
+    assert read_unlabelled([tmp_path], ReadOptions(modality=Modality.AUDIO)).names == found.names
     assert read_unlabelled([tmp_path], like=found).names == found.names
 
 
@@ -142,11 +143,11 @@ def test_folders_that_are_no_support(names: list[str], message: str, tmp_path: P
 def test_a_modality_that_is_not_there(tmp_path: Path) -> None:
     _touch(tmp_path, "a/1.png", "b/1.png")
     with pytest.raises(InvalidInput, match=r"no audio files: got 2 files of other kinds"):
-        read_labelled(tmp_path, modality=Modality.AUDIO)
+        read_labelled(tmp_path, ReadOptions(modality=Modality.AUDIO))
     with pytest.raises(
         InvalidInput, match=r"no table files: .*allowed: a table file, not a folder"
     ):
-        read_unlabelled([tmp_path], modality=Modality.TABLE)
+        read_unlabelled([tmp_path], ReadOptions(modality=Modality.TABLE))
 
 
 @pytest.mark.parametrize("name", ["none", "thesis.pdf", "1.png"])
@@ -167,11 +168,11 @@ def test_folders_and_files_keep_the_order_given(tmp_path: Path) -> None:
 
 def test_a_named_file_may_have_any_suffix_if_the_modality_is_known(tmp_path: Path) -> None:
     _touch(tmp_path, "scan.raw2")
-    assert read_unlabelled([tmp_path / "scan.raw2"], modality=Modality.IMAGE).names
+    assert read_unlabelled([tmp_path / "scan.raw2"], ReadOptions(modality=Modality.IMAGE)).names
     with pytest.raises(InvalidInput, match=r"scan\.raw2 cannot be an item: got another kind"):
         read_unlabelled([tmp_path / "scan.raw2"])
     with pytest.raises(InvalidInput, match="got no such file or folder"):
-        read_unlabelled([tmp_path / "none.png"], modality=Modality.IMAGE)
+        read_unlabelled([tmp_path / "none.png"], ReadOptions(modality=Modality.IMAGE))
 
 
 def test_inputs_of_several_kinds_are_refused(tmp_path: Path) -> None:

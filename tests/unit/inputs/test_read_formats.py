@@ -16,6 +16,7 @@ from unitail.inputs.cells import as_features, with_reading
 from unitail.inputs.encode import beyond_examples, fit_encoder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 
 
 def _write(path: Path, text: str) -> Path:
@@ -100,14 +101,14 @@ def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
     assert examples.guesses == ("'Cat' and 'cat'; 'c-1' and 'c_1' are different classes",)
     many = "".join(f"{place % 3},{place // 3},{place}\n" for place in range(12))
     examples = read_labelled(
-        _write(tmp_path / "u.csv", "kind,y,size\n" + many), label_column="size"
+        _write(tmp_path / "u.csv", "kind,y,size\n" + many), ReadOptions(label_column="size")
     )
     assert examples.guesses == (
         "'size' holds the labels, though 12 rows have 12 different ones;"
         " --label-column NAME says otherwise",
     )
     with pytest.raises(InvalidInput, match="that holds the labels: --label-column size"):
-        read_labelled(tmp_path / "u.csv", label_column="sise")
+        read_labelled(tmp_path / "u.csv", ReadOptions(label_column="sise"))
 
 
 def test_a_file_that_is_no_table_is_told_with_tables_alone(tmp_path: Path) -> None:

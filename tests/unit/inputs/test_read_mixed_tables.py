@@ -6,6 +6,7 @@ import numpy as np
 
 from unitail.encoders.encoder import Modality
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 
 
 def _write(path: Path, text: str) -> Path:
@@ -23,12 +24,12 @@ def test_texts_beside_features_are_used_together(tmp_path: Path) -> None:
     assert found.guesses == ("'note' holds texts; --column NAME=KIND says otherwise",)
     assert list(found.items.columns) == ["note", "age", "sex"]
     assert found.items["note"].tolist()[0] == "a bad cough"
-    assert read_labelled(path, content_column="note").items[:2] == (
+    assert read_labelled(path, ReadOptions(content_column="note")).items[:2] == (
         "a bad cough",
         "felt quite well",
     )
-    assert read_labelled(path, modality=Modality.TABLE).layout is None
-    said = read_labelled(path, columns={"note": "text", "age": "skip"})
+    assert read_labelled(path, ReadOptions(modality=Modality.TABLE)).layout is None
+    said = read_labelled(path, ReadOptions(columns={"note": "text", "age": "skip"}))
     assert said.layout is not None
     assert (said.layout.features, said.guesses) == (("sex",), ())
 
@@ -56,4 +57,4 @@ def test_two_texts_are_used_together(tmp_path: Path) -> None:
     found = read_labelled(path)
     assert found.layout is not None
     assert list(found.layout.contents) == ["title", "body"]
-    assert read_labelled(path, content_column="body").items[1] == "j k l"
+    assert read_labelled(path, ReadOptions(content_column="body")).items[1] == "j k l"

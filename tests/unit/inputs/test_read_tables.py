@@ -11,6 +11,7 @@ import pytest
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, MissingExtra
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 
 TEXTS = "text,label\nhow are you,greeting\nsee you soon,farewell\n"
 
@@ -63,7 +64,7 @@ def test_row_numbers_beside_a_text_are_passed_over(tmp_path: Path) -> None:
 
 def test_columns_of_numbers_and_names_are_features(tmp_path: Path) -> None:
     text = "size,colour,class\n1.5,red,a\nNA,,b\n-2e3,blue,a\n"
-    found = read_labelled(_write(tmp_path / "t.csv", text), label_column="class")
+    found = read_labelled(_write(tmp_path / "t.csv", text), ReadOptions(label_column="class"))
     assert found.modality is Modality.TABLE
     np.testing.assert_array_equal(found.items["size"], [1.5, np.nan, -2000.0])
     assert found.items["size"].dtype == np.float64
@@ -99,7 +100,7 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", text)
     with pytest.raises(InvalidInput, match="column 'file' holds files of several kinds"):
         read_labelled(path)
-    found = read_labelled(path, modality=Modality.IMAGE)
+    found = read_labelled(path, ReadOptions(modality=Modality.IMAGE))
     assert found.items == (tmp_path / "p" / "1 ä.png", tmp_path / "p" / "none.png")
     assert found.labels == ("a", "b")
     assert found.ignored == ("2 rows without image content", "1 column (width)")
@@ -174,13 +175,13 @@ def test_what_is_no_text_is_refused(content: bytes, tmp_path: Path) -> None:
 def test_columns_that_do_not_fit_the_call(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", TEXTS)
     with pytest.raises(InvalidInput, match="no column 'body' to take its items from: got 'text'"):
-        read_labelled(path, content_column="body")
+        read_labelled(path, ReadOptions(content_column="body"))
     with pytest.raises(InvalidInput, match="no column names image files: got 'text'"):
-        read_labelled(path, modality=Modality.IMAGE)
+        read_labelled(path, ReadOptions(modality=Modality.IMAGE))
     with pytest.raises(InvalidInput, match="no column names audio files: got 'text'"):
-        read_labelled(path, modality=Modality.AUDIO, content_column="text")
+        read_labelled(path, ReadOptions(modality=Modality.AUDIO, content_column="text"))
     with pytest.raises(InvalidInput, match="a table of features has no content column"):
-        read_labelled(path, modality=Modality.TABLE, content_column="text")
+        read_labelled(path, ReadOptions(modality=Modality.TABLE, content_column="text"))
 
 
 def test_queries_may_name_their_only_column_otherwise(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_lines_of_standard_input_are_texts(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InvalidInput, match="standard input is empty"):
         read_unlabelled([Path("-")])
     with pytest.raises(InvalidInput, match="standard input are texts: got '-' for image items"):
-        read_unlabelled([Path("-")], modality=Modality.IMAGE)
+        read_unlabelled([Path("-")], ReadOptions(modality=Modality.IMAGE))
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InvalidInput, match="standard input is closed: got '-'"):
         read_unlabelled([Path("-")])
@@ -291,5 +292,5 @@ def test_row_numbers_are_passed_over_and_said(tmp_path: Path) -> None:
     assert list(examples.items.columns) == ["size"]
     told = "column 'id', as it only tells rows apart (--column id=table uses it)"
     assert examples.ignored == (told,)
-    used = read_labelled(path, columns={"id": "table"})
+    used = read_labelled(path, ReadOptions(columns={"id": "table"}))
     assert list(used.items.columns) == ["id", "size"]

@@ -15,6 +15,7 @@ from unitail.inputs import encode as vectors
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.read import read_labelled, read_unlabelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.workflows import predict
 from unitail.workflows.predict import (
     check_together,
@@ -233,7 +234,9 @@ def test_tables_are_answered(tmp_path: Path) -> None:
 def test_a_table_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
     examples = read_labelled(_table(tmp_path / "s.csv", 20, 0))
     (tmp_path / "q.csv").write_text("shape\nround\n")
-    items = read_unlabelled([tmp_path / "q.csv"], like=examples, modality=Modality.TABLE)
+    items = read_unlabelled(
+        [tmp_path / "q.csv"], ReadOptions(modality=Modality.TABLE), like=examples
+    )
     with pytest.raises(InvalidInput, match="lacks columns that the examples have: got no 'size'"):
         predict_files(examples, items)
 

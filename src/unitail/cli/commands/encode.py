@@ -66,15 +66,14 @@ def encode(
     """
     from unitail.cli.encode import run
     from unitail.engines.choice import EngineChoice
+    from unitail.inputs.read_options import ReadOptions
 
     run(
         source,
         out,
         engine=EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows),
         form=form,
-        label_column=label_column,
-        content_column=content_column,
-        modality=modality,
+        options=ReadOptions(label_column, content_column, modality),
         encoder=encoder,
         name=name,
         licence=licence,

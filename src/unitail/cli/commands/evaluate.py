@@ -31,14 +31,13 @@ def evaluate(
     Intervals (95 %) are for new items like yours, and the wider the fewer examples there are.
     Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
     """
+    from unitail.cli.console import column_kinds
     from unitail.cli.evaluate import run
+    from unitail.inputs.read_options import ReadOptions
 
     run(
         examples,
-        label_column=label_column,
-        content_column=content_column,
-        columns=column or [],
-        modality=modality,
+        options=ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
         encoder=encoder,
         joint=joint,
         splits=splits,

@@ -32,17 +32,16 @@ def fit(
     their labels and what prediction sets need; its README.md says what it is.
     Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
     """
+    from unitail.cli.console import column_kinds
     from unitail.cli.fit import run
+    from unitail.inputs.read_options import ReadOptions
 
     run(
         examples,
         save,
         also=also or [],
         pool=[Path(each) for each in pool or []],
-        label_column=label_column,
-        content_column=content_column,
-        columns=column or [],
-        modality=modality,
+        options=ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
         encoder=encoder,
         model=model,
         use_cache=not no_cache,

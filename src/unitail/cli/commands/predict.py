@@ -119,15 +119,14 @@ def predict(
     """
     if examples is None:
         raise _without_anything(model)
+    from unitail.cli.console import column_kinds
     from unitail.engines.choice import EngineChoice
+    from unitail.inputs.read_options import ReadOptions
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
     asked: dict[str, Any] = {
         "also": also or [],
-        "label_column": label_column,
-        "content_column": content_column,
-        "columns": column or [],
-        "modality": modality,
+        "options": ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
         "use_cache": not no_cache,
         "encoder": encoder,
         "model": model,

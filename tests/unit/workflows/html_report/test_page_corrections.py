@@ -14,6 +14,7 @@ import pytest
 from unitail.encoders.encoder import Modality
 from unitail.inputs.items import Items, Record
 from unitail.inputs.read import read_labelled
+from unitail.inputs.read_options import ReadOptions
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import page as page_module
 from unitail.workflows.html_report.page import write_html_report
@@ -138,7 +139,7 @@ def test_a_browser_filters_and_writes_corrections_that_are_taken_back(tmp_path: 
     for name in (NAMES[0], NAMES[2]):
         (tmp_path / "new" / name).write_text("text")
     (tmp_path / "corrections.csv").write_text(told["csv"])
-    examples = read_labelled(tmp_path / "corrections.csv", label_column="kind")
+    examples = read_labelled(tmp_path / "corrections.csv", ReadOptions(label_column="kind"))
     assert [path.name for path in examples.items] == [NAMES[0], NAMES[2]]
     assert examples.labels == ('new, "class"', "b")
 

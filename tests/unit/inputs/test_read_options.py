@@ -1,0 +1,31 @@
+import pytest
+
+from unitail.encoders.encoder import Modality
+from unitail.errors import InvalidConfig
+from unitail.inputs.items import LabelledItems
+from unitail.inputs.read_options import PLAIN, ReadOptions
+
+EXAMPLES = LabelledItems(
+    items=("x", "y"),
+    names=("x", "y"),
+    modality=Modality.TEXT,
+    content_column="note",
+    labels=("a", "b"),
+)
+
+
+def test_what_is_not_said_is_as_in_the_examples() -> None:
+    said = ReadOptions("kind", columns={"note": "text"})
+    assert said.like(EXAMPLES) == ReadOptions("kind", "note", Modality.TEXT)  # and no columns
+    assert said.like(None) == ReadOptions("kind")
+
+
+def test_what_is_said_counts() -> None:
+    said = ReadOptions(content_column="body", modality="image")
+    assert said.like(EXAMPLES) == ReadOptions("label", "body", Modality.IMAGE)
+    assert PLAIN.kind is None
+
+
+def test_a_modality_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match="got video; allowed: image, text, audio, table"):
+        ReadOptions(modality="video")

@@ -52,7 +52,7 @@ def test_what_came_later_is_still_there() -> None:
 def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     taken = TOOL["walks"](tmp_path).values()
     fit, predict, sets, step, command = (set(TOOL["files"](each.functions)) for each in taken)
-    assert {"estimator/learning.py", "relational/model.py"} <= fit
+    assert {"estimator/fit_predict.py", "relational/model.py"} <= fit
     assert predict < command
     assert "estimator/conformal.py" in sets
     assert {"training/step.py", "tail/model.py"} <= step

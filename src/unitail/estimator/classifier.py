@@ -1,7 +1,7 @@
 """TailClassifier: in-context learning behind scikit-learn's interface.
 
-Here are its parameters; how it learns, answers and is saved stands in `learning`, `answering` and
-`saving`.
+Here are its parameters. `fit` and `predict` stand in `fit_predict`, rows that come or go in
+`updates`, prediction sets and novelty in `doubts`, reasons in `influence`, folders in `saving`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from unitail.estimator.cost import Plan, Sizes, make_plan
+from unitail.estimator.doubts import DoubtingEstimator
 from unitail.estimator.influence import ExplainingEstimator
-from unitail.estimator.learning import LearningEstimator
 from unitail.estimator.saving.savable import SavableEstimator
 from unitail.estimator.settings import Settings
+from unitail.estimator.updates import UpdatableEstimator
 from unitail.inputs.examples import EncoderChoice
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
@@ -24,7 +25,8 @@ from unitail.nn.episode_model import AnyModel
 
 class TailClassifier(
     ClassifierMixin,  # type: ignore[misc]
-    LearningEstimator,
+    UpdatableEstimator,
+    DoubtingEstimator,
     ExplainingEstimator,
     SavableEstimator,
 ):

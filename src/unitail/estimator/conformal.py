@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.configuration import require, to_table
+from unitail.configuration import to_table
+from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import sealed_as, shipped_folder
@@ -89,7 +90,9 @@ def prediction_sets(
     Without scores it is the most probable classes until their probabilities reach the coverage. The
     most probable class is always in.
     """
-    require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
+    if not 0 < coverage < 1:
+        allowed = "a number between 0 and 1"
+        raise InvalidConfig("coverage is out of range", got=coverage, allowed=allowed)
     if len(scores):
         member = 1 - probabilities <= threshold(scores, coverage)
     else:

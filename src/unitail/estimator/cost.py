@@ -111,12 +111,13 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
     dtype = next(model.parameters()).dtype
     speed = speed_of(settings.device, dtype)
     answering = sizes.queries / at_once * speed.seconds(answer)
-    seconds = settings.num_draws * (speed.seconds(read) + answering) * len(settings.parts or (1,))
+    draws = 1 if model.only_draw else settings.num_draws
+    seconds = draws * (speed.seconds(read) + answering) * len(settings.parts or (1,))
     if kept < sizes.support:
         centres = kept / sizes.classes
         seconds += 2 * MAX_ROUNDS * sizes.support * centres * sizes.width / speed.operations
     return Plan(
-        memory_bytes=_memory(settings.num_draws, sizes, model, read, answer),
+        memory_bytes=_memory(draws, sizes, model, read, answer),
         seconds=seconds,
         chunk_size=chunk,
         reduced=kept < sizes.support,

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from unitail.configuration import require
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import CannotSolve, InvalidInput
-from unitail.estimator.answering import AnsweringEstimator
+from unitail.estimator.fit_predict import FittingEstimator
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.support_size import standing_for
 from unitail.inputs.examples import Examples
@@ -187,7 +187,7 @@ def above_mean(log_probabilities: Floats, places: NDArray[np.int64]) -> Floats:
     return np.asarray(own - log_probabilities.mean(axis=1))
 
 
-class ExplainingEstimator(AnsweringEstimator):
+class ExplainingEstimator(FittingEstimator):
     """What lets `TailClassifier` say why."""
 
     cache: str | Path | bool

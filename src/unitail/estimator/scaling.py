@@ -34,9 +34,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.configuration import choice, require
+from unitail.configuration import require
 from unitail.encoders.table_view import CHUNK, TableView, varied
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
+from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
@@ -96,7 +97,7 @@ Scales: TypeAlias = Scale | tuple[Scale, ...]
 def read_scale(given: object, parts: tuple[int, ...] | None) -> Scales:
     """Read what users say: one for all, or one for each part; parts are left alone by default."""
     if isinstance(given, str) or parts is None:
-        one = choice(Scale, given if isinstance(given, str) else repr(given), "scale")
+        one = _named(given if isinstance(given, str) else repr(given))
         if parts is None:
             return one
         return for_parts(Scale.NONE if one is Scale.AUTO else one, parts)
@@ -107,7 +108,13 @@ def read_scale(given: object, parts: tuple[int, ...] | None) -> Scales:
         got=repr(given),
         allowed=f"one of {', '.join(Scale)}, or {len(parts)} of them, one for each part",
     )
-    return tuple(choice(Scale, str(one), "scale") for one in each)
+    return tuple(_named(str(one)) for one in each)
+
+
+def _named(scale: str) -> Scale:
+    if scale not in list(Scale):
+        raise InvalidConfig("scale is unknown", got=scale, allowed=", ".join(Scale))
+    return Scale(scale)
 
 
 def for_parts(scale: Scales, parts: Sequence[int]) -> tuple[Scale, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from unitail.configuration import choice, require
+from unitail.configuration import require
 from unitail.devices import choose_device
 from unitail.errors import InvalidConfig
 from unitail.estimator.scaling import Scales, read_scale
@@ -116,7 +116,7 @@ class Settings:
         return cls(
             model=model,
             device=choose_device(parameters.device),
-            precision=choice(Precision, parameters.precision, "precision"),
+            precision=_choose_precision(parameters.precision),
             visibility=visibility,
             class_shares=parameters.class_shares,
             num_draws=num_draws or (SHIPPED_DRAWS[model] if isinstance(model, str) else 1),
@@ -220,16 +220,6 @@ def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_isolated(visibility: Visibility) -> None:
-    """Refuse to make prediction sets of answers that depend on what else was asked."""
-    if not visibility.isolates_queries:
-        raise InvalidConfig(
-            "prediction sets need answers to one row at a time",
-            got=f"log_proba with visibility='{visibility}'",
-            allowed="X, or log_proba with visibility='isolated'",
-        )
-
-
 def _choose_model(model: object) -> AnyModel | str:
     """Return the model that an argument means, or the name of a shipped one."""
     if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in SHIPPED_DRAWS):
@@ -264,6 +254,12 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
     return visibility
 
 
+def _choose_precision(name: object) -> Precision:
+    if name not in list(Precision):
+        raise InvalidConfig("precision is unknown", got=name, allowed=", ".join(Precision))
+    return Precision(str(name))
+
+
 def _count(value: object, name: str) -> int | None:
     """Check an integer of 1 or more, or None."""
     if value is None:
@@ -272,7 +268,10 @@ def _count(value: object, name: str) -> int | None:
         number = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = 0
-    require(number >= 1, name, got=repr(value), allowed="1 or more, or None")
+    if number < 1:
+        raise InvalidConfig(
+            f"{name} is out of range", got=repr(value), allowed="1 or more, or None"
+        )
     return number
 
 
@@ -292,9 +291,9 @@ def _check_classes_count_once(parameters: Parameters) -> None:
             allowed="one of them",
             remedy="Give class_prior alone if you know how often the classes occur.",
         )
-    require(
-        parameters.class_weight is None or isinstance(parameters.class_weight, str | Mapping),
-        "class_weight",
-        got=repr(parameters.class_weight),
-        allowed=f"None, '{BALANCED}', or numbers above 0 by label",
-    )
+    if not isinstance(parameters.class_weight, str | Mapping | None):
+        raise InvalidConfig(
+            "class_weight is out of range",
+            got=repr(parameters.class_weight),
+            allowed=f"None, '{BALANCED}', or numbers above 0 by label",
+        )

@@ -3,14 +3,10 @@
 import sys
 import warnings
 from collections.abc import Mapping, Sequence, Sized
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from unitail.encoders.cache import choose_cache
 from unitail.encoders.encoder import Encoder, Modality
@@ -37,41 +33,6 @@ Examples: TypeAlias = ArrayLike | Sequence[object]
 """What users may give as X: vectors, or items for the encoder."""
 MAX_DENSE_BYTES = 2 * 2**30
 """Of a sparse matrix that is written out."""
-FLOATS = [np.float64, np.float32]
-"""Taken as they are; others as the first."""
-MAX_NUMBER = 1e300
-"""Sums of some larger ones are infinite."""
-
-
-class TakesExamples(BaseEstimator):  # type: ignore[misc]
-    """What lets `TailClassifier` take X, as scikit-learn checks it."""
-
-    cache: str | Path | bool
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn what X may hold."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
-
-    def _checked(self, *data: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return vectors, and labels, that are checked; what is missing is filled in later."""
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
-                valid = validate_data(self, *data, ensure_all_finite="allow-nan", **options)
-            rows = valid[0] if isinstance(valid, tuple) else valid
-            ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
-            largest = float(np.abs(ends).max())
-            if largest > MAX_NUMBER:
-                raise OverflowError(f"{largest:g}")
-        except OverflowError as error:
-            raise InvalidInput(
-                "X holds a number that is too large",
-                got=str(error),
-                allowed=f"numbers within ±{MAX_NUMBER:g}",
-                remedy="Divide the column by some power of ten.",
-            ) from error
-        return valid
 
 
 def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncoder | None:  # noqa: ANN401
@@ -142,7 +103,7 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
     used = choose_cache(cache, single=isinstance(inputs, Sized) and len(inputs) == 1)
     [vectors] = encode(encoder, inputs, cache=used)
     if used is not None and used.trouble is not None:
-        warnings.warn(used.trouble, stacklevel=3)
+        warnings.warn(used.trouble, stacklevel=4)
     return vectors.features
 
 

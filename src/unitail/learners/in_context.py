@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unitail.configuration import require
+from unitail.errors import InvalidConfig
 from unitail.framework.episode import Support, check_finite
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import AnyModel, Visibility
+from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
 from unitail.nn.normalisation import FeatureScale
 from unitail.randomness import stream
 
@@ -135,13 +135,12 @@ class InContextLearner:
         chunk_size: int | None = None,
         visibility: Visibility | None = None,
     ) -> None:
-        require(num_draws >= 1, "num_draws", got=num_draws, allowed="1 or more")
-        require(
-            chunk_size is None or chunk_size >= 1,
-            "chunk_size",
-            got=chunk_size,
-            allowed="1 or more, or None",
-        )
+        if num_draws < 1:
+            raise InvalidConfig("num_draws is out of range", got=num_draws, allowed="1 or more")
+        if chunk_size is not None and chunk_size < 1:
+            raise InvalidConfig(
+                "chunk_size is out of range", got=chunk_size, allowed="1 or more, or None"
+            )
         self.model = model
         self.num_draws = num_draws
         self.seed = seed
@@ -168,13 +167,17 @@ class InContextLearner:
             class_indices=support.class_indices.to(self.model.device),
         )
         support.check_classes()
-        generator = stream(self.seed, "draws", device=self.model.device)
-        reads = tuple(
-            self.model.read(support, self.model.draw(support, generator), self.visibility, pool)
-            for _ in range(self.num_draws)
-        )
+        draws = self._draws(support)
+        reads = tuple(self.model.read(support, draw, self.visibility, pool) for draw in draws)
         num_read = support.num_support + (0 if pool is None else pool.shape[1])
         return InContextHypothesis(self.model, reads, enter, self.chunk_size, num_read)
+
+    def _draws(self, support: Support) -> list[EpisodeDraw]:
+        """Draw as often as was asked; a model that is not random is read once."""
+        if self.model.only_draw is not None:
+            return [self.model.only_draw]
+        generator = stream(self.seed, "draws", device=self.model.device)
+        return [self.model.draw(support, generator) for _ in range(self.num_draws)]
 
     def with_seed(self, seed: int) -> "InContextLearner":
         """Return the same learner with other draws; measurements take other ones each time."""

@@ -186,6 +186,11 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    @property
+    def only_draw(self) -> Drawn | None:
+        """All that can be drawn, if nothing of the model is random."""
+        return None
+
     def draw(self, support: Support, generator: torch.Generator) -> Drawn:
         """Draw for each episode of `support`, on the generator's device."""
         return self.draw_for(

@@ -94,9 +94,13 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         self, *, episodes: int, ways: int, feature_dim: int, generator: torch.Generator
     ) -> RelationalDraw:
         """Draw pi, or nothing."""
-        if self.entry is None:
-            return RelationalDraw()
-        return RelationalDraw(self.law.draw(episodes, feature_dim, generator))
+        nothing = self.only_draw
+        return nothing or RelationalDraw(self.law.draw(episodes, feature_dim, generator))
+
+    @property
+    def only_draw(self) -> RelationalDraw | None:
+        """Nothing, where features are no tokens."""
+        return RelationalDraw() if self.entry is None else None
 
     @property
     def trained_for(self) -> tuple[Visibility, ...]:

@@ -12,7 +12,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.learning import size_notes
+from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.saving.folder import is_classifier
 from unitail.extras import optional
 from unitail.inputs.cells import ORDERS, with_reading

@@ -16,7 +16,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.learning import size_notes
+from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.scaling import Scale, plain, scale_after
 from unitail.estimator.support_size import MAX_TOGETHER
 from unitail.inputs.encode import (

@@ -40,6 +40,15 @@ def test_draws_are_averaged_as_probabilities() -> None:
     torch.testing.assert_close(answers.exp(), torch.stack(single).mean(dim=0))
 
 
+def test_a_model_that_draws_nothing_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_default(dtype=torch.float64)
+    single = InContextLearner(model).infer(EPISODE.support, EPISODE.query.features)
+    monkeypatch.setattr("unitail.learners.in_context.stream", None)  # nobody asks for it
+    several = InContextLearner(model, num_draws=3, seed=4)
+    assert len(several.fit(EPISODE.support).reads) == 1
+    assert torch.equal(several.infer(EPISODE.support, EPISODE.query.features), single)
+
+
 def test_the_seed_decides_the_answers() -> None:
     model = small_model()
     one, same, other = (

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.estimator.conformal import HeldOut
-from unitail.estimator.label_check import SuspiciousLabel, suspicious_labels
+from unitail.estimator.doubts import SuspiciousLabel, suspicious_labels
 from unitail.estimator.rows import Rows
 from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support

@@ -1,50 +1,55 @@
-"""How a classifier learns: labelled rows, weights and a pool in, a support that was read out."""
+"""`fit` and `predict`: labelled rows and a pool in, labels and probabilities out."""
 
 import warnings
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
+from sklearn.utils import Tags
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-from unitail.errors import TableSizeWarning
+from unitail.errors import InvalidInput, TableSizeWarning
 from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.rows import (
-    Rows,
-    check_classes,
-    check_expected,
-    check_same_kind,
-    checked_places,
-    drawn_pool,
-    encode_labels,
-    weighted_rows,
-)
+from unitail.estimator.rows import Rows, drawn_pool, weighted_rows
 from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.examples import (
-    FLOATS,
     EncoderChoice,
     Examples,
-    TakesExamples,
     choose_encoder,
     vectors_of,
+    vectors_of_asked,
 )
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 
+Floats = NDArray[np.float64]
+FLOATS = [np.float64, np.float32]
+"""Taken as they are; others as the first."""
+MAX_NUMBER = 1e300
+"""Sums of some larger ones are infinite."""
 MANY_ROWS = 2000
 """From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
 
 
-class LearningEstimator(TakesExamples):
-    """What lets `TailClassifier` learn."""
+class FittingEstimator(BaseEstimator):  # type: ignore[misc]
+    """What lets `TailClassifier` learn and answer."""
 
     encoder: EncoderChoice
     device: str
     random_state: int | np.random.RandomState | None
+    cache: str | Path | bool
+    _fitted: Fitted
+    _inputs: InputEncoder | None
     _weightless: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     """Places among the rows of `fit` and `add` of those that have no weight, and are not kept."""
 
@@ -87,7 +92,7 @@ class LearningEstimator(TakesExamples):
         if self.encoder is not None:
             check_consistent_length(X, y)
             inputs = choose_encoder(self.encoder, X, self.device)
-        vectors = vectors_of(inputs, X, self.cache)
+        vectors = self._vectors(inputs, X)
         # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
         features, labels = self._checked(vectors, y, dtype=np.float64, order="C", copy=True)
         # 3. Number the classes; leave out rows without weight.
@@ -105,151 +110,77 @@ class LearningEstimator(TakesExamples):
             warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
         return self
 
-    def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
-
-        The rows from before were kept. The support is read again, since what the model makes of a
-        row depends on all others. Draws, the pool, the choice of `scale` and a table's encoding
-        stay.
+    def predict(self, X: Examples) -> NDArray[Any]:
+        """Return the most probable label of each row.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features), or n items for the encoder
-            The new rows.
-        y : array-like of shape (n,)
-            Their labels, of the same kind as before.
-        sample_weight : array-like of shape (n,), default=None
-            How often each counts, as in `fit`.
+        X : array-like of shape (m, n_features), or m items for the encoder
+            What is asked.
 
         Returns
         -------
-        TailClassifier
-            The classifier itself.
+        ndarray of shape (m,)
+            Labels, of the dtype of `classes_`.
 
         """
+        chosen = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def predict_proba(self, X: Examples) -> Floats:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features), or m items for the encoder
+            What is asked.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            Probabilities, in the order of `classes_`.
+
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Examples) -> Floats:
+        """Return the logarithms of what `predict_proba` returns."""
         check_is_fitted(self)
-        return self._add(X, y, sample_weight, self._fitted.settings.scale)
+        return self._answers(self._fitted, self._validated(X))
 
-    def _add(
-        self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None, scale: Scales | None
-    ) -> Self:
-        """Take rows in; a `scale` of None is chosen anew, as a fit on all rows would."""
-        vectors = vectors_of(self._inputs, X, self.cache)
-        features, labels = self._checked(vectors, y, dtype=np.float64, reset=False)
-        check_same_kind(self.classes_, labels)
-        known, seed = self._fitted.rows, self._fitted.settings.seed
-        new = _check_sample_weight(sample_weight, features, dtype=np.float64)
-        rows, classes = weighted_rows(
-            np.concatenate([known.features, features]),
-            np.concatenate([self.classes_[known.class_indices], labels]),
-            np.concatenate([known.given_weights, new]),
-        )
-        self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
-        added = len(known) + len(self._weightless) + np.flatnonzero(new == 0)
-        self._weightless = np.concatenate([self._weightless, added])
-        return self
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn what X may hold."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
 
-    def partial_fit(
-        self,
-        X: Examples,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Learn from some rows at a time: `fit` at the first call, then all rows are read again.
+    def _checked(self, *data: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return vectors, and labels, that are checked; what is missing is filled in later."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+                valid = validate_data(self, *data, ensure_all_finite="allow-nan", **options)
+            rows = valid[0] if isinstance(valid, tuple) else valid
+            ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
+            largest = float(np.abs(ends).max())
+            if largest > MAX_NUMBER:
+                raise OverflowError(f"{largest:g}")
+        except OverflowError as error:
+            raise InvalidInput(
+                "X holds a number that is too large",
+                got=str(error),
+                allowed=f"numbers within ±{MAX_NUMBER:g}",
+                remedy="Divide the column by some power of ten.",
+            ) from error
+        return valid
 
-        After any number of calls the result equals a fit on all rows together, `scale` as it is
-        chosen for all of them; only a table's encoding stays that of the first call. There is no
-        class without rows: `classes_` has those that came so far, and the first call needs two.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), or n items for the encoder
-            Labelled rows.
-        y : array-like of shape (n,)
-            Their labels.
-        classes : array-like, default=None
-            The labels that may ever come, at the first call, as scikit-learn has it; others are
-            refused then. Later calls may repeat them, or name them after calls that did not.
-            None: any may come.
-        sample_weight : array-like of shape (n,), default=None
-            How often each counts, as in `fit`.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        first = not hasattr(self, "_fitted")
-        expected = None if first else getattr(self, "_expected", None)
-        if classes is not None:
-            given = np.unique(np.asarray(classes))
-            if not first:
-                check_classes(given, expected, self.classes_)
-            expected = given
-        if expected is not None:
-            check_expected(expected, np.asarray(y))
-        learned = self.fit(X, y, sample_weight) if first else self._add(X, y, sample_weight, None)
-        self._expected = expected
-        return learned
-
-    def remove(self, places: ArrayLike) -> Self:
-        """Forget labelled rows; the result equals a fit on the others.
-
-        Draws, the pool, the choice of `scale` and a table's encoding stay, as with `add`. A class
-        without rows is a class no more.
-
-        Parameters
-        ----------
-        places : array-like of int
-            Places among the rows of `fit` and `add` as they were given, as `influence` counts
-            them; the first is 0. Rows of weight zero have a place, too, but not after `save`.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        check_is_fitted(self)
-        rows, settings = self._fitted.rows, self._fitted.settings
-        given = np.arange(len(rows) + len(self._weightless))
-        gone = checked_places(places, len(given))
-        rest = rows.take(~np.isin(np.delete(given, self._weightless), gone))
-        classes, indices = encode_labels(self.classes_[rest.class_indices])
-        rest = replace(rest, class_indices=indices, ways=len(classes))
-        rest = rest.weighing(rest.given_weights)
-        pool = self._fitted.pool
-        self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
-        self._weightless = np.flatnonzero(np.isin(np.delete(given, gone), self._weightless))
-        return self
-
-    def add_pool(self, X: Examples) -> Self:
-        """Take more unlabelled rows in; the result equals a fit with all of them as its pool.
-
-        Parameters
-        ----------
-        X : array-like of shape (u, n_features), or u items for the encoder
-            Rows like those that will be asked.
-
-        Returns
-        -------
-        TailClassifier
-            The classifier itself.
-
-        """
-        check_is_fitted(self)
-        fitted = self._fitted
-        seed, pool = fitted.settings.seed, self._pool(X, self._inputs, fitted.settings.seed)
-        if fitted.pool is not None:
-            pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
-        scale = fitted.settings.scale
-        return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
+    def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401
+        """Return X as vectors, or as what scikit-learn makes them of; arrays are taken as is."""
+        is_array = encoder is None and isinstance(X, np.ndarray)
+        return X if is_array else vectors_of(encoder, X, self.cache)
 
     def _pool(self, pool: Examples, inputs: InputEncoder | None, seed: int) -> NDArray[np.float64]:
         """Return the vectors of unlabelled rows, or of some that are drawn."""
-        vectors = vectors_of(inputs, pool, self.cache)
+        vectors = self._vectors(inputs, pool)
         return drawn_pool(self._checked(vectors, dtype=FLOATS, reset=False), seed)
 
     def _learn(
@@ -280,6 +211,40 @@ class LearningEstimator(TakesExamples):
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
         self.scaled_ = any(one.standardises for one in for_parts(fitted.settings.scale, [0]))
         return self
+
+    def _validated(self, X: Examples | None) -> NDArray[Any]:
+        is_array = self._inputs is None and isinstance(X, np.ndarray)
+        vectors = X if is_array else vectors_of_asked(self._inputs, X, self.cache)
+        vectors = self._checked(vectors, dtype=FLOATS, reset=False)
+        return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns
+
+    def _answers(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:
+        """Ask for rows (m, d_T) that say something; others have shares, and no say: (m, K)."""
+        told = ~self._unknown(rows)
+        if told.all():
+            return fitted.log_probabilities(rows)
+        answers = np.tile(_shares_of(fitted), (len(rows), 1))
+        if told.any():
+            answers[told] = fitted.log_probabilities(rows[told])
+        return answers
+
+    def _unknown(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which rows are of items that say nothing; see `vectors_of_asked`."""
+        if self._inputs is None:  # what is missing from vectors of the user's own is filled in
+            return np.zeros(len(rows), dtype=bool)
+        return np.asarray(np.isnan(rows).all(axis=1))
+
+
+def _shares_of(fitted: Fitted) -> Floats:
+    """Answer what nothing is known of: the logarithms of the classes' shares, (K,).
+
+    Of all rows: what stands for those of a large support has other shares.
+    """
+    rows = fitted.rows.repeated()
+    shares = np.log(rows.shots / len(rows))
+    offsets = fitted.settings.offsets(rows.class_indices[None], rows.ways)
+    shares = shares if offsets is None else shares + offsets[0].cpu().numpy()
+    return np.asarray(shares - np.logaddexp.reduce(shares))
 
 
 @cache

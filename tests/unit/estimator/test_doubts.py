@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from unitail.errors import InvalidConfig
+from unitail.estimator.classifier import TailClassifier
+
+GENERATOR = np.random.default_rng(0)
+Y = np.arange(30) % 3
+X = GENERATOR.normal(size=(30, 4)) + 3 * np.eye(4)[Y]
+
+
+def test_sets_follow_from_rows_or_from_what_was_said_about_them() -> None:
+    classifier = TailClassifier(random_state=0).fit(X, Y)
+    sets = classifier.predict_set(X, 0.8)
+    told = classifier.predict_set(coverage=0.8, log_proba=classifier.predict_log_proba(X))
+    np.testing.assert_array_equal(sets, told)
+    labels = classifier.set_labels(sets)
+    assert [list(each) for each in labels] == [list(np.flatnonzero(row)) for row in sets]
+
+
+def test_joint_answers_make_no_sets() -> None:
+    classifier = TailClassifier(visibility="joint", random_state=0).fit(X, Y)
+    with pytest.raises(InvalidConfig, match="prediction sets need answers to one row at a time"):
+        classifier.predict_set(log_proba=classifier.predict_log_proba(X))
+
+
+def test_what_is_far_away_is_novel() -> None:
+    novelty = TailClassifier().fit(X, Y).novelty(np.stack([X[0], X[0] + 100]))
+    assert novelty[0] < 0.9 < novelty[1]
+
+
+def test_nothing_is_said_before_a_fit() -> None:
+    for ask in (TailClassifier().predict_set, TailClassifier().novelty):
+        with pytest.raises(NotFittedError):
+            ask(X)
+
+
+def test_either_rows_or_what_was_said_about_them_is_asked() -> None:
+    classifier = TailClassifier(random_state=0).fit(X, Y)
+    with pytest.raises(InvalidConfig, match=r"got neither X nor log_proba; allowed: one of them"):
+        classifier.predict_set()
+    with pytest.raises(InvalidConfig, match=r"got both X and log_proba; allowed: one of them"):
+        classifier.predict_set(X, log_proba=classifier.predict_log_proba(X))

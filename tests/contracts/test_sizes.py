@@ -9,13 +9,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MAX_FILE, MAX_FUNCTION = 300, 50
 """Lines of a file, and of a function without its head and its docstring."""
+MAX_WHOLE = 400
+WHOLE = {
+    "src/unitail/encoders/tables.py": "what a column is, learns and becomes",
+}
+"""Files that may be longer: one concept each, which would be read in two files at a time."""
 
 
-def too_long(text: str) -> Iterator[str]:
+def too_long(text: str, most: int = MAX_FILE) -> Iterator[str]:
     """Name the file, and those of its functions, that have too many lines."""
     lines = text.count("\n")
-    if lines > MAX_FILE:
-        yield f"the file: {lines} lines, at most {MAX_FILE}"
+    if lines > most:
+        yield f"the file: {lines} lines, at most {most}"
     if lines <= MAX_FUNCTION:
         return
     for node in ast.walk(ast.parse(text)):
@@ -32,8 +37,15 @@ def too_long(text: str) -> Iterator[str]:
 def test_files_and_functions_are_short(folder: str) -> None:
     paths = sorted((ROOT / folder).rglob("*.py"))
     assert len(paths) > 2
-    found = {str(path.relative_to(ROOT)): [*too_long(path.read_text())] for path in paths}
+    names = {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
+    most = {name: MAX_WHOLE if name in WHOLE else MAX_FILE for name in names}
+    found = {name: [*too_long(text, most[name])] for name, text in names.items()}
     assert {path: faults for path, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize("path", WHOLE)
+def test_only_files_that_need_it_may_be_longer(path: str) -> None:
+    assert (ROOT / path).read_text().count("\n") > MAX_FILE, "take it off the list"
 
 
 def function(lines: int) -> str:

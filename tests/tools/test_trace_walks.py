@@ -54,7 +54,7 @@ def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     fit, predict, sets, step, command = (set(TOOL["files"](each.functions)) for each in taken)
     assert {"estimator/fit_predict.py", "relational/model.py"} <= fit
     assert predict < command
-    assert "estimator/conformal.py" in sets
+    assert "estimator/doubts.py" in sets
     assert {"training/step.py", "tail/model.py"} <= step
     assert {"cli/main.py", "workflows/predict.py"} <= command
     *_, before = (set(TOOL["files"](each.alike)) for each in taken)

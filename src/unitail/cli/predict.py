@@ -24,6 +24,7 @@ from unitail.inputs.read import (
 )
 from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.table_rows import WITHOUT_LABEL
+from unitail.learners.pretrained import DEFAULT
 from unitail.processes import require_alone
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import STDOUT, SUFFIXES, check_target, write_answers
@@ -184,7 +185,9 @@ def run(
     check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
     wanted.check([support, *also, *queries])
     console = Console(stderr=wanted.out == STDOUT)
-    saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
+    saved = None
+    if model != DEFAULT:
+        saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
     examples, items = _read(support, queries, also, saved, options)
     unlabelled = read_pool(pool, examples, options)
     wanted.sorting.check_items(items)

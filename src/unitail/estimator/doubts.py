@@ -1,4 +1,9 @@
-"""How far answers and labels can be relied on: prediction sets, novelty, suspicious labels.
+r"""How far answers and labels can be relied on: prediction sets, novelty, suspicious labels.
+
+Prediction sets promise a coverage. The score of a row that was left out (`held_out`) is
+1 - p(true class). With the n scores, the set of a query is {k : 1 - p_k <= q}, where q is the
+ceil((n + 1) coverage)-th smallest score; where there are fewer scores, q is infinite and the set
+holds all classes.
 
 A label is suspicious if another class is more probable than it, and its own probability is below
 `MAX_PROBABILITY`. That limit was chosen on clothing17, intel_scenes6, trashnet5, monkeys10 and
@@ -7,6 +12,7 @@ same precision. How many of those that are named are wrong is measured by bench/
 other data sets.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from unitail.answer_defaults import COVERAGE
 from unitail.configuration import require
 from unitail.errors import InvalidConfig
-from unitail.estimator.conformal import HeldOut, folds, prediction_sets
 from unitail.estimator.fit_predict import FittingEstimator, Floats
+from unitail.estimator.held_out import HeldOut, folds
 from unitail.inputs.examples import Examples
 from unitail.nn.episode_model import Visibility
 
@@ -183,3 +189,32 @@ def _check_isolated(visibility: Visibility) -> None:
             got=f"log_proba with visibility='{visibility}'",
             allowed="X, or log_proba with visibility='isolated'",
         )
+
+
+def threshold(scores: NDArray[np.float64], coverage: float) -> float:
+    """Return the largest score that a class in the set may have."""
+    rank = math.ceil((len(scores) + 1) * coverage)
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
+
+
+def prediction_sets(
+    probabilities: NDArray[np.float64], scores: NDArray[np.float64], coverage: float
+) -> NDArray[np.bool_]:
+    """Choose the classes of each query: (m, K), (n,) -> (m, K).
+
+    Without scores it is the most probable classes until their probabilities reach the coverage. The
+    most probable class is always in.
+    """
+    if not 0 < coverage < 1:
+        allowed = "a number between 0 and 1"
+        raise InvalidConfig("coverage is out of range", got=coverage, allowed=allowed)
+    if len(scores):
+        member = 1 - probabilities <= threshold(scores, coverage)
+    else:
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        ranked = np.take_along_axis(probabilities, order, axis=1)
+        before = np.cumsum(ranked, axis=1) - ranked
+        member = np.empty(probabilities.shape, dtype=bool)
+        np.put_along_axis(member, order, before < coverage, axis=1)
+    member[np.arange(len(member)), probabilities.argmax(axis=1)] = True
+    return member

@@ -1,7 +1,7 @@
 """`fit` and `predict`: labelled rows and a pool in, labels and probabilities out."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -18,8 +18,8 @@ from sklearn.utils.validation import (
 )
 
 from unitail.errors import InvalidInput, TableSizeWarning
-from unitail.estimator.conformal import SavedScores
 from unitail.estimator.fitted import Fitted
+from unitail.estimator.held_out import SavedScores
 from unitail.estimator.rows import Rows, drawn_pool, weighted_rows
 from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
@@ -39,6 +39,20 @@ MAX_NUMBER = 1e300
 """Sums of some larger ones are infinite."""
 MANY_ROWS = 2000
 """From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptExamples:
+    """What there is of the examples that a classifier was fitted on; not they themselves."""
+
+    vectors: NDArray[np.float64]
+    """(n, d_T)."""
+    labels: NDArray[Any]
+    """(n,)."""
+    encoder: InputEncoder | None
+    """What made the vectors; None if they were given."""
+    pool: NDArray[Any] | None = None
+    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 class FittingEstimator(BaseEstimator):  # type: ignore[misc]
@@ -147,6 +161,17 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the logarithms of what `predict_proba` returns."""
         check_is_fitted(self)
         return self._answers(self._fitted, self._validated(X))
+
+    def kept_examples(self) -> KeptExamples:
+        """Return what a fitted classifier knows of its examples."""
+        check_is_fitted(self)
+        rows = self._fitted.rows
+        return KeptExamples(
+            vectors=rows.features,
+            labels=self.classes_[rows.class_indices],
+            encoder=self._inputs,
+            pool=self._fitted.pool,
+        )
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn what X may hold."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig
-from unitail.estimator.conformal import HeldOut, folds, some_of
+from unitail.estimator.held_out import HeldOut, folds, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import Scale, Scales, Scaling, after_unlabelled

@@ -1,10 +1,10 @@
-"""The examples of a fitted classifier: what is kept of them, and rows that come or go."""
+"""More to learn from, or less: rows and a pool that come or go after `fit`."""
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unitail.estimator.fit_predict import FittingEstimator
@@ -19,21 +19,6 @@ from unitail.estimator.rows import (
 )
 from unitail.estimator.scaling import Scales
 from unitail.inputs.examples import Examples
-from unitail.inputs.input_encoder import InputEncoder
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KeptExamples:
-    """What there is of the examples that a classifier was fitted on; not they themselves."""
-
-    vectors: NDArray[np.float64]
-    """(n, d_T)."""
-    labels: NDArray[Any]
-    """(n,)."""
-    encoder: InputEncoder | None
-    """What made the vectors; None if they were given."""
-    pool: NDArray[Any] | None = None
-    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 class UpdatableEstimator(FittingEstimator):
@@ -180,14 +165,3 @@ class UpdatableEstimator(FittingEstimator):
             pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
         scale = fitted.settings.scale
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
-
-    def kept_examples(self) -> KeptExamples:
-        """Return what a fitted classifier knows of its examples."""
-        check_is_fitted(self)
-        rows = self._fitted.rows
-        return KeptExamples(
-            vectors=rows.features,
-            labels=self.classes_[rows.class_indices],
-            encoder=self._inputs,
-            pool=self._fitted.pool,
-        )

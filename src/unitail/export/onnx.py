@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import unitail
 from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.conformal import threshold
+from unitail.estimator.doubts import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
 from unitail.extras import optional
 from unitail.files import followed, write_bytes

@@ -9,12 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from unitail.encoders.columns import Kind, are_texts, holds_texts, keys_of, kind_of, numbers_of
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import is_image
 from unitail.encoders.registry import encoder_names
 from unitail.encoders.sounds import is_sound
-from unitail.encoders.tables import MIN_NAMES, learn
+from unitail.encoders.tables import (
+    MIN_NAMES,
+    Kind,
+    are_texts,
+    holds_texts,
+    keys_of,
+    kind_of,
+    learn,
+    numbers_of,
+)
 from unitail.errors import InvalidInput
 from unitail.inputs.cells import has_decimal_commas, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn

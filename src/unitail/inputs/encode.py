@@ -14,11 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.columns import numbers_of
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import Failure, Vectors, encode_items
 from unitail.encoders.registry import default_encoder, make_encoder
-from unitail.encoders.tables import Numbers, TableEncoder
+from unitail.encoders.tables import Numbers, TableEncoder, numbers_of
 from unitail.errors import (
     UnknownEncoder,
     Unreadable,

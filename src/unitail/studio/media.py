@@ -10,7 +10,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import Unreadable, UserError
 from unitail.studio.catalogue import Catalogue
 from unitail.wording import shown
-from unitail.workflows.item_previews import cell_preview, jpeg_preview, text_preview
+from unitail.workflows.html_report.previews import cell_preview, jpeg_preview, text_preview
 
 SIDES = {"small": 360, "large": 1600}
 """The longer side of an image, in pixels."""

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.cache import FeatureCache
-from unitail.encoders.columns import Kind
 from unitail.encoders.encoder import Modality
-from unitail.encoders.tables import TableEncoder
+from unitail.encoders.tables import Kind, TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fit_predict import size_notes

@@ -3,8 +3,8 @@ import pytest
 
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.conformal import HeldOut
 from unitail.estimator.doubts import suspicious_labels
+from unitail.estimator.held_out import HeldOut
 
 GENERATOR = np.random.default_rng(0)
 Y = np.arange(40) % 4

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidConfig
-from unitail.estimator.conformal import SavedScores
+from unitail.estimator.held_out import SavedScores
 from unitail.estimator.saving.folder import (
     SavedClassifier,
     check_parameters,

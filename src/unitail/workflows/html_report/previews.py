@@ -1,5 +1,7 @@
 """How items look on a page: small images, texts, players, cells of rows; and the examples."""
 
+import io
+import math
 import os
 import threading
 from base64 import b64encode
@@ -12,12 +14,12 @@ from typing import Any
 from urllib.parse import quote
 
 from unitail.encoders.encoder import Modality
+from unitail.encoders.images import read_image
 from unitail.errors import UserError
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.recognise import modality_of
 from unitail.wording import excerpt, numbered
 from unitail.workflows.answers import Answer
-from unitail.workflows.item_previews import cell_preview, jpeg_preview, text_preview
 
 SIDE = 360
 """The longer side of a small image; cards show it at about two thirds of that."""
@@ -42,6 +44,35 @@ SOUNDS = {
     ".opus": "audio/ogg",
 }
 """What browsers play."""
+
+
+def jpeg_preview(item: object, side: int, quality: int) -> bytes:
+    """Return an image as JPEG, turned as it should be, its longer side at most this many pixels."""
+    image = read_image(item)
+    image.thumbnail((side, side))
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=quality)
+    return file.getvalue()
+
+
+def text_preview(item: object, most: int) -> str:
+    """Return the first characters of a text or a file of one; nothing if that cannot be read."""
+    if not isinstance(item, Path):
+        text = str(item)
+    else:
+        try:
+            with item.open("rb") as file:
+                text = file.read(4 * most + 4).decode("utf-8-sig", "replace").strip()
+        except OSError:
+            return ""
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
+def cell_preview(value: object, *, missing: str) -> str:
+    """Write a cell of a table; `missing` stands for one that is not there."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return missing
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @dataclass

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.estimator.conformal import HeldOut
 from unitail.estimator.doubts import SuspiciousLabel, suspicious_labels
+from unitail.estimator.held_out import HeldOut
 from unitail.estimator.rows import Rows
 from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support

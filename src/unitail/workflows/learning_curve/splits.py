@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidInput
-from unitail.estimator.conformal import folds
+from unitail.estimator.held_out import folds
 from unitail.estimator.rows import Rows
 from unitail.estimator.support_size import class_quota
 from unitail.randomness import stream
@@ -98,7 +98,7 @@ def random_splits(rows: Rows, shots: int, count: int, seed: int) -> Splits:
 
 
 def leave_out_splits(rows: Rows) -> list[Splits]:
-    """Ask each row once and give all others but one of each class; see `estimator.conformal`.
+    """Ask each row once and give all others but one of each class; see `estimator.held_out`.
 
     Where a class has more than twenty rows a twentieth is left out at a time.
     """

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unitail.encoders.columns import Kind, keys_of, kind_of, numbers_of
+from unitail.encoders.tables import Kind, keys_of, kind_of, numbers_of
 
 DAY = datetime.date(2020, 1, 2)
 SECONDS = 1_577_923_200.0

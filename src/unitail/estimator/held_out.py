@@ -1,17 +1,13 @@
-r"""Prediction sets with a promised coverage, from answers about the support's own rows.
+"""Rows of the support that are left out and asked: what prediction sets and label checks go by.
 
-Every row that can be left out of the support is asked as a query of the rest. Its score is
-1 - p(true class). With the n scores, the set of a query is {k : 1 - p_k <= q}, where q is the
-ceil((n + 1) coverage)-th smallest score; where there are fewer scores, q is infinite and the set
-holds all classes. A row alone in its class cannot be left out: without it the class is unknown.
-
-One row of every class is left out at a time. Leaving out single rows would take K times as many
-readings, and put each row at a disadvantage: its class alone would be short of an example.
+Every row that can be left out of the support is asked as a query of the rest. A row alone in its
+class cannot: without it the class is unknown. One row of every class is left out at a time. Leaving
+out single rows would take K times as many readings, and put each row at a disadvantage: its class
+alone would be short of an example.
 """
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -21,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.configuration import to_table
-from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import sealed_as, shipped_folder
@@ -74,35 +69,6 @@ def folds(rows: Rows) -> list[NDArray[np.int64]]:
 def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:
     """Keep at most `MAX_CALIBRATED` of the rows that are left out, of every class its share."""
     return fold[:: -(-len(fold) // MAX_CALIBRATED)]
-
-
-def threshold(scores: NDArray[np.float64], coverage: float) -> float:
-    """Return the largest score that a class in the set may have."""
-    rank = math.ceil((len(scores) + 1) * coverage)
-    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
-
-
-def prediction_sets(
-    probabilities: NDArray[np.float64], scores: NDArray[np.float64], coverage: float
-) -> NDArray[np.bool_]:
-    """Choose the classes of each query: (m, K), (n,) -> (m, K).
-
-    Without scores it is the most probable classes until their probabilities reach the coverage. The
-    most probable class is always in.
-    """
-    if not 0 < coverage < 1:
-        allowed = "a number between 0 and 1"
-        raise InvalidConfig("coverage is out of range", got=coverage, allowed=allowed)
-    if len(scores):
-        member = 1 - probabilities <= threshold(scores, coverage)
-    else:
-        order = np.argsort(-probabilities, axis=1, kind="stable")
-        ranked = np.take_along_axis(probabilities, order, axis=1)
-        before = np.cumsum(ranked, axis=1) - ranked
-        member = np.empty(probabilities.shape, dtype=bool)
-        np.put_along_axis(member, order, before < coverage, axis=1)
-    member[np.arange(len(member)), probabilities.argmax(axis=1)] = True
-    return member
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from unitail.errors import Unreadable
-from unitail.workflows.item_previews import cell_preview, jpeg_preview, text_preview
+from unitail.workflows.html_report.previews import cell_preview, jpeg_preview, text_preview
 
 
 def test_images_are_small_turned_and_never_enlarged(tmp_path: Path) -> None:

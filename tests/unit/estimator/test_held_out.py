@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from unitail.errors import InvalidConfig
-from unitail.estimator import conformal
+from unitail.estimator import held_out
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.conformal import MAX_FOLDS, folds, prediction_sets, some_of, threshold
+from unitail.estimator.doubts import prediction_sets, threshold
+from unitail.estimator.held_out import MAX_FOLDS, folds, some_of
 from unitail.estimator.rows import Rows
 
 
@@ -114,6 +115,6 @@ def test_a_coverage_out_of_range_is_refused(coverage: float) -> None:
 
 
 def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformal, "MAX_CALIBRATED", 10)
+    monkeypatch.setattr(held_out, "MAX_CALIBRATED", 10)
     assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
     assert some_of(np.arange(10)).tolist() == list(range(10))

@@ -93,11 +93,15 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         again = open_page(browser, url)
         for name, (given, answered) in before.items():
             wait_for_count(again, name, given, answered)
+        assert sum(map(sum, before.values())) == 200, "every picture is in a class"
         again.evaluate(f"localStorage.setItem('unitail-author', {author(page)!r})")
         again.reload()
         again.wait_for_selector(".card")
         again.locator("#undo").click()
         again.wait_for_selector(".toast >> text=Undone: 1 item: green")
+        given, answered = before["green"]
+        wait_for_count(again, "green", given - 1, answered + 1)
+        assert sum(map(sum, (count(again, name) for name in before))) == 200
 
 
 def _name_classes_and_label(page: Any, colours: list[str]) -> None:  # noqa: ANN401

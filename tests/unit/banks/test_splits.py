@@ -91,6 +91,8 @@ def test_classes_of_other_data_sets_may_have_the_same_names() -> None:
     training = _with_classes(numbered_table([2, 2], name="hands"), names)
     testing = _with_classes(numbered_table([2, 2], name="feet", first=50), names)
     check_disjoint([training], [testing])
+    with pytest.raises(Leakage, match="got 2 in common: left, right"):
+        check_disjoint([replace(training, name="feet")], [testing])
 
 
 @pytest.mark.parametrize(("train_type", "test_type"), [("float32",) * 2, ("float16", "float32")])

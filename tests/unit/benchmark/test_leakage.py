@@ -46,11 +46,13 @@ def _unseen(root: Path) -> BenchTable:
 
 
 def test_held_out_classes_and_other_data_sets_are_fine(
-    tmp_path: Path, held_out: BenchTable
+    tmp_path: Path, seen: FeatureBank, held_out: BenchTable
 ) -> None:
     tables = [held_out, _unseen(tmp_path)]
     check_not_trained_on(_run("net/seen"), tables, name="run")
-    check_not_trained_on(RunRecord(short_recipe(), {}), tables, name="synthetic")
+    check_not_trained_on(RunRecord(short_recipe(), {}), [*tables, _whole(seen)], name="synthetic")
+    with pytest.raises(Leakage, match="got 16 in common"):
+        check_not_trained_on(_run("net/seen"), [*tables, _whole(seen)], name="run")
 
 
 def test_what_a_run_began_with_counts(seen: FeatureBank) -> None:
@@ -101,7 +103,9 @@ def test_a_data_set_that_was_trained_on_is_refused(
     ],
 )
 def test_a_data_set_that_no_batch_came_from_is_fine(tmp_path: Path, run: RunRecord) -> None:
-    check_not_trained_on(run, [_unseen(tmp_path)], name="run")
+    unseen = _unseen(tmp_path)
+    assert trained_classes(run, unseen.bank) == set()
+    check_not_trained_on(run, [unseen], name="run")
 
 
 def test_classes_that_were_trained_on_are_refused_in_any_features(tmp_path: Path) -> None:

@@ -137,6 +137,9 @@ def test_a_configuration_that_fetches_code_is_refused(
 def test_a_configuration_may_choose_among_what_is_installed(folder: Path) -> None:
     (folder / "config.json").write_text('{"attn_implementation": "sdpa", "_name_or_path": "a/b"}')
     check_folder(folder, "model")
+    (folder / "config.json").write_text('{"attn_implementation": "a/b", "_name_or_path": "sdpa"}')
+    with pytest.raises(UnknownEncoder, match="asks for attention code"):
+        check_folder(folder, "model")
 
 
 def test_hashes_are_of_all_that_is_read(folder: Path) -> None:

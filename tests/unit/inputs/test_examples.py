@@ -141,4 +141,6 @@ def test_texts_can_be_taken_as_categories_and_that_is_told() -> None:
 
 def test_names_of_one_or_two_words_are_categories() -> None:
     frame = pd.DataFrame({"place": 4 * ["New York", "Paris", "Rio de Janeiro"]})
-    assert choose_encoder("auto", frame, "cpu") is not None  # a warning would be an error
+    by = choose_encoder("auto", frame, "cpu")  # a warning would be an error
+    assert isinstance(by, TableEncoder)
+    assert len(np.unique(vectors_of(by, frame), axis=0)) == 3

@@ -14,19 +14,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from functools import partial
 from multiprocessing.pool import Pool
 from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import Page
+from measuring import Page, chosen_tables
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from unitail.benchmark.suite_file import read_suite
-from unitail.benchmark.suites import BenchTable, open_suite
+from unitail.benchmark.suites import BenchTable
 from unitail.estimator.classifier import TailClassifier
 from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
@@ -231,13 +229,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    tables = [
-        each
-        for each in open_suite(read_suite("banks"), args.banks).tables
-        if any(fnmatch(each.name, pattern) for pattern in args.only)
-    ]
-    if not tables:
-        parser.error(f"no bank of the suite matches {' '.join(args.only)}")
+    tables = chosen_tables(parser, args.banks, args.only)
     several = multiprocessing.get_context("spawn").Pool(args.workers) if args.workers > 1 else None
     with several or nullcontext() as pool:
         sets = {kind.shots: measure(kind, tables, args.episodes, pool) for kind in SETS}

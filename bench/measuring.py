@@ -7,12 +7,15 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TextIO
 
 import torch
 
 from unitail.banks.bank import FeatureBank, bank_matches, named_banks
+from unitail.benchmark.suite_file import read_suite
+from unitail.benchmark.suites import BenchTable, open_suite
 
 
 def wait(device: torch.device) -> None:
@@ -80,6 +83,17 @@ def chosen_banks(
     if not chosen:
         parser.error(f"no bank matches {' '.join(patterns)}")
     return {name: FeatureBank.open(paths[name]) for name in chosen}
+
+
+def chosen_tables(
+    parser: argparse.ArgumentParser, folder: Path, patterns: Sequence[str]
+) -> list[BenchTable]:
+    """List the tables of the suite "banks" that match a pattern, or end with a message."""
+    tables = open_suite(read_suite("banks"), folder).tables
+    chosen = [each for each in tables if any(fnmatch(each.name, one) for one in patterns)]
+    if not chosen:
+        parser.error(f"no bank of the suite matches {' '.join(patterns)}")
+    return chosen
 
 
 def row(*cells: object) -> str:

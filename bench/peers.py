@@ -18,11 +18,11 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from fnmatch import fnmatch
 from pathlib import Path
 
 import torch
 import transductive_methods
+from measuring import chosen_tables
 from peers_report import OURS, report
 from transductive_methods import GRID, Peer
 
@@ -33,8 +33,7 @@ from unitail.benchmark.learners import BenchLearner, load_learners
 from unitail.benchmark.report import README_FILE, write_benchmark_report
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.suite_file import read_suite
-from unitail.benchmark.suites import BenchTable, open_suite
+from unitail.benchmark.suites import BenchTable
 from unitail.evaluation.episodes import FixedEpisodes
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.files import sha256_of
@@ -219,13 +218,7 @@ def main() -> None:
     chosen = settings(args)
     if args.choose:
         return
-    tables = [
-        each
-        for each in open_suite(read_suite("banks"), args.banks).tables
-        if any(fnmatch(each.name, pattern) for pattern in args.only)
-    ]
-    if not tables:
-        parser.error(f"no bank of the suite matches {' '.join(args.only)}")
+    tables = chosen_tables(parser, args.banks, args.only)
     runs = all_runs(tables, chosen, args)
     end = time.monotonic() + args.seconds
     if args.shard is not None or args.workers == 1:

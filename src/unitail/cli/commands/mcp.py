@@ -8,13 +8,7 @@ from unitail.cli.commands import options
 
 
 def mcp(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL_OR_FOLDER...",
-            help="What `unitail fit --save` wrote, or labelled examples; NAME=FOLDER names it.",
-        ),
-    ],
+    models: options.Models,
     save_changes: Annotated[
         bool, typer.Option("--save-changes", help="Write new examples to the folders.")
     ] = False,

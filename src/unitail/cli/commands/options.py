@@ -11,6 +11,13 @@ Examples = Annotated[
         metavar="EXAMPLES", help="A folder with a subfolder for each class, or a table with labels."
     ),
 ]
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL_OR_FOLDER...",
+        help="What `unitail fit --save` wrote, or labelled examples; NAME=FOLDER names it.",
+    ),
+]
 Also = Annotated[
     list[Path] | None,
     typer.Option(

@@ -13,13 +13,7 @@ MIB = 2**20
 
 
 def serve(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL_OR_FOLDER...",
-            help="What `unitail fit --save` wrote, or labelled examples; NAME=FOLDER names it.",
-        ),
-    ],
+    models: options.Models,
     host: Annotated[
         str, typer.Option(help="The address to bind; any but this machine's own needs a token.")
     ] = "127.0.0.1",

@@ -17,6 +17,7 @@ from unitail.estimator.doubts import DoubtingEstimator
 from unitail.estimator.influence import ExplainingEstimator
 from unitail.estimator.saving.savable import SavableEstimator
 from unitail.estimator.settings import Settings
+from unitail.estimator.support_size import MAX_SUPPORT
 from unitail.estimator.updates import UpdatableEstimator
 from unitail.inputs.examples import EncoderChoice
 from unitail.learners.pretrained import DEFAULT
@@ -156,7 +157,7 @@ class TailClassifier(
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         chunk_size: int | None = None,
-        max_support: int | None = 4000,
+        max_support: int | None = MAX_SUPPORT,
         precision: str = "auto",
         encoder: EncoderChoice = None,
         scale: str | Sequence[str] = "auto",

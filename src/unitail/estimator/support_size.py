@@ -30,8 +30,8 @@ MAX_PAIRED = 1000
 MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
 """Classes that may be read with pairs of rows, and their number times rows: the whole model answers
 them, where states of a few classes for each row lose up to a point."""
-MAX_TOGETHER = 4000
-"""Rows that may always be answered together."""
+MAX_SUPPORT = 4000
+"""`max_support` if nobody says; as many queries may see each other, were it smaller, too."""
 MAX_WIDTH = 4096
 """The widest rows that are read without pairs: products of their coordinates are kept."""
 MAX_ROUNDS = 10
@@ -160,12 +160,12 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
 
     A smaller `max_support` is no reason to answer fewer rows: they need not the support's room.
     """
-    limit = None if limit is None else max(limit, MAX_TOGETHER)
+    limit = None if limit is None else max(limit, MAX_SUPPORT)
     if limit is not None and num_queries > limit:
         raise UserError(
             "the rows of one call, which see each other, do not fit into bounded memory",
             got=f"{num_queries} rows in one call",
-            allowed=f"at most {limit} (max_support, or {MAX_TOGETHER} if that is less), or any"
+            allowed=f"at most {limit} (max_support, or {MAX_SUPPORT} if that is less), or any"
             " number with visibility='isolated'",
             remedy="Ask for fewer rows in a call, or raise max_support.",
         )

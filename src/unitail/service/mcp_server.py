@@ -18,6 +18,7 @@ from unitail.errors import InvalidInput, UserError
 from unitail.estimator.held_out import folds
 from unitail.service.classifiers import Classifiers, Version
 from unitail.service.limits import ServiceLimits
+from unitail.service.messages import Number
 from unitail.service.questions import Wanted
 from unitail.service.service import Service
 from unitail.web.refusal import Refusal
@@ -63,7 +64,7 @@ def _tools(service: Service) -> list[Any]:
     async def classify(
         name: str,
         texts: list[str] | None = None,
-        vectors: list[list[float]] | None = None,
+        vectors: list[list[Number]] | None = None,
         coverage: float = COVERAGE,
     ) -> dict[str, Any]:
         """Answer texts or vectors, whichever the classifier takes."""
@@ -79,7 +80,7 @@ def _tools(service: Service) -> list[Any]:
         name: str,
         labels: list[str | int | float | bool],
         texts: list[str] | None = None,
-        vectors: list[list[float]] | None = None,
+        vectors: list[list[Number]] | None = None,
     ) -> dict[str, Any]:
         """Add labelled texts or vectors; a label that is new makes a class. Kept in memory."""
         with _told():
@@ -126,7 +127,7 @@ async def _rows(
     service: Service,
     version: Version,
     texts: list[str] | None,
-    vectors: list[list[float]] | None,
+    vectors: list[list[Number]] | None,
 ) -> NDArray[Any]:
     if (texts is None) == (vectors is None):
         raise Refusal(

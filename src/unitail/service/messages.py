@@ -17,16 +17,16 @@ from unitail.answer_defaults import COVERAGE
 MAX_INFLUENCE = 100
 """Examples that are named for an answer."""
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
-Number = float | None
+Number = StrictFloat | None
 Item = TypeVar("Item")
 Many = Annotated[list[Item], Field(fail_fast=True)]
 """A list of which the first fault is told: a large one may have millions."""
 
 
 class Exact(BaseModel):
-    """A message without fields that nobody knows."""
+    """A message without fields that nobody knows; `true` and "1" are no numbers."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Content(Exact):

@@ -18,7 +18,7 @@ from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWa
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.scaling import Scale, plain, scale_after
-from unitail.estimator.support_size import MAX_TOGETHER
+from unitail.estimator.support_size import MAX_SUPPORT
 from unitail.inputs.encode import (
     Unread,
     beyond_examples,
@@ -210,7 +210,7 @@ def check_options(model: str, *, joint: bool, balanced: bool, pool: bool = False
 
 def check_together(classifier: TailClassifier, number: int) -> None:
     """Refuse more files than can inform each other, in the words of the command line."""
-    limit = max(classifier.max_support or number, MAX_TOGETHER)
+    limit = max(classifier.max_support or number, MAX_SUPPORT)
     if classifier.visibility_ == Visibility.JOINT and number > limit:
         raise InvalidInput(
             "too many files to be answered together",

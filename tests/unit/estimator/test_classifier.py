@@ -151,7 +151,7 @@ def test_a_joint_call_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """But not by a small support: a search over `max_support` would have no scores."""
     classifier = TailClassifier(visibility="joint", max_support=12).fit(X, Y)
     assert len(classifier.predict(Q)) == 15
-    monkeypatch.setattr(support_size, "MAX_TOGETHER", 12)
+    monkeypatch.setattr(support_size, "MAX_SUPPORT", 12)
     with pytest.raises(UserError, match=r"got 15 rows in one call; allowed: at most 12"):
         classifier.predict(Q)
 

@@ -173,6 +173,24 @@ def test_the_first_of_a_million_faults_is_told(live: Live) -> None:
     assert (status, "vectors.0.0 is not as it should be: got 'a'" in sentence) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"vectors": [[0, True, 1]]}, "vectors.0.1 is not as it should be: got True;"),
+        ({"vectors": [[0, "1", 1]]}, "vectors.0.1 is not as it should be: got '1';"),
+        ({"vectors": [[0, 0, 1]], "version": True}, "version is not as it should be: got True;"),
+        ({"vectors": [[0, 0, 1]], "coverage": "0.8"}, "coverage is not as it should be: got "),
+        ({"vectors": [[0, 0, 1]], "novelty": 1}, "novelty is not as it should be: got 1;"),
+    ],
+)
+def test_nothing_is_taken_for_a_number_that_is_none(
+    live: Live, content: dict[str, Any], sentence: str
+) -> None:
+    status, _, said = send(live, body=json.dumps(content))
+    assert (status, said[: len(sentence)]) == (422, sentence)
+    assert send(live, body=json.dumps({"vectors": [[0, 1, 2.5, 3, 4, -5]]}))[0] == 200
+
+
 def test_unexpected_errors_tell_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(questions: Any) -> Any:  # noqa: ANN401
         raise ArithmeticError("a secret")

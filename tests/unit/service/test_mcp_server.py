@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -42,6 +43,8 @@ def test_a_model_classifies_teaches_and_evaluates() -> None:
         assert set(tools) == {"list_classifiers", "classify", "add_examples", "evaluate"}
         assert "coverage" in tools["classify"].input_schema["properties"]
         reply = await call(client, "classify", name="blobs", vectors=ASKED.tolist())
+        wrong = await call(client, "classify", name="blobs", vectors=[[0, "1", True]])
+        assert re.findall(r"vectors\.0\.\d", wrong) == ["vectors.0.1", "vectors.0.2"], wrong
         labels = [each["label"] for each in reply["answers"]]
         assert labels == vector_classifier().predict(ASKED).tolist()
         assert {"probability", "set", "novelty"} <= reply["answers"][0].keys()

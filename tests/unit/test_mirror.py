@@ -40,7 +40,6 @@ ELSEWHERE = {
     "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",
-    "studio/schema.py": "unit/studio/test_store.py",
     "studio/page_data.py": "unit/studio/test_studio.py",
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report

@@ -11,11 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
 
 from unitail.errors import CannotWrite, InvalidConfig
 from unitail.files import disk_errors
 from unitail.inputs.folders import OWN_FOLDER
+from unitail.studio.changes import StoreAway
 from unitail.wording import shown
 
 FORMAT = 1
@@ -25,6 +26,10 @@ FOLDER, FILE = OWN_FOLDER, "studio.db"
 WRITES = "writes"
 """The option of a connection that will write: it waits for others before it reads."""
 BUSY_SECONDS = 10
+MEMORY = ":memory:"
+"""What stands for a database that is no file."""
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""What SQLite says of a file that it cannot make sense of, in the last byte of a number."""
 
 METADATA = sa.MetaData()
 COUNTERS = sa.Table(
@@ -96,6 +101,7 @@ def open_database(url: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin)
     try:
+        _require_whole(engine)
         with engine.execution_options(**{WRITES: True}).begin() as connection:
             METADATA.create_all(connection)
             _start_counters(connection)
@@ -113,6 +119,39 @@ def file_behind(engine: sa.Engine) -> Path | None:
     """Return the file that a database is, if it is one."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name).resolve() if name else None
+
+
+def damage(error: SQLAlchemyError) -> str | None:
+    """Return what SQLite found wrong with its file, if that is why there was an error."""
+    cause = error.orig if isinstance(error, DatabaseError) else None
+    number = getattr(cause, "sqlite_errorcode", 0)
+    return str(cause) if number & 0xFF in DAMAGED else None
+
+
+def damaged(file: Path | None, found: str) -> StoreAway:
+    """Say that a file is damaged, and what can be done."""
+    return StoreAway(
+        "the database of the labels is damaged, or is none",
+        got=f"{shown(file or MEMORY)}: {found.strip().splitlines()[-1]}",
+        allowed="a database as a studio leaves it",
+        remedy="Nothing was written to it: it stays as it is for tools that save what can be read"
+        " (.recover of sqlite3). Bring it back from a copy, or begin anew with another --project.",
+    )
+
+
+def _require_whole(engine: sa.Engine) -> None:
+    """Refuse a damaged file before anything is written to it, and made worse."""
+    if engine.dialect.name != "sqlite":
+        return
+    try:
+        with engine.connect() as connection:
+            found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    except UnicodeDecodeError:  # the driver takes the name of a table into an error of its own
+        found = "names that are no text"
+    except DatabaseError as error:
+        found = damage(error) or "ok"  # what else is wrong will be told when it is written to
+    if found != "ok":
+        raise damaged(file_behind(engine), found)
 
 
 def _start_counters(connection: sa.Connection) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from unitail.errors import InvalidInput
@@ -27,7 +27,16 @@ from unitail.studio.changes import (
     StoreAway,
     changes_from_text,
 )
-from unitail.studio.schema import ACTIONS, CLASSES, LABELS, WRITES, file_behind, open_database
+from unitail.studio.schema import (
+    ACTIONS,
+    CLASSES,
+    LABELS,
+    WRITES,
+    damage,
+    damaged,
+    file_behind,
+    open_database,
+)
 from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered, shown
 
 MAX_NAME = 100
@@ -181,14 +190,35 @@ class Store:
     def _action(self, author: str) -> Iterator[Action]:
         """Begin a transaction that is an action; what is refused leaves no trace."""
         self._require_file()
-        with _told_if_away(), self._writer.begin() as connection:
+        with self._told_if_away(), self._writer.begin() as connection:
             yield Action(connection, author)
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         self._require_file()
-        with _told_if_away(), self._engine.connect() as connection:
+        with self._told_if_away(), self._engine.connect() as connection:
             yield connection
+
+    @contextmanager
+    def _told_if_away(self) -> Iterator[None]:
+        """Say in a sentence that a server is down or busy, a disk full, or a file damaged.
+
+        Other errors are ours.
+        """
+        try:
+            yield
+        except (DatabaseError, InterfaceError, PoolTimeout) as error:
+            found = damage(error)
+            if found is not None:
+                raise damaged(self._file, found) from error
+            if not isinstance(error, OperationalError | InterfaceError | PoolTimeout):
+                raise
+            cause = error if isinstance(error, PoolTimeout) else error.orig
+            raise StoreAway(
+                "the database of the labels does not answer",
+                got=str(cause).strip().split("\n")[0],
+                allowed="a server that is up, or a disk with some room",
+            ) from error
 
     def _require_file(self) -> None:
         """Refuse what would go to a file that has no name any more, and end with this process."""
@@ -201,20 +231,6 @@ class Store:
                 remedy="Move it back to its place; if you only have a copy, start the studio again"
                 " with it.",
             )
-
-
-@contextmanager
-def _told_if_away() -> Iterator[None]:
-    """Say in a sentence that a server is down or busy, or a disk full; other errors are ours."""
-    try:
-        yield
-    except (OperationalError, InterfaceError, PoolTimeout) as error:
-        cause = error if isinstance(error, PoolTimeout) else error.orig
-        raise StoreAway(
-            "the database of the labels does not answer",
-            got=str(cause).strip().split("\n")[0],
-            allowed="a server that is up, or a disk with some room",
-        ) from error
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:

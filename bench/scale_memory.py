@@ -26,7 +26,7 @@ from unitail.engines.job import encode_rows
 from unitail.engines.local import LocalEngine
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
-from unitail.inputs.read_options import ReadOptions
+from unitail.inputs.items import ReadOptions
 from unitail.workflows.encode_bank import encoder_for
 
 NUMBERS = ("main", "worker", "rate", "busy")

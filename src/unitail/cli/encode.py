@@ -16,9 +16,8 @@ from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
-from unitail.inputs.items import LabelledItems
+from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.recognise import is_address
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank, encoder_for

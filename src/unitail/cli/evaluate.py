@@ -13,8 +13,8 @@ from unitail.encoders.cache import default_cache
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.framework.learner import Inference
 from unitail.inputs.input_encoder import InputEncoder
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.learners.registry import LEARNERS
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.data import OwnData, encode_own

@@ -8,8 +8,8 @@ from rich.console import Console
 from unitail.cli.console import bar, say, say_trouble, say_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.estimator.saving.folder import check_free
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_pool
-from unitail.inputs.read_options import ReadOptions
 from unitail.wording import numbered, shown
 from unitail.workflows.fit import fit_files
 

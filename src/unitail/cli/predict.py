@@ -15,14 +15,13 @@ from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
 from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.items import Items, LabelledItems, settle
+from unitail.inputs.items import Items, LabelledItems, ReadOptions, settle
 from unitail.inputs.read import (
     read_half_labelled,
     read_labelled,
     read_pool,
     read_unlabelled,
 )
-from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.table_rows import WITHOUT_LABEL
 from unitail.learners.pretrained import DEFAULT
 from unitail.processes import require_alone

@@ -19,9 +19,8 @@ from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.encode import Unread
-from unitail.inputs.items import LabelledItems
+from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.processes import require_alone
 from unitail.wording import numbered
 from unitail.workflows.fit import add_pool, fit_files, load_saved, remembered_examples

@@ -14,8 +14,7 @@ from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.extras import optional
 from unitail.inputs.cells import texts_of
-from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.read_options import ReadOptions
+from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import is_address, modality_of
 from unitail.inputs.table_rows import items_of_rows
 from unitail.inputs.tables import without_answers

@@ -12,9 +12,8 @@ from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.inputs.columns import choose_content
-from unitail.inputs.items import FILE, Items, LabelledItems
+from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import PLAIN, ReadOptions
 from unitail.inputs.recognise import common_modality, is_address, modality_of
 from unitail.missing_columns import no_label_column
 from unitail.wording import some

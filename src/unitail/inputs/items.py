@@ -1,12 +1,13 @@
-"""Items for an encoder, what was passed over, and several lots of them as one."""
+"""Items for an encoder, how users say what they are, and several lots of them as one."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.extras import optional
@@ -85,6 +86,38 @@ class LabelledItems(Items):
     def classes(self) -> tuple[str, ...]:
         """The labels, sorted, each once."""
         return tuple(sorted(set(self.labels)))
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What users say of folders and tables that do not show it themselves.
+
+    `modality` and `content_column` decide where there is a doubt.
+    """
+
+    label_column: str = "label"
+    content_column: str | None = None
+    modality: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What single columns hold (see `columns.lay_out`)."""
+
+    def __post_init__(self) -> None:
+        if self.modality is not None:
+            choice(Modality, self.modality, "modality")  # which refuses others
+
+    @property
+    def kind(self) -> Modality | None:
+        """The modality that is said."""
+        return None if self.modality is None else Modality(self.modality)
+
+    def like(self, examples: LabelledItems | None) -> "ReadOptions":
+        """Return how to read what is compared with these examples: as those were."""
+        content = examples.content_column if examples else None
+        modality = self.kind or (examples.modality if examples else None)
+        return ReadOptions(self.label_column, self.content_column or content, modality)
+
+
+PLAIN = ReadOptions()
 
 
 def join_items(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:

@@ -20,8 +20,15 @@ from unitail.inputs.folders import (
     read_loose_files,
     records_of_files,
 )
-from unitail.inputs.items import Items, LabelledItems, Record, join_examples, join_items
-from unitail.inputs.read_options import PLAIN, ReadOptions
+from unitail.inputs.items import (
+    PLAIN,
+    Items,
+    LabelledItems,
+    ReadOptions,
+    Record,
+    join_examples,
+    join_items,
+)
 from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of, what_is_packed
 from unitail.inputs.table_rows import items_of_rows, read_labelled_rows
 from unitail.inputs.tables import decode, read_table

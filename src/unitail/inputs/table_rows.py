@@ -17,8 +17,7 @@ from unitail.inputs.cells import (
 )
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
-from unitail.inputs.items import Items, LabelledItems, Record
-from unitail.inputs.read_options import ReadOptions
+from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.tables import guesses_of, read_table, without_row_numbers
 from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some

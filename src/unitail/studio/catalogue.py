@@ -17,9 +17,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError
-from unitail.inputs.items import Items
+from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.inputs.recognise import is_table
 from unitail.wording import shown
 

@@ -9,7 +9,7 @@ from unitail.engines.chunk_items import Reading
 from unitail.engines.drawn_pool import drawn_pool
 from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows, open_rows
-from unitail.inputs.read_options import ReadOptions
+from unitail.inputs.items import ReadOptions
 
 
 def _rows(path: Path, texts: list[str]) -> JobRows:

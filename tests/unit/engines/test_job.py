@@ -24,8 +24,8 @@ from unitail.engines.results import ChunkFolder, Summary
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import CannotWrite, InvalidInput
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank
 from unitail.workflows.fit import fit_files

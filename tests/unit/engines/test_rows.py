@@ -10,8 +10,8 @@ from unitail.encoders.encoder import Modality
 from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows, open_rows, rows_of_items
 from unitail.errors import InvalidInput
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 
 
 def _items(rows: JobRows) -> list[object]:

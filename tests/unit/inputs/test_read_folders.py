@@ -8,8 +8,8 @@ from PIL import Image
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 
 
 def _touch(folder: Path, *names: str) -> Path:

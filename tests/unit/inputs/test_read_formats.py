@@ -15,8 +15,8 @@ from unitail.inputs import table_formats
 from unitail.inputs.cells import as_features, with_reading
 from unitail.inputs.encode import beyond_examples, fit_encoder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 
 
 def _write(path: Path, text: str) -> Path:

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from unitail.encoders.encoder import Modality
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 
 
 def _write(path: Path, text: str) -> Path:

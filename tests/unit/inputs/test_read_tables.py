@@ -10,8 +10,8 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, MissingExtra
+from unitail.inputs.items import ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 
 TEXTS = "text,label\nhow are you,greeting\nsee you soon,farewell\n"
 

@@ -13,9 +13,8 @@ from unitail.errors import InvalidConfig, InvalidInput, UnknownEncoder
 from unitail.estimator.fitted import Fitted
 from unitail.inputs import encode as vectors
 from unitail.inputs.input_encoder import ItemEncoder
-from unitail.inputs.items import Items, LabelledItems
+from unitail.inputs.items import Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.workflows import predict
 from unitail.workflows.predict import (
     check_together,

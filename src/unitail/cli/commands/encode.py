@@ -66,7 +66,7 @@ def encode(
     """
     from unitail.cli.encode import run
     from unitail.engines.choice import EngineChoice
-    from unitail.inputs.read_options import ReadOptions
+    from unitail.inputs.items import ReadOptions
 
     run(
         source,

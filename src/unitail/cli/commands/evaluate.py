@@ -33,7 +33,7 @@ def evaluate(
     """
     from unitail.cli.console import column_kinds
     from unitail.cli.evaluate import run
-    from unitail.inputs.read_options import ReadOptions
+    from unitail.inputs.items import ReadOptions
 
     run(
         examples,

@@ -34,7 +34,7 @@ def fit(
     """
     from unitail.cli.console import column_kinds
     from unitail.cli.fit import run
-    from unitail.inputs.read_options import ReadOptions
+    from unitail.inputs.items import ReadOptions
 
     run(
         examples,

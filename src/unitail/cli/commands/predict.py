@@ -121,7 +121,7 @@ def predict(
         raise _without_anything(model)
     from unitail.cli.console import column_kinds
     from unitail.engines.choice import EngineChoice
-    from unitail.inputs.read_options import ReadOptions
+    from unitail.inputs.items import ReadOptions
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
     asked: dict[str, Any] = {

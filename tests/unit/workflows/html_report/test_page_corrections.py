@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from unitail.encoders.encoder import Modality
-from unitail.inputs.items import Items, Record
+from unitail.inputs.items import Items, ReadOptions, Record
 from unitail.inputs.read import read_labelled
-from unitail.inputs.read_options import ReadOptions
 from unitail.workflows.answers import Answer, Answers
 from unitail.workflows.html_report import page as page_module
 from unitail.workflows.html_report.page import write_html_report

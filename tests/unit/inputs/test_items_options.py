@@ -2,8 +2,7 @@ import pytest
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidConfig
-from unitail.inputs.items import LabelledItems
-from unitail.inputs.read_options import PLAIN, ReadOptions
+from unitail.inputs.items import PLAIN, LabelledItems, ReadOptions
 
 EXAMPLES = LabelledItems(
     items=("x", "y"),

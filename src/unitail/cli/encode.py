@@ -11,14 +11,13 @@ from unitail.cli.console import bar, say_trouble, say_unreadable, tell_rows
 from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
-from unitail.engines.choice import EngineChoice
+from unitail.engines.choice import EngineChoice, is_address
 from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
-from unitail.inputs.recognise import is_address
 from unitail.processes import ProcessGroup
 from unitail.workflows.encode_bank import encode_bank, encoder_for
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 from unitail.configuration import choice, require
 from unitail.engines.engine import Engine
 from unitail.engines.local import LocalEngine
-from unitail.inputs.recognise import is_address
 
 
 class EngineName(StrEnum):
@@ -68,3 +67,8 @@ class EngineChoice:
     def make(self) -> Engine:
         """Start the workers."""
         return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)
+
+
+def is_address(name: str) -> bool:
+    """Tell an address, such as s3://bucket/x, from the path of a file."""
+    return "://" in name

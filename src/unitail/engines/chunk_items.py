@@ -10,12 +10,13 @@ from typing import Any
 
 from unitail.encoders.encoder import Modality
 from unitail.encoders.encoding import READERS
+from unitail.engines.choice import is_address
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.extras import optional
 from unitail.inputs.cells import texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
-from unitail.inputs.recognise import is_address, modality_of
+from unitail.inputs.recognise import modality_of
 from unitail.inputs.table_rows import items_of_rows
 from unitail.inputs.tables import without_answers
 from unitail.wording import excerpt

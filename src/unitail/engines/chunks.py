@@ -20,7 +20,8 @@ from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.tables import DelimitedRows, delimiter_of, storable
+from unitail.inputs.table_formats import storable
+from unitail.inputs.tables import DelimitedRows, delimiter_of
 
 CHUNK_ROWS = 256
 """Rows of a chunk: a multiple of what encoders embed at once, and some seconds' work."""

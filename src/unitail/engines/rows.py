@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from unitail.encoders.encoder import Modality
+from unitail.engines.choice import is_address
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
@@ -14,7 +15,7 @@ from unitail.extras import optional
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.inputs.recognise import common_modality, is_address, modality_of
+from unitail.inputs.recognise import common_modality, modality_of
 from unitail.missing_columns import no_label_column
 from unitail.wording import some
 

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from unitail.engines.choice import is_address
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes
-from unitail.inputs.recognise import is_address
 
 
 class Storage:

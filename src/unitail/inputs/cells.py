@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.extras import optional
-from unitail.inputs.recognise import is_gap
 from unitail.wording import numbered
 
 STYLES, ORDERS = "styles", "orders of dates"
@@ -146,6 +145,12 @@ def _iso(match: re.Match[str], *, day_first: bool) -> str | None:
     return f"{iso} {hours:0>2}:{rest}" if rest else iso
 
 
+def is_gap(item: object) -> bool:
+    """Tell whether a cell, or an item, is missing."""
+    is_nan = isinstance(item, float) and math.isnan(item)
+    return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
+
+
 def texts_of(cells: Sequence[Any]) -> list[str]:
     """Write cells as texts without spaces around them; missing ones are empty."""
     return ["" if is_gap(cell) else str(cell).strip() for cell in cells]
@@ -154,10 +159,9 @@ def texts_of(cells: Sequence[Any]) -> list[str]:
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
 
-    A column is numeric if all of its cells are, written in one way. Dates are texts that begin with
-    the year, however they were written.
-    With `like`, only its columns are returned, as far as they are there, and numeric if they are
-    there; cells without a number or date are then missing too, and told in the phrases returned.
+    A column is numeric if all of its cells are, written in one way; dates are texts that begin with
+    the year. With `like`, those of its columns that are there are returned, and numeric if they are
+    in it; cells without a number or date are then missing too, and told in the phrases returned.
     """
     pandas = optional("pandas", extra="encoders")
     names = list(frame) if like is None else [name for name in like if name in frame]

@@ -24,9 +24,9 @@ from unitail.encoders.tables import (
     numbers_of,
 )
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import has_decimal_commas, is_number, texts_of
+from unitail.inputs.cells import has_decimal_commas, is_gap, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn
-from unitail.inputs.recognise import common_modality, is_gap, look_like_files, modality_of
+from unitail.inputs.recognise import common_modality, look_like_files, modality_of
 from unitail.missing_columns import list_columns, no_item_column
 
 SKIP = "skip"
@@ -97,7 +97,7 @@ def _item_column(name: str, cells: Any, chosen: str | None) -> ItemColumn | None
         return None
     items = [cell for cell in cells if not is_gap(cell) and cell != ""] if _may_hold(cells) else []
     are_files = all(isinstance(item, Path) for item in items) and bool(items)
-    if all(isinstance(item, str) for item in items):
+    if items and all(isinstance(item, str) for item in items):
         are_files = look_like_files(items)
     if chosen is not None:
         known = Modality(chosen) if chosen in list(Modality) else encoder_names().get(chosen)

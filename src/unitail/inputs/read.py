@@ -29,14 +29,16 @@ from unitail.inputs.items import (
     join_examples,
     join_items,
 )
-from unitail.inputs.recognise import TABLES, is_table, known_suffixes, modality_of, what_is_packed
+from unitail.inputs.recognise import known_suffixes, modality_of
 from unitail.inputs.table_rows import items_of_rows, read_labelled_rows
-from unitail.inputs.tables import decode, read_table
+from unitail.inputs.tables import TABLES, decode, is_table, read_table, table_suffix
 from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")
 """Stands for the lines of standard input, a text each."""
 NO_ITEM = "cannot be an item"
+PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+"""Files that may hold a table or a folder, and are not looked into."""
 
 
 def read_labelled(
@@ -90,7 +92,7 @@ def _read_examples(
         return read_class_folders(path, options.kind)
     if is_table(path):
         return read_labelled_rows(path, options, like)
-    got, remedy = what_is_packed(path) or ("another file", None)
+    got, remedy = _what_is_packed(path) or ("another file", None)
     raise InvalidInput(
         f"{shown(path)} does not hold labelled examples",
         got=got if path.exists() else "no such file or folder",
@@ -199,7 +201,7 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
         tables = f"tables: {' '.join(TABLES)}, each with .gz, too"
         like_table = kind is Modality.TABLE
         other = "another kind of file", "Name another file, or say what it is: --modality KIND."
-        got, remedy = what_is_packed(path) or other
+        got, remedy = _what_is_packed(path) or other
         raise InvalidInput(
             f"{shown(path)} {'is not a table like the examples' if like_table else NO_ITEM}",
             got=got,
@@ -209,3 +211,10 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
     return Items(
         items=(path,), names=(shown(path),), modality=kind, records=records_of_files([path])
     )
+
+
+def _what_is_packed(path: Path) -> tuple[str, str] | None:
+    """Say what a packed file is, and what to do with it; None for others."""
+    if table_suffix(path) not in PACKED:
+        return None
+    return f"a packed file ({table_suffix(path)})", "Unpack it: only tables with .gz are read so."

@@ -1,7 +1,5 @@
-"""What files hold, by their suffixes and first bytes, and what X holds, by its types."""
+"""What files hold, by their suffixes, and what X holds, by its types."""
 
-import codecs
-import math
 import os
 import sys
 from collections import Counter
@@ -15,6 +13,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import is_image
 from unitail.encoders.sounds import is_sound
 from unitail.errors import InvalidInput
+from unitail.inputs.cells import is_gap
 from unitail.wording import numbered
 
 SUFFIXES: dict[Modality, tuple[str, ...]] = {
@@ -26,61 +25,12 @@ SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.TEXT: (".txt", ".text", ".md"),
 }  # fmt: skip
 """A file with one of these is one item."""
-TABLES = (
-    ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
-)  # fmt: skip
-"""A file with one of these holds one item in each row; after it there may be `.gz`."""
-
-PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
-"""Files that may hold a table or a folder, and are not looked into."""
-SAMPLE = 4096
-"""Bytes at the beginning of a text that tell UTF-16 without a mark, ..."""
-MIN_ZEROS = 0.02
-"""... by this share of zeros, in every other place: half of each space, comma and line break. Few
-letters of other alphabets have their zero in the other half."""
 
 
 def modality_of(path: Path) -> Modality | None:
     """Say what a file is; None for tables, whose rows are the items, and for all other kinds."""
     suffix = path.suffix.lower()
     return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)
-
-
-def encoding_of(content: bytes) -> str:
-    """Tell the encoding of lines by the mark, or by zeros: UTF-16 has them in every other place."""
-    marks = ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for name, each in zip(("utf-32", "utf-16"), marks, strict=True):
-        if content.startswith(each):
-            return name
-    even, odd = (content[start:SAMPLE:2].count(0) for start in (0, 1))
-    more, less = max(even, odd), min(even, odd)
-    if more < max(3, MIN_ZEROS * len(content[:SAMPLE]), 4 * less):
-        return "utf-8-sig"
-    wide = "utf-16-le" if odd > even else "utf-16-be"
-    return wide if "\n" in content[:SAMPLE].decode(wide, "ignore") else "utf-8-sig"
-
-
-def is_address(name: str) -> bool:
-    """Tell an address, such as s3://bucket/x, from the path of a file."""
-    return "://" in name
-
-
-def is_table(path: Path) -> bool:
-    """Say whether a file holds one item in each row."""
-    return table_suffix(path) in TABLES
-
-
-def table_suffix(path: Path) -> str:
-    """Return the suffix that says how a table is written, whether it is packed or not."""
-    last = path.suffix.lower()
-    return Path(path.stem).suffix.lower() if last == ".gz" else last
-
-
-def what_is_packed(path: Path) -> tuple[str, str] | None:
-    """Say what a packed file is, and what to do with it; None for others."""
-    if table_suffix(path) not in PACKED:
-        return None
-    return f"a packed file ({table_suffix(path)})", "Unpack it: only tables with .gz are read so."
 
 
 def common_modality(files: Iterable[Path], where: str) -> Modality:
@@ -163,12 +113,6 @@ def _check_none_missing(items: list[Any]) -> None:
             allowed="a text or a path in each place",
             remedy="Leave the gaps out, with their labels.",
         )
-
-
-def is_gap(item: object) -> bool:
-    """Tell whether an item is missing."""
-    is_nan = isinstance(item, float) and math.isnan(item)
-    return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
 
 
 def says_nothing(item: object) -> bool:

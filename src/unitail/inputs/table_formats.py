@@ -1,13 +1,14 @@
-"""Excel, Parquet, Feather and gzip: a small file can stand for a table beyond all memory."""
+"""Excel, Parquet, Feather, JSON and gzip: a small file can stand for a table beyond all memory."""
 
 import gzip
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from zipfile import ZipFile
 
+from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
 from unitail.wording import excerpt
@@ -64,6 +65,38 @@ def read_feather(content: bytes, name: str) -> Columns:
         return file.schema.names, columns, []
 
 
+def read_json_lines(text: str, name: str) -> Columns:
+    """Read an object from each line."""
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line)
+        except ValueError as error:
+            raise _bad_line(name, number, str(error)) from error
+        if not isinstance(row, dict):
+            raise _bad_line(name, number, type(row).__name__)
+        rows.append(row)
+    return _columns(rows)
+
+
+def read_json(text: str, name: str) -> Columns:
+    """Read a list of objects."""
+    try:
+        rows = parse_json(text)
+    except ValueError as error:
+        rows = str(error)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InvalidInput(
+            f"{name} is not a table",
+            got=rows if isinstance(rows, str) else f"JSON of another form ({type(rows).__name__})",
+            allowed="a list of JSON objects, one for each row, or one object in each line (.jsonl)",
+            remedy="Write it so; in pandas to_json(name, orient='records').",
+        )
+    return _columns(rows)
+
+
 def unpacked(content: bytes, name: str) -> bytes:
     """Unpack what gzip packed, up to a limit."""
     with _broken(name, "packed by gzip", "a whole file"):
@@ -111,3 +144,25 @@ def _require_at_most(name: str, number: int, most: int, what: str) -> None:
             allowed=f"at most {most:,}",
             remedy="Cut it into several files, or leave columns out.",
         )
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    rows = [{storable(name): storable(cell) for name, cell in row.items()} for row in rows]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return names, [[row.get(name) for row in rows] for name in names], []
+
+
+def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
+    """Replace halves of characters, which JSON can escape and no file can hold."""
+    if not isinstance(cell, str) or cell.isascii():
+        return cell
+    return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _bad_line(name: str, number: int, got: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is not a table, line {number}",
+        got=got,
+        allowed="one JSON object in each line",
+        remedy="Correct the line.",
+    )

@@ -1,27 +1,37 @@
 """Files of rows and columns, read without guessing more than delimiter and encoding."""
 
+import codecs
 import csv
 import io
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import parse_json
 from unitail.errors import InvalidInput
 from unitail.extras import optional
-from unitail.inputs.recognise import encoding_of, table_suffix
 from unitail.inputs.table_formats import (
     Columns,
     read_excel,
     read_feather,
+    read_json,
+    read_json_lines,
     read_parquet,
     unpacked,
 )
 from unitail.wording import shown
 
+TABLES = (
+    ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
+)  # fmt: skip
+"""A file with one of these holds one item in each row; after it there may be `.gz`."""
+SAMPLE = 4096
+"""Bytes at the beginning of a text that tell UTF-16 without a mark, ..."""
+MIN_ZEROS = 0.02
+"""... by this share of zeros, in every other place: half of each space, comma and line break. Few
+letters of other alphabets have their zero in the other half."""
 DELIMITERS = ",;\t|"
 """Those tried, the earlier first where they give as many columns."""
 MAX_CELL = 2**31 - 1
@@ -59,12 +69,23 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
     if suffix in PACKED:
         frame = _frame(*PACKED[suffix](content, name))
     elif suffix in (".jsonl", ".ndjson"):
-        frame = _frame(*_read_json_lines(content, name))
+        frame = _frame(*read_json_lines(decode(content, name), name))
     elif suffix == ".json":
-        frame = _frame(*_read_json(content, name))
+        frame = _frame(*read_json(decode(content, name), name))
     else:
         frame = _frame(*_read_delimited(content, name, "\t" if suffix == ".tsv" else None))
     return _checked(frame, path)
+
+
+def is_table(path: Path) -> bool:
+    """Say whether a file holds one item in each row."""
+    return table_suffix(path) in TABLES
+
+
+def table_suffix(path: Path) -> str:
+    """Return the suffix that says how a table is written, whether it is packed or not."""
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if last == ".gz" else last
 
 
 def guesses_of(frame: Any) -> tuple[str, ...]:  # noqa: ANN401 - a DataFrame
@@ -102,7 +123,7 @@ def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
 def decode(content: bytes, where: str) -> str:
     """Decode UTF-8, or UTF-16 as spreadsheets write it; zeros are no text."""
     try:
-        text = content.decode(encoding_of(content))
+        text = content.decode(_encoding_of(content))
         if "\0" not in text:
             return text
         wrong = content.index(0)
@@ -114,6 +135,20 @@ def decode(content: bytes, where: str) -> str:
         allowed="UTF-8, UTF-16, or UTF-32 with a byte order mark",
         remedy="Save it again as UTF-8.",
     )
+
+
+def _encoding_of(content: bytes) -> str:
+    """Tell the encoding of lines by the mark, or by zeros: UTF-16 has them in every other place."""
+    marks = ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for name, each in zip(("utf-32", "utf-16"), marks, strict=True):
+        if content.startswith(each):
+            return name
+    even, odd = (content[start:SAMPLE:2].count(0) for start in (0, 1))
+    more, less = max(even, odd), min(even, odd)
+    if more < max(3, MIN_ZEROS * len(content[:SAMPLE]), 4 * less):
+        return "utf-8-sig"
+    wide = "utf-16-le" if odd > even else "utf-16-be"
+    return wide if "\n" in content[:SAMPLE].decode(wide, "ignore") else "utf-8-sig"
 
 
 def _decode_table(content: bytes, where: str) -> tuple[str, list[str]]:
@@ -181,61 +216,6 @@ def delimiter_of(text: str) -> str:
     """Choose the delimiter that gives the header most columns."""
     line = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
     return max(DELIMITERS, key=lambda each: len(next(DelimitedRows([line], delimiter=each))))
-
-
-def _read_json_lines(content: bytes, where: str) -> Columns:
-    rows = []
-    for number, line in enumerate(decode(content, where).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = parse_json(line)
-        except ValueError as error:
-            raise _bad_line(where, number, str(error)) from error
-        if not isinstance(row, dict):
-            raise _bad_line(where, number, type(row).__name__)
-        rows.append(row)
-    return _columns(rows)
-
-
-def _read_json(content: bytes, where: str) -> Columns:
-    """Read a list of objects."""
-    try:
-        rows = parse_json(decode(content, where))
-    except ValueError as error:
-        if isinstance(error, InvalidInput):
-            raise
-        rows = str(error)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InvalidInput(
-            f"{where} is not a table",
-            got=rows if isinstance(rows, str) else f"JSON of another form ({type(rows).__name__})",
-            allowed="a list of JSON objects, one for each row, or one object in each line (.jsonl)",
-            remedy="Write it so; in pandas to_json(name, orient='records').",
-        )
-    return _columns(rows)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    rows = [{storable(name): storable(cell) for name, cell in row.items()} for row in rows]
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return names, [[row.get(name) for row in rows] for name in names], []
-
-
-def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
-    """Replace halves of characters, which JSON can escape and no file can hold."""
-    if not isinstance(cell, str) or cell.isascii():
-        return cell
-    return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _bad_line(where: str, number: int, got: str) -> InvalidInput:
-    return InvalidInput(
-        f"{where} is not a table, line {number}",
-        got=got,
-        allowed="one JSON object in each line",
-        remedy="Correct the line.",
-    )
 
 
 def _frame(

@@ -227,6 +227,12 @@ def test_rows_of_a_table_with_the_keyboard_alone_in_a_narrow_dark_window(
         keys.press("Escape")
         keys.press("u")
         page.wait_for_selector(".toast >> text=Undone")
+        for close in (lambda: keys.press("Escape"), lambda: page.mouse.click(380, 760)):
+            page.click("#open-side")
+            page.wait_for_selector("#open-side[aria-expanded=true]")
+            close()
+            page.wait_for_selector("#open-side[aria-expanded=false]")
+        page.locator("#grid").focus()
         keys.press("?")
         page.wait_for_selector("#dialog[open] >> text=Keyboard shortcuts")
         assert page.locator("#live").get_attribute("aria-live") == "polite"

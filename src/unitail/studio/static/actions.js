@@ -76,9 +76,13 @@ async function settle(error, wishes) {
 export async function label(id) {
   const places = selection();
   if (!places.length || isAway(places)) return;
-  const wishes = new Map(places.map((place) => [place, id]));
-  const work = labelEach(wishes);
-  if (places.length === 1) next();
+  await labelAs(places, id);
+}
+
+/** Label the selected items, which are given; `stay` goes on without scrolling. */
+export async function labelAs(places, id, { stay = false } = {}) {
+  const work = labelEach(new Map(places.map((place) => [place, id])));
+  if (places.length === 1) next({ stay });
   else chosen.places.clear();
   await work;
 }
@@ -101,8 +105,10 @@ function isAway(places) {
 
 /** Agree with the answers of what is selected. */
 export async function confirm() {
-  const places = selection().filter(isAnswered);
-  if (!places.length) return announce("Nothing to confirm here.");
+  const selected = selection();
+  const places = selected.filter(isAnswered);
+  if (!places.length && selected.some((place) => labelOf(place) !== null)) return goOn();
+  if (!places.length) return toast("Nothing to confirm here: this has no answer yet");
   if (isAway(places)) return;
   const work = labelEach(new Map(places.map((place) => [place, state.best[place]])));
   if (places.length === 1) next();
@@ -110,12 +116,18 @@ export async function confirm() {
   await work;
 }
 
-function next() {
+/** What has a label needs no word: go on to what has none. */
+function goOn() {
+  next();
+  changed();
+}
+
+function next({ stay = false } = {}) {
   const { order } = view;
   for (let rank = chosen.focus + 1; rank < order.length; rank++) {
-    if (labelOf(order[rank]) === null) return focusOn(rank);
+    if (labelOf(order[rank]) === null) return focusOn(rank, { stay });
   }
-  focusOn(Math.min(chosen.focus + 1, order.length - 1));
+  focusOn(Math.min(chosen.focus + 1, order.length - 1), { stay });
 }
 
 /** Change something, and offer to undo it unless that makes no sense. */

@@ -25,6 +25,14 @@ async function request(path, options) {
 
 export const get = (path) => request(path);
 
+/** A file, with the name that the server gives it. */
+export async function getFile(path) {
+  const response = await fetch(path).catch(() => null);
+  if (!response?.ok) await (response ? read(response) : request(path)); // says why
+  const [, , name] = /filename(\*=utf-8''|=")([^";]+)/i.exec(response.headers.get("content-disposition")) ?? ["", "", "answers"];
+  return { name: decodeURIComponent(name), blob: await response.blob() };
+}
+
 export const post = (path, body) =>
   request(path, {
     method: "POST",

@@ -1,14 +1,15 @@
 // The page: it loads everything once, then follows the news of the server.
 
-import { addClass, failed, redo, reload, undo, useFolders } from "./actions.js";
+import { failed, redo, reload, undo } from "./actions.js";
 import { forget, forgetAll } from "./card.js";
 import * as detail from "./detail.js";
 import { askExport, showAccuracy, showFiles, showKeys } from "./dialogs.js";
 import { $, counted, h, percent, say, toast, withInterval } from "./dom.js";
 import { chosen, clear, draw, focusOn, measure, toTop } from "./grid.js";
+import { guide } from "./guide.js";
 import { wireKeys } from "./keys.js";
 import { drawBar, drawSide, go, wireSide } from "./sidebar.js";
-import { changed, classOf, counts, isAnswered, isNovel, onChange, state, takeAnswers, takeChanges, takeItems, takeNovelty } from "./state.js";
+import { changed, classOf, counts, isAnswered, isNovel, onChange, state, takeAnswers, takeChanges, takeEstimate, takeItems, takeNovelty } from "./state.js";
 import { checkOrder, firstView, isDone, show, view, VIEWS } from "./views.js";
 
 const SURE = 0.95;
@@ -22,7 +23,8 @@ function heading() {
   const title = own?.title ?? (named ? named.name : `“${view.words}”`);
   const about = own?.about ?? (named ? "What is answered so, the surest first; then your labels." : "Names and contents that hold these words.");
   say($("view-title"), title);
-  say($("view-about"), view.busy ? "One moment …" : `${counted(view.order.length, "item")}. ${about}`);
+  const marked = own?.marked ? `, ${counts()[view.name].toLocaleString("en")} of them ${own.marked}` : "";
+  say($("view-about"), view.busy ? "One moment …" : `${counted(view.order.length, "item")}${marked}. ${about}`);
   $("again").hidden = !view.stale;
   $("more-next").hidden = view.name !== "next" || !view.order.length;
   const sure = view.order.filter((place) => isAnswered(place) && state.p[place] >= SURE && !isNovel(place));
@@ -34,50 +36,6 @@ function heading() {
     $("grid").focus();
     changed();
   };
-}
-
-/** Say what to do next, as long as nothing can be answered. */
-function guide() {
-  const given = counts().given.size;
-  const box = $("guide");
-  const step = state.classes.length < 2 ? 1 : given < 2 ? 2 : 0;
-  box.hidden = step === 0;
-  if (box.step === step) return; // somebody may be writing there
-  box.step = step;
-  const input = box.querySelector("input");
-  const isWriting = input !== null && input === document.activeElement;
-  if (isWriting) passOn(input);
-  if (step === 1) box.replaceChildren(...firstStep());
-  if (step === 2)
-    box.replaceChildren(
-      h("span", { class: "number" }, "2"),
-      h("div", {}, h("h3", {}, "Label a few items of each class"), h("p", {}, "Click an item and press ", h("kbd", {}, "1"), " or ", h("kbd", {}, "2"), ", or drag it onto a class. As soon as two classes have an example, everything else is sorted.")),
-    );
-}
-
-/** Go on writing names of classes where they can always be written. */
-function passOn(input) {
-  const own = $("new-class");
-  own.value = input.value;
-  if (!own.offsetParent) document.body.classList.add("side-open"); // in a narrow window
-  own.focus();
-}
-
-function firstStep() {
-  const input = h("input", { placeholder: state.classes.length ? "And another one" : "For example: cat", maxLength: 100, "aria-label": "Name of a class", autocomplete: "off" });
-  const form = h("form", {}, input, h("button", { class: "primary" }, "Add"));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const name = input.value;
-    input.value = ""; // at once: the next name may be on its way
-    input.placeholder = "And another one";
-    if (name.trim() && !(await addClass(name)) && !input.value) input.value = name;
-  });
-  const folders = Object.keys(state.folders);
-  const offer = folders.length && !state.classes.length
-    ? h("p", {}, "Or ", h("button", { class: "link", onclick: useFolders }, `use the ${folders.length} subfolders as classes`), ` (${folders.slice(0, 4).join(", ")}${folders.length > 4 ? ", …" : ""}), with the files in them as labels.`)
-    : null;
-  return [h("span", { class: "number" }, "1"), h("div", {}, h("h3", {}, "Name two classes or more"), h("p", {}, "What should the items be sorted into?"), form, offer)];
 }
 
 function nothing() {
@@ -183,10 +141,7 @@ function listen(onFirst) {
     state.progress = told;
     changed();
   });
-  on("estimate", (told) => {
-    state.estimate = told;
-    changed();
-  });
+  on("estimate", takeEstimate);
   on("trouble", (words) => toast(words, { bad: true }));
   on("notice", (words) => toast(words));
   on("rest", () => {

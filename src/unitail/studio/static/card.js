@@ -108,7 +108,8 @@ export function updateCard(card, place, { selected = false, focused = false, at 
       card.filled = true;
     } else want(place);
   }
-  const look = `${known?.id}|${known?.name}|${p}|${how}|${words}`;
+  const other = store.contradictionOf(place)?.known;
+  const look = `${known?.id}|${known?.name}|${p}|${how}|${words}|${other?.name}`;
   if (card.look === look) return;
   card.look = look;
   card.dataset.state = how;
@@ -118,7 +119,7 @@ export function updateCard(card, place, { selected = false, focused = false, at 
   meter.style.setProperty("--p", p ?? 0);
   const parts = [
     h("span", { class: "chip" }, h("i", { class: "dot" }), h("b", {}, known?.name ?? WORDS[how] ?? "")),
-    how === "given" ? icon("check") : h("span", { class: "p" }, p === null ? "" : percent(p)),
+    other ? h("span", { class: "p other" }, `${other.name}?`) : how === "given" ? icon("check") : h("span", { class: "p" }, p === null ? "" : percent(p)),
     p === null ? null : meter,
     h("span", { class: "unseen" }, SAID[how] ?? "", name ? "" : `, ${state.names[place]}`),
     h("bdi", { class: "name", title: state.names[place] }, name),

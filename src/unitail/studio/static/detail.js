@@ -5,7 +5,7 @@ import { get, post } from "./api.js";
 import { imageOf, showContent, soundOf, verdict } from "./card.js";
 import { $, announce, fill, h, icon, keepFocus, percent } from "./dom.js";
 import { chosen, move } from "./grid.js";
-import { changed, classOf, isAnswered, labelOf, state } from "./state.js";
+import { changed, classOf, contradictionOf, isAnswered, labelOf, state } from "./state.js";
 import { view } from "./views.js";
 
 let shown = null;
@@ -71,7 +71,8 @@ function fillAnswer(place) {
     ? [[state.best[place], state.p[place]], [state.second[place], state.p2[place]]].filter(([id]) => classOf(id))
     : [];
   const mark = { given: "Your label", likely: "Likely", doubtful: "Doubtful", novel: "Perhaps none of your classes" }[how] ?? "";
-  const look = [how, words, bars, labelOf(place), state.novelty[place], state.classes];
+  const against = contradictionOf(place);
+  const look = [how, words, bars, labelOf(place), state.novelty[place], state.classes, against];
   fill($("detail-answer"), look, () => [
     h("p", { class: `verdict ${how}`, colour: known?.colour }, h("i", { class: "dot" }), h("b", {}, known?.name ?? words), mark ? h("span", {}, mark) : null),
     h("ul", { class: "bars" }, bars.map(([id, p]) => {
@@ -79,6 +80,7 @@ function fillAnswer(place) {
       bar.style.setProperty("--p", p);
       return h("li", {}, h("span", {}, classOf(id).name), h("b", {}, percent(p)), bar);
     })),
+    against ? h("p", { class: "other" }, `Your other labels speak for ${against.known.name}, ${percent(against.p)}.`) : null,
     isAnswered(place) ? h("p", { class: "muted" }, `Novelty ${percent(state.novelty[place])}`) : null,
     h("div", { class: "choices" },
       isAnswered(place) ? h("button", { class: "primary", onclick: confirm }, icon("check"), "Confirm") : null,

@@ -1,11 +1,12 @@
 // Dialogs: conflicts, classes, export, shortcuts, accuracy, files.
 
 import * as actions from "./actions.js";
-import { $, counted, h, icon, percent, toast } from "./dom.js";
+import { getFile } from "./api.js";
+import { $, counted, h, icon, percent, say, toast } from "./dom.js";
 import { counts, state } from "./state.js";
 
 /** Show a dialog; resolves with the value of the button that closed it, or "". */
-function ask(title, ...content) {
+export function ask(title, ...content) {
   const dialog = $("dialog");
   dialog.replaceChildren(
     h("form", { method: "dialog" },
@@ -54,7 +55,29 @@ export async function classMenu(own) {
 }
 
 const link = (kind, title, about) =>
-  h("a", { class: "option", href: `/api/export/${kind}`, download: "", onclick: () => toast("Everything is answered once more and written; then the download begins") }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
+  h("a", { class: "option", href: `/api/export/${kind}`, download: "", onclick: (event) => download(event, about) }, icon("export"), h("span", {}, h("b", {}, title), h("small", {}, about)));
+
+/** Fetch a file and hand it to the browser; the option says that it is at work, or why it failed. */
+async function download(event, about) {
+  event.preventDefault();
+  const own = event.currentTarget;
+  if (own.ariaBusy) return;
+  const words = own.querySelector("small");
+  own.ariaBusy = "true";
+  say(words, "Answering everything once more, and writing …");
+  try {
+    const { name, blob } = await getFile(own.href);
+    const href = URL.createObjectURL(blob);
+    h("a", { href, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+    toast(`${name} is downloaded`);
+  } catch (error) {
+    actions.failed(error);
+  } finally {
+    own.ariaBusy = null;
+    say(words, about);
+  }
+}
 
 export async function askExport() {
   const all = counts();
@@ -82,7 +105,7 @@ export async function askExport() {
 }
 
 const KEYS = [
-  ["1 – 9", "Label as that class"], ["0", "None of these"], ["Enter", "Confirm the answer"],
+  ["1 – 9", "Label as that class"], ["L", "Label as a class, by its name"], ["0", "None of these"], ["Enter", "Confirm the answer"],
   ["Backspace", "Take the label back"], ["← ↑ → ↓", "Move"], ["Shift + arrows, shift-click", "Select many"],
   ["Ctrl A", "Select all"], ["Space", "Look closer, and why"], ["Escape", "Select nothing"], ["N", "New class"],
   ["/", "Search"], ["S", "Sort again"], ["Ctrl Z, U", "Undo"], ["Ctrl Shift Z", "Redo"],

@@ -70,6 +70,8 @@ export function toast(text, { action = null, bad = false } = {}) {
   const box = $("toasts");
   while (box.children.length > 2) box.firstChild.remove();
   box.append(own);
+  if (box.matches(":popover-open")) box.hidePopover(); // a dialog may lie over it by now
+  box.showPopover();
   setTimeout(close, bad ? 12000 : 5000);
 }
 

@@ -1,10 +1,12 @@
 // The keyboard, and the mouse in the grid.
 
 import { confirm, label, redo, selection, undo } from "./actions.js";
+import { chooseClass } from "./choose.js";
 import * as detail from "./detail.js";
 import { showKeys } from "./dialogs.js";
 import { $ } from "./dom.js";
 import { chosen, focusOn, move, rowsOnScreen } from "./grid.js";
+import { isSideOpen, setSide } from "./sidebar.js";
 import { changed, state } from "./state.js";
 import { show, view } from "./views.js";
 
@@ -22,7 +24,8 @@ function labelBy(key) {
 /** What keys do wherever the focus is, unless somebody writes. */
 const ANYWHERE = {
   u: undo,
-  n: () => (document.body.classList.add("side-open"), $("new-class").focus()),
+  n: () => (setSide(true), $("new-class").focus()),
+  l: chooseClass,
   s: () => show(view.name, view),
   "/": () => $("search").focus(),
   "?": showKeys,
@@ -63,11 +66,12 @@ function onKey(event) {
   const writes = event.target.matches("input, select, textarea");
   if (writes || $("dialog").open) {
     if (event.key === "Escape" && !$("dialog").open) {
-      document.body.classList.remove("side-open");
+      setSide(false);
       $("grid").focus();
     }
     return;
   }
+  if (event.key === "Escape" && isSideOpen()) return setSide(false);
   if (detail.isOpen() && event.key === "Escape") return; // the browser closes it
   const control = event.ctrlKey || event.metaKey;
   const grid = document.activeElement === $("grid") || document.activeElement === document.body;
@@ -112,11 +116,13 @@ export function wireKeys() {
     if (rank >= 0 && !chosen.places.has(view.order[rank])) focusOn(rank);
     event.dataTransfer.setData("text/x-places", JSON.stringify(selection()));
     event.dataTransfer.effectAllowed = "copy";
-    document.body.classList.add("dragging", "side-open");
+    document.body.classList.add("dragging");
+    setSide(true);
     changed();
   });
   grid.addEventListener("dragend", () => {
-    document.body.classList.remove("dragging", "side-open");
+    document.body.classList.remove("dragging");
+    setSide(false);
     changed();
   });
 }

@@ -1,6 +1,6 @@
 // Views and classes at the side; items can be dropped on a class.
 
-import { addClass, label, labelEach } from "./actions.js";
+import { addClass, label, labelAs } from "./actions.js";
 import { classMenu } from "./dialogs.js";
 import { $, fill, h, icon, say } from "./dom.js";
 import { counts, state } from "./state.js";
@@ -64,7 +64,7 @@ function classRow(each) {
     event.preventDefault();
     row.classList.remove("drop");
     const places = JSON.parse(event.dataTransfer.getData("text/x-places") || "[]");
-    labelEach(new Map(places.map((place) => [place, each.id])));
+    labelAs(places, each.id, { stay: true });
   });
   return row;
 }
@@ -73,12 +73,19 @@ const unseen = (words) => h("span", { class: "unseen" }, words);
 
 /** Show a view; whoever clicks it has the keys for its items at once. */
 export function go(name, more = {}, event = null) {
-  document.body.classList.remove("side-open");
-  $("open-side").setAttribute("aria-expanded", "false");
+  setSide(false);
   if (name !== "search") $("search").value = "";
   show(name, more);
   if (event?.detail) $("grid").focus({ preventScroll: true }); // a key leaves the focus here
 }
+
+/** In a narrow window this side lies over the items. */
+export function setSide(open) {
+  document.body.classList.toggle("side-open", open);
+  $("open-side").setAttribute("aria-expanded", String(open));
+}
+
+export const isSideOpen = () => document.body.classList.contains("side-open");
 
 export function wireSide() {
   $("add-class").addEventListener("submit", async (event) => {
@@ -88,10 +95,8 @@ export function wireSide() {
     $("new-class").value = ""; // at once: the next name may be on its way
     if (!(await addClass(name)) && !$("new-class").value) $("new-class").value = name;
   });
-  $("open-side").addEventListener("click", () => {
-    const open = document.body.classList.toggle("side-open");
-    $("open-side").setAttribute("aria-expanded", String(open));
-  });
+  $("open-side").addEventListener("click", () => setSide(!isSideOpen()));
+  document.querySelector("main").addEventListener("click", () => setSide(false));
 }
 
 /** The bar that labels what is selected. */

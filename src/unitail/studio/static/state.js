@@ -15,6 +15,7 @@ export const state = {
   encoded: new Uint8Array(),
   progress: { done: 0, total: 0, failures: {}, changed: [], missing: [] },
   estimate: null,
+  suspects: new Map(), // place -> {id, p}: what the other labels say of one that looks wrong
   limits: { doubtful: 0.8, novel: 0.95, aside: 0 },
   folders: {},
   loaded: false,
@@ -44,7 +45,7 @@ export function load(told) {
   Object.assign(state, {
     ...{ boot: told.boot, name: told.name, modality: told.modality, names: told.names, columns: told.columns },
     ...{ notes: told.notes, folders: told.folders, sortedFolder: told.sorted_folder },
-    ...{ limits: told.limits, progress: told.progress, estimate: told.estimate },
+    ...{ limits: told.limits, progress: told.progress },
     labels: new Map(),
     best: new Int32Array(count).fill(NONE),
     second: new Int32Array(count).fill(NONE),
@@ -55,6 +56,7 @@ export function load(told) {
     loaded: true,
   });
   rows.clear();
+  takeEstimate(told.estimate);
   takeChanges(told.changes);
   takeAnswers(told.answers);
 }
@@ -113,12 +115,25 @@ export function takeNovelty(told) {
   changed();
 }
 
+/** Take in how right answers are, and which labels the others contradict. */
+export function takeEstimate(told) {
+  state.estimate = told;
+  state.suspects = new Map((told?.suspicious ?? []).map(([place, id, p]) => [place, { id, p }]));
+  changed();
+}
+
 /** Colours far apart: each class turns by the golden angle. */
 const colourOf = (id) => `oklch(var(--class-l) var(--class-c) ${(id * 137.508 + 200) % 360})`;
 
 export const labelOf = (place) => state.labels.get(place)?.[0] ?? null;
 export const versionOf = (place) => state.labels.get(place)?.[1] ?? 0;
 export const classOf = (id) => state.byId?.get(id) ?? null;
+/** The class that the other labels speak for, against the label of an item, or null. */
+export function contradictionOf(place) {
+  const told = classOf(labelOf(place)) && state.suspects.get(place);
+  const known = told && told.id !== labelOf(place) ? classOf(told.id) : null;
+  return known ? { known, p: told.p } : null;
+}
 export const isAside = (place) => labelOf(place) === state.limits.aside;
 export const failureOf = (place) => state.progress.failures[place] ?? null;
 export const isAnswered = (place) => state.best[place] !== NONE && labelOf(place) === null;

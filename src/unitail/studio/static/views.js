@@ -19,12 +19,14 @@ export const VIEWS = {
     title: "Most doubtful",
     icon: "doubt",
     about: "The least probable answers first.",
+    marked: "doubtful",
     order: () => places().filter(isAnswered).sort(by((place) => state.p[place])),
   },
   novel: {
     title: "Most novel",
     icon: "new",
     about: "Least like any of your classes: is there one missing?",
+    marked: "novel",
     order: () => places().filter(isAnswered).sort(by((place) => -state.novelty[place])),
   },
   flagged: {

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from unitail.errors import InvalidInput, TableSizeWarning
 from unitail.estimator.fitted import Fitted
+from unitail.estimator.given_data import no_numbers, plain_labels, plain_rows
 from unitail.estimator.held_out import SavedScores
 from unitail.estimator.rows import Rows, drawn_pool, weighted_rows
 from unitail.estimator.scaling import Scales, for_parts, scale_after
@@ -179,8 +180,9 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
-    def _checked(self, *data: Any, **options: Any) -> Any:  # noqa: ANN401
+    def _checked(self, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return vectors, and labels, that are checked; what is missing is filled in later."""
+        data = plain_rows(vectors), *map(plain_labels, labels)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
                 valid = validate_data(self, *data, ensure_all_finite="allow-nan", **options)
@@ -196,6 +198,10 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
                 allowed=f"numbers within ±{MAX_NUMBER:g}",
                 remedy="Divide the column by some power of ten.",
             ) from error
+        except (ValueError, TypeError) as error:
+            if (told := no_numbers(vectors, error)) is None:
+                raise
+            raise told from error
         return valid
 
     def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401

@@ -25,6 +25,7 @@ from unitail.inputs.recognise import (
     recognise,
     says_nothing,
 )
+from unitail.inputs.tables import check_distinct
 from unitail.wording import numbered
 
 EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
@@ -159,6 +160,8 @@ def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
         return rows.to_pylist()
     if _is_sparse(rows):
         return _dense(rows)
+    if is_frame(rows):
+        check_distinct(map(str, rows.columns), "the table")
     return rows
 
 

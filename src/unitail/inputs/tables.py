@@ -231,17 +231,22 @@ def _frame(
     return frame
 
 
-def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
-    frame = without_answers(frame)
-    named = without_row_numbers(frame)
-    repeated = [name for name, number in Counter(named.columns).items() if number > 1]
+def check_distinct(columns: Iterable[object], where: str) -> None:
+    """Refuse columns of one name: none of them could be asked for."""
+    repeated = [name for name, number in Counter(columns).items() if number > 1]
     if repeated:
         raise InvalidInput(
-            f"{shown(path)} has several columns of one name",
+            f"{where} has several columns of one name",
             got=", ".join(map(repr, repeated)),
             allowed="distinct names",
             remedy="Rename or remove them.",
         )
+
+
+def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
+    frame = without_answers(frame)
+    named = without_row_numbers(frame)
+    check_distinct(named.columns, shown(path))
     if named.empty:
         raise InvalidInput(
             f"{shown(path)} holds no rows", got="an empty table", allowed="a header line and rows"

@@ -65,11 +65,7 @@ def test_sentences_say_what_matters(curve: OwnCurve, data: OwnData) -> None:
     assert first.startswith("The same questions, first: 33 % (unitail: ahead, +")
     assert "all but one of each class (6 a class)" in everything
     assert "Twice as many (12 a class) would give about" in twice
-    wrong = curve.confusions("unitail")
-    assert len(confused) == (1 if wrong else 0)
-    for true, said, count in wrong[:1]:
-        names = data.classes
-        assert f"{names[true]} taken for {names[said]} ({count} of 7)" in confused[0]
+    assert (curve.confusions("unitail"), confused) == ([], [])
 
 
 def test_a_worse_learner_is_said_to_be_behind(data: OwnData) -> None:

@@ -6,6 +6,7 @@ header and a file's bytes, and answers each with a frame. Nothing of torch is im
 
 import io
 import json
+import signal
 import struct
 import sys
 from contextlib import suppress
@@ -118,7 +119,12 @@ def confine(max_bytes: int) -> None:
 
 
 def main() -> None:
-    """Answer frames until the input ends."""
+    """Answer frames until the input ends.
+
+    Ctrl-C and a stop of all processes of a service are the server's: it answers what is at work.
+    """
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_IGN)
     for module in ("PIL.Image", "PIL.ImageOps", "soundfile", "soxr"):
         optional(module, extra="encoders")
     _learn_heic()

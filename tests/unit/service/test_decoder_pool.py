@@ -99,6 +99,18 @@ def test_an_image_that_explodes_costs_its_own_request() -> None:
     assert with_decoders(without_limit, pixels=10**9, decode_bytes=350 * 2**20) <= 1
 
 
+def test_what_stops_the_server_does_not_stop_its_decoders() -> None:
+    async def work(decoders: DecoderPool) -> None:
+        await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
+        before = decoders.processes
+        for stop in (signal.SIGINT, signal.SIGTERM):
+            os.kill(before[0], stop)
+        await decoders.decode(Modality.IMAGE, picture((1, 2, 3)))
+        assert decoders.processes == before
+
+    assert with_decoders(work) == 0
+
+
 def test_the_first_heic_file_is_no_larger_than_any_other() -> None:
     async def work(decoders: DecoderPool) -> None:
         for file in (RED[:-20], RED):  # refused by what it says of itself, whole or not

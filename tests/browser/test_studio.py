@@ -89,6 +89,7 @@ def test_the_whole_loop_on_200_pictures(browser: Any, tmp_path: Path) -> None:  
         before = {name: count(page, name) for name in ("red", "green", "blue")}
         process.kill()
         process.join()
+        page.locator("#lost", has_text="Not connected").wait_for()
     with served_here(folder) as url:
         again = open_page(browser, url)
         for name, (given, answered) in before.items():

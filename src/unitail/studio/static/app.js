@@ -55,8 +55,9 @@ function nothing() {
 
 function status() {
   const { done, total, trouble, failures, changed: moved, missing } = state.progress;
+  $("lost").hidden = !state.lost;
   const box = $("encoding");
-  box.hidden = done >= total || Boolean(trouble);
+  box.hidden = done >= total || Boolean(trouble) || state.lost;
   box.querySelector("progress").value = total ? done / total : 0;
   say(box.querySelector("span"), `Encoding ${done.toLocaleString("en")} / ${total.toLocaleString("en")}`);
   const wrong = Object.keys(failures).length + moved.length + missing.length;
@@ -102,6 +103,8 @@ function listen(onFirst) {
   news.onerror = () => {
     if (!wasLost && !first) toast("The studio does not answer; your labels are safe. Trying again …", { bad: true });
     wasLost = true;
+    state.lost = !first;
+    changed();
   };
   let hellos = 0;
   news.addEventListener("hello", async (event) => {
@@ -109,6 +112,7 @@ function listen(onFirst) {
     const own = ++hellos;
     const isLatest = () => own === hellos; // else the connection was lost again, and another loads
     wasLost = false;
+    state.lost = false;
     held = [];
     while (isLatest()) {
       try {

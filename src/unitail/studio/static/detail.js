@@ -87,7 +87,7 @@ function fillAnswer(place) {
       state.classes.map((each) =>
         h("button", { class: "choice", colour: each.colour, "aria-pressed": String(labelOf(place) === each.id), onclick: () => label(each.id) },
           h("i", { class: "dot" }), each.name, each.key ? h("kbd", {}, each.key) : null)),
-      h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", h("kbd", {}, "0")),
+      h("button", { class: "choice", onclick: () => label(state.limits.aside) }, "None of these", state.classes.some((each) => each.key === "0") ? null : h("kbd", {}, "0")),
       labelOf(place) !== null ? h("button", { class: "choice", onclick: () => label(null) }, "Take back") : null),
   ]);
 }

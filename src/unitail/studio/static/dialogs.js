@@ -105,7 +105,7 @@ export async function askExport() {
 }
 
 const KEYS = [
-  ["1 – 9", "Label as that class"], ["L", "Label as a class, by its name"], ["0", "None of these"], ["Enter", "Confirm the answer"],
+  ["1 – 9", "Label as that class"], ["L", "Label as a class, by its name"], ["0", "None of these, unless a class is called 0"], ["Enter", "Confirm the answer"],
   ["Backspace", "Take the label back"], ["← ↑ → ↓", "Move"], ["Shift + arrows, shift-click", "Select many"],
   ["Ctrl A", "Select all"], ["Space", "Look closer, and why"], ["Escape", "Select nothing"], ["N", "New class"],
   ["/", "Search"], ["S", "Sort again"], ["Ctrl Z, U", "Undo"], ["Ctrl Shift Z", "Redo"],

@@ -15,10 +15,10 @@ const ARROWS = {
 };
 
 function labelBy(key) {
-  if (key === "0") return label(state.limits.aside), true;
   const own = state.classes.find((each) => each.key === key);
-  if (own) label(own.id);
-  return Boolean(own);
+  if (!own && key !== "0") return false;
+  label(own ? own.id : state.limits.aside);
+  return true;
 }
 
 /** What keys do wherever the focus is, unless somebody writes. */

@@ -19,6 +19,7 @@ export const state = {
   limits: { doubtful: 0.8, novel: 0.95, aside: 0 },
   folders: {},
   loaded: false,
+  lost: false, // whether the server does not answer
 };
 
 const listeners = new Set();
@@ -85,9 +86,9 @@ export function takeChanges(told) {
   changed();
 }
 
-/** The keys 1 to 9: a class that is called so has its own, the others have the rest in their order. */
+/** The keys 1 to 9: a class that is called so, or 0, has its own, the others have the rest in their order. */
 function keysOf(names) {
-  const digit = (name) => (/^[1-9]$/.test(name) ? name : "");
+  const digit = (name) => (/^[0-9]$/.test(name) ? name : "");
   const rest = [..."123456789"].filter((key) => !names.includes(key));
   return names.map((name) => digit(name) || (rest.shift() ?? ""));
 }

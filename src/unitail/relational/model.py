@@ -23,7 +23,7 @@ from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, never_yields
 from unitail.relational.read_support import ReadRelations, RelationalDraw, Seen
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
-from unitail.relational.relations import Relations, relate
+from unitail.relational.relations import Among, Relations, relate
 from unitail.relational.weighing import Weighing
 
 UNKNOWN_DEVIATION = 0.5
@@ -54,6 +54,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
     paradigm = Paradigm.MIXED  # scores are added to those of regressions
     visibilities = VISIBILITIES
     takes_pool = True
+    compare = staticmethod(Among.of)
+    """How all that is seen is compared; a model that is asked again and again may keep it."""
 
     def __init__(self, config: RelationalConfig, *, seed: int = 0) -> None:
         super().__init__()
@@ -216,7 +218,9 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         labels = F.one_hot(support.class_indices, ways)
         with torch.autocast(features.device.type, enabled=False):
             origin, limit = self.config.angles_from_origin, self.config.coordinate_limit
-            frame, relations = relate(features, labels, origin=origin, limit=limit)
+            frame, relations = relate(
+                features, labels, origin=origin, limit=limit, compare=self.compare
+            )
         weights = self.weighing(frame.evidence, n / ways, ways)
         size = self.tell_size(n, ways, features.shape[1] - n).expand(support.num_episodes, -1)
         seen = Seen(frame, labels.to(self.unknown.dtype), size, weights)

@@ -100,6 +100,8 @@ FURTHER = (
 )
 """Those that only answer. Sharp kernels are for tables whose classes no line divides."""
 NUM_RIDGES = NUM_OPERATORS + len(FURTHER)
+ANGLES = [ridge.kernel for ridge in OPERATORS + FURTHER].index(CosineKernel(Centre.DIRECTION))
+"""The kernel that logistic regressions have too."""
 MAX_REPAIRS = 4
 """How often a matrix is tried that rounding made indefinite, with ten times as much each time."""
 LOGISTIC_PENALTIES = (0.001, 0.01, 0.1)
@@ -206,16 +208,26 @@ class LogisticRegressions:
 
 
 @torch.no_grad()
-def fit_logistic(gram: Tensor, labels: Tensor) -> LogisticRegressions:
+def logistic_steps(gram: Tensor) -> Tensor:
+    """Return lambda M of each penalty for a Gram matrix (B, n, n): (B, regressions, n, n).
+
+    The inverse is made in double precision: scores are the difference of large numbers.
+    """
+    penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1).double()
+    regular = (gram.double() / 2).unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
+    regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1))
+    return invert(regular).mul_(penalties).to(gram.dtype)
+
+
+@torch.no_grad()
+def fit_logistic(gram: Tensor, labels: Tensor, steps: Tensor | None = None) -> LogisticRegressions:
     """Fit a regression for each penalty to labels (B, n, K), one-hot, on a Gram matrix (B, n, n).
 
-    The inverse for the steps is made in double precision: scores are the difference of large
-    numbers. What leaves a row out takes no more than its own precision.
+    `steps` are those of `logistic_steps`, which no label decides, if they are known. What leaves a
+    row out takes no more than its own precision.
     """
     penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1)
-    regular = (gram.double() / 2).unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
-    regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1).double())
-    inverse = invert(regular).mul_(penalties.double()).to(gram.dtype).flatten(0, 1)
+    inverse = (logistic_steps(gram) if steps is None else steps).flatten(0, 1)
     labels = labels.to(gram.dtype).repeat_interleave(NUM_LOGISTIC, dim=0)
     zero = torch.zeros_like(labels).repeat(2, 1, 1, 1)
     last, now = ((each, *each.unbind()) for each in (zero.clone(), zero))  # both, then B and T

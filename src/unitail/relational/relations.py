@@ -9,16 +9,19 @@ regressions answer by themselves are candidates, from which `weighing.py` makes 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from unitail.relational.geometry import Comparison, Geometry
 from unitail.relational.regressions import (
+    ANGLES,
     NUM_OPERATORS,
     LogisticRegressions,
     fit_logistic,
     leave_one_out,
+    logistic_steps,
     solve,
     stack_kernels,
 )
@@ -104,20 +107,91 @@ class Relations:
 
 
 @dataclass(frozen=True, eq=False)
+class Meeting:
+    """All of how some vectors (rows) relate to others (columns) that no label decides."""
+
+    channels: Tensor
+    """(B, channels, rows, seen)."""
+    operators: Tensor
+    """(B, operators, rows, n)."""
+    kernels: Tensor
+    """Of each ridge regression: (B, ridges, rows, n)."""
+
+    @property
+    def angles(self) -> Tensor:
+        """Cosines of directions from their centre, for logistic regressions: (B, rows, n)."""
+        return self.kernels[:, ANGLES]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """The vectors that all others are related to, whatever their labels are."""
+
+    geometry: Geometry
+    origin: bool
+    """Whether angles from the origin count."""
+    solutions: Tensor
+    """P for each operator: (B, operators, n, n)."""
+
+    def meet(self, features: Tensor) -> Meeting:
+        """Compare other vectors (B, m, d_T) with the seen ones."""
+        compared = self.geometry.compare(features)
+        kernels = stack_kernels(compared, self.solutions.shape[2])
+        return Meeting(
+            channels=stack_channels(compared, origin=self.origin),
+            operators=kernels[:, :NUM_OPERATORS] @ self.solutions,
+            kernels=kernels,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """All of how the seen vectors relate to each other that no label decides.
+
+    The first n are labelled. It takes a third of a fit, and lasts while labels change.
+    """
+
+    ground: Ground
+    compared: Comparison
+    own: Meeting
+    """Among operators each of the labelled vectors takes its leave-one-out version."""
+    inverses: Tensor
+    """P for each ridge regression: (B, ridges, n, n)."""
+    left_out: Tensor
+    """What `leave_one_out` makes of them: (B, ridges, n, n)."""
+    steps: Tensor
+    """Of logistic regressions: (B, regressions, n, n)."""
+
+    @classmethod
+    def of(
+        cls, features: Tensor, num_labelled: int, *, origin: bool, limit: float | None = None
+    ) -> Self:
+        """Compare vectors (B, seen, d_T) with each other."""
+        n = num_labelled
+        geometry, compared = Geometry.of(features, origin=origin, limit=limit)
+        kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
+        inverses = solve(kernels[:, :, :n])
+        solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
+        operators = left_out[:, :NUM_OPERATORS]
+        if features.shape[1] > n:  # vectors without a label hear of all
+            others = kernels[:, :NUM_OPERATORS, n:] @ solutions
+            operators = torch.cat([operators, others], dim=2)
+        own = Meeting(stack_channels(compared, origin=origin), operators, kernels)
+        steps = logistic_steps(own.angles[:, :n])
+        return cls(Ground(geometry, origin, solutions), compared, own, inverses, left_out, steps)
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
-    """The vectors that all others are related to.
+    """The vectors that all others are related to, and what their labels say.
 
     The first n of the seen vectors are labelled. Isolated queries see the support, and statistics
     are the support's; joint ones see all vectors, and statistics are those of all.
     """
 
-    geometry: Geometry
+    ground: Ground
     labels: Tensor
     """One-hot, (B, n, K)."""
-    origin: bool
-    """Whether angles from the origin count."""
-    solutions: Tensor
-    """P for each operator: (B, operators, n, n)."""
     ridges: Tensor
     """P times the labels, centred, for each ridge regression: (B, ridges, n, K)."""
     regressions: LogisticRegressions
@@ -127,52 +201,53 @@ class Frame:
     evidence: Evidence
     """What the labelled rows say of the candidates."""
 
+    @property
+    def geometry(self) -> Geometry:
+        """How the seen vectors lie."""
+        return self.ground.geometry
+
     def relate(self, features: Tensor) -> Relations:
         """Relate other vectors (B, m, d_T) to the seen ones."""
-        compared = self.geometry.compare(features)
-        n = self.labels.shape[1]
-        kernels = stack_kernels(compared, n)
-        logistic = self.regressions.scores(compared.cosines[Centre.DIRECTION][..., :n])
-        return Relations(
-            channels=stack_channels(compared, origin=self.origin),
-            operators=kernels[:, :NUM_OPERATORS] @ self.solutions,
-            candidates=_measure(logistic, kernels @ self.ridges, self.units),
-        )
+        met = self.ground.meet(features)
+        logistic = self.regressions.scores(met.angles)
+        candidates = _measure(logistic, met.kernels @ self.ridges, self.units)
+        return Relations(met.channels, met.operators, candidates)
 
 
 def relate(
-    features: Tensor, labels: Tensor, *, origin: bool, limit: float | None = None
+    features: Tensor,
+    labels: Tensor,
+    *,
+    origin: bool,
+    limit: float | None = None,
+    compare: "Callable[..., Among]" = Among.of,
 ) -> tuple[Frame, Relations]:
     """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
 
     No label counts for the vector that has it. `limit` is that of coordinates (`geometry.py`).
+    Whoever has compared them before may say so by `compare`.
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)
-    geometry, compared = Geometry.of(features, origin=origin, limit=limit)
-    kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
-    inverses = solve(kernels[:, :, :n])
-    solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
+    among = compare(features, n, origin=origin, limit=limit)
     centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
-    own = left_out @ centred
+    votes = among.left_out @ centred
     # One product for both: without its own label row i takes y_i - (P y)_i / P_ii.
-    ridges = inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - own)
-    cosines = compared.cosines[Centre.DIRECTION][..., :n]
-    regressions = fit_logistic(cosines[:, :n], labels)
-    votes, logistic, operators = own, regressions.left_out, left_out[:, :NUM_OPERATORS]
+    ridges = among.inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - votes)
+    met, angles = among.own, among.own.angles
+    regressions = fit_logistic(angles[:, :n], labels, among.steps)
+    logistic = regressions.left_out
     squares = torch.cat([logistic, votes], dim=1).pow(2)
     units = squares.mean(dim=(2, 3), keepdim=True).sqrt()
     units = units.clamp_min(MIN_UNIT * math.sqrt(ways - 1) / ways)
     if features.shape[1] > n:  # vectors without a label hear of all
-        others = kernels[:, :, n:]
-        operators = torch.cat([operators, others[:, :NUM_OPERATORS] @ solutions], dim=2)
-        votes = torch.cat([votes, others @ ridges], dim=2)
-        logistic = torch.cat([logistic, regressions.scores(cosines[:, n:])], dim=2)
+        votes = torch.cat([votes, met.kernels[:, :, n:] @ ridges], dim=2)
+        logistic = torch.cat([logistic, regressions.scores(angles[:, n:])], dim=2)
     candidates = _measure(logistic, votes, units)
 
-    evidence = weigh_evidence(compared, labels, candidates[:, :, :n])
-    frame = Frame(geometry, labels, origin, solutions, ridges, regressions, units, evidence)
-    return frame, Relations(stack_channels(compared, origin=origin), operators, candidates)
+    evidence = weigh_evidence(among.compared, labels, candidates[:, :, :n])
+    frame = Frame(among.ground, labels, ridges, regressions, units, evidence)
+    return frame, Relations(met.channels, met.operators, candidates)
 
 
 def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:

@@ -157,10 +157,12 @@ class Answerer:
         """
         rest = places[~np.isin(places, self._said)]
         places = rest if len(rest) else places
-        seen = np.isin(places, self._looked_at) & bool(len(rest))
-        first, later = places[seen], places[~seen]
         size = POOL_CHUNK if self._pool[0] else CHUNK
-        waiting = deque([*in_chunks(first, size, THREADS), *in_chunks(later, size, THREADS)])
+        looked_at = np.array(self._looked_at if len(rest) else (), dtype=np.int64)
+        first = in_chunks(places[np.isin(places, looked_at)], size, THREADS)
+        # Wherever somebody looks, most chunks stay the same, and what is kept of them counts.
+        chunks = [each[~np.isin(each, looked_at)] for each in in_chunks(places, size, THREADS)]
+        waiting = deque([*first, *(each for each in chunks if len(each))])
         if self._pool[0]:
             self._answer_behind_all(waiting)
             return

@@ -67,7 +67,7 @@ class Fitted:
         span = spanned(vectors.chosen, seen, key, kept, pooled=bool(pool[0]))
         if span is not None:
             on_span(span)
-            own, seen = without_limit(own), span.span.labelled(seen)
+            own, seen = without_limit(own, span.relations), span.span.labelled(seen)
         rows, more = seen[: len(places)], seen[len(places) :]
         own.fit(rows, labels, pool=more if len(more) else None)
         return cls(own, span, places, labelled, labels)

@@ -7,13 +7,13 @@ coordinates in place of a thousand. Where the model limits coordinates (`relatio
 it matters which ones vectors are given in: they are limited before, as the model would limit them,
 and the model that reads them limits none.
 
-While labels change but the labelled items stay the same, so do these vectors.
+While labels change but the labelled items stay the same, so do these vectors, and how they lie to
+each other (`kept_relations.py`).
 """
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from unitail.learners.pretrained import load_default
 from unitail.relational.config import FeaturesAs
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
+from unitail.studio.kept_relations import KeptRelations
 from unitail.studio.latest_answers import NONE, Places
 
 MAX_SHARE = 0.5
@@ -82,6 +83,8 @@ class Spanned:
 
     def __init__(self, span: Span, key: object) -> None:
         self.span, self.key = span, key
+        self.relations = KeptRelations()
+        """How they lie to the labelled ones."""
         self._lock = threading.Lock()
         self._rows = np.empty((0, span.basis.shape[1] + 1), np.float32)
         self._versions = np.empty(0, np.int64)
@@ -146,9 +149,10 @@ class _Unlimited(Relational):
     and it is where it should be.
     """
 
-    def __init__(self, model: Relational) -> None:
+    def __init__(self, model: Relational, relations: KeptRelations) -> None:
         self.__dict__.update(vars(model))
         self.config = replace(model.config, coordinate_limit=None)
+        self.compare = relations
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -168,17 +172,16 @@ class _Unlimited(Relational):
         return self
 
 
-@cache
-def _unlimited(device: torch.device) -> _Unlimited:
-    model = load_default(device)
+def without_limit(classifier: TailClassifier, relations: KeptRelations) -> TailClassifier:
+    """Let a classifier of the default model, in single precision, take coordinates as they are.
+
+    What it has compared before it may remember.
+    """
+    model = load_default(choose_device(classifier.device))
     assert isinstance(model, Relational)
-    return _Unlimited(model)
-
-
-def without_limit(classifier: TailClassifier) -> TailClassifier:
-    """Let a classifier of the default model, in single precision, take coordinates as they are."""
-    model = _unlimited(choose_device(classifier.device))
-    classifier.set_params(model=model, precision="single")  # another would convert the shared model
+    unlimited = _Unlimited(model, relations)
+    # In another precision it would convert the shared weights.
+    classifier.set_params(model=unlimited, precision="single")
     return classifier
 
 

@@ -1,7 +1,6 @@
 import shutil
 import threading
 from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers.colours import MeanColour
+from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, wait_until, write_pictures
-from unitail.encoders.encoder import Encoder, Modality
-from unitail.encoders.images import read_image
+from unitail.encoders.encoder import Encoder
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.fitted import Fitted, pool_of
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
@@ -45,21 +44,6 @@ def test_novelty_is_that_of_the_latest_answer() -> None:
     answers.grow(4)
     assert answers.at(np.arange(4)).novelty.tolist() == [0.5, 0.75, 0, 0]  # type: ignore[union-attr]
     assert answers.without_novelty(np.arange(4)).tolist() == [2, 3]
-
-
-class Pixels(Encoder[Any]):
-    """All pixels, one channel far larger than the others: wide vectors for a span to shorten."""
-
-    modality = Modality.IMAGE
-
-    def __init__(self) -> None:
-        super().__init__(name="pixels", width=192, fingerprint="pixels", batch_size=8)
-
-    def read(self, item: object) -> Any:  # noqa: ANN401
-        return np.asarray(read_image(item), np.float32)
-
-    def embed(self, batch: Sequence[Any]) -> NDArray[np.float32]:
-        return np.stack([(image[:8, :8] * (0.1, 8, 0.1)).ravel() for image in batch])
 
 
 def require_answers_of(studio: Studio, given: dict[int, int | None], pool: list[int]) -> None:

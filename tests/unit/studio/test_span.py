@@ -9,6 +9,7 @@ from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
 from unitail.relational.geometry import limited
 from unitail.relational.model import Relational
+from unitail.studio.kept_relations import KeptRelations
 from unitail.studio.span import Span, Spanned, spanned, without_limit
 
 FACTOR = 2.5
@@ -65,11 +66,17 @@ def test_answers_are_those_of_the_plain_classifier(rows: np.ndarray, encoder: In
     span = spanned(encoder, rows[:LABELLED], 0, [])
     assert span is not None
     known = span.span.labelled(rows[:LABELLED])
-    fast = without_limit(classifier("single")).fit(known, labels).predict_proba(span.span(rows))
+    fast = (
+        without_limit(classifier("single"), KeptRelations())
+        .fit(known, labels)
+        .predict_proba(span.span(rows))
+    )
     assert np.abs(fast - plain).max() < 1e-4
     limited_twice = classifier("single").fit(known, labels).predict_proba(span.span(rows))
     unlimited = Span.of(rows[:LABELLED], None)
-    never = without_limit(classifier("single")).fit(unlimited.labelled(rows[:LABELLED]), labels)
+    never = without_limit(classifier("single"), KeptRelations()).fit(
+        unlimited.labelled(rows[:LABELLED]), labels
+    )
     assert np.abs(limited_twice - plain).max() > 1e-3
     assert np.abs(never.predict_proba(unlimited(rows)) - plain).max() > 1e-3
 
@@ -78,9 +85,12 @@ def test_the_model_without_a_limit_is_not_copied_and_the_default_keeps_its_own(
     rows: np.ndarray,
 ) -> None:
     known = Span.of(rows[:8], FACTOR).labelled(rows[:8])
-    fitted = [without_limit(classifier("single")).fit(known, [0, 1] * 4) for _ in range(2)]
+    fitted = [
+        without_limit(classifier("single"), KeptRelations()).fit(known, [0, 1] * 4)
+        for _ in range(2)
+    ]
     first, second = (each._fitted.learner.model for each in fitted)
-    assert first is second
+    assert first.head.weight is second.head.weight
     default = load_default()
     assert isinstance(default, Relational)
     assert default.config.coordinate_limit is not None

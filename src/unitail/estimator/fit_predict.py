@@ -19,15 +19,15 @@ from sklearn.utils.validation import (
 
 from unitail.errors import InvalidInput, TableSizeWarning
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.given_data import no_numbers, plain_labels, plain_rows
 from unitail.estimator.held_out import SavedScores
-from unitail.estimator.rows import Rows, drawn_pool, weighted_rows
+from unitail.estimator.rows import Rows, drawn_pool, plain_labels, weighted_rows
 from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.inputs.examples import (
     EncoderChoice,
     Examples,
     choose_encoder,
+    no_numbers,
     vectors_of,
     vectors_of_asked,
 )
@@ -182,7 +182,7 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return vectors, and labels, that are checked; what is missing is filled in later."""
-        data = plain_rows(vectors), *map(plain_labels, labels)
+        data = vectors, *map(plain_labels, labels)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
                 valid = validate_data(self, *data, ensure_all_finite="allow-nan", **options)
@@ -206,7 +206,7 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401
         """Return X as vectors, or as what scikit-learn makes them of; arrays are taken as is."""
-        is_array = encoder is None and isinstance(X, np.ndarray)
+        is_array = encoder is None and type(X) is np.ndarray
         return X if is_array else vectors_of(encoder, X, self.cache)
 
     def _pool(self, pool: Examples, inputs: InputEncoder | None, seed: int) -> NDArray[np.float64]:
@@ -244,7 +244,7 @@ class FittingEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
-        is_array = self._inputs is None and isinstance(X, np.ndarray)
+        is_array = self._inputs is None and type(X) is np.ndarray
         vectors = X if is_array else vectors_of_asked(self._inputs, X, self.cache)
         vectors = self._checked(vectors, dtype=FLOATS, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning
+from unitail.errors import InvalidEpisode, WeightWarning
 from unitail.framework.episode import Support
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
@@ -168,6 +169,60 @@ def weighted_rows(
     return rows.weighing(weights[present]), classes
 
 
+def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
+    """Return labels, those of pandas' own dtypes as numpy has them; refuse what is no label.
+
+    Others make floats of integers and booleans that may be missing, and strings of numbers that
+    stand beside strings.
+    """
+    dtype = getattr(labels, "dtype", None)
+    if getattr(labels, "ndim", 1) != 1 or (isinstance(dtype, np.dtype) and dtype.kind not in "Of"):
+        return labels
+    given = labels.tolist() if hasattr(labels, "tolist") else labels
+    if not isinstance(given, list | tuple):
+        return labels
+    missing = [place for place, label in enumerate(given) if _is_missing(label)]
+    if missing:
+        raise InvalidEpisode(
+            "there are rows without a label",
+            got=f"{given[missing[0]]} in {numbered(len(missing), 'row')} ({some(missing)})",
+            allowed="a label for each row",
+            remedy="Leave them out of X and y; `fit(X, y, pool=...)` reads rows without a label.",
+        )
+    _check_kinds(given)
+    is_of_pandas = hasattr(labels, "isna") and not isinstance(dtype, np.dtype)
+    return np.array(given) if is_of_pandas else labels
+
+
+def _check_kinds(labels: list[Any] | tuple[Any, ...]) -> None:
+    kinds = sorted({_kind_of(label) for label in labels})
+    if len(kinds) > 1 or not set(kinds) <= {"booleans", "numbers", "sequences", "strings"}:
+        raise InvalidEpisode(
+            "the labels are not of one kind that can be sorted",
+            got=" and ".join(kinds),
+            allowed="strings, numbers or booleans",
+            remedy="Write them as strings: [str(label) for label in y].",
+        )
+
+
+def _kind_of(label: object) -> str:
+    if isinstance(label, bool | np.bool_):
+        return "booleans"
+    if isinstance(label, str):
+        return "strings"
+    if isinstance(label, Number):
+        return "numbers"
+    is_sequence = isinstance(label, list | tuple | np.ndarray)
+    return "sequences" if is_sequence else f"{type(label).__name__} objects"
+
+
+def _is_missing(label: object) -> bool:
+    """Tell whether it is None, a NaN, or one of pandas, of which NA cannot be compared."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, float | np.floating) and bool(label != label)
+
+
 def encode_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the different labels, sorted (K,), and the class index of each row (n,)."""
     if labels.dtype.kind not in CLASS_KINDS:
@@ -201,32 +256,6 @@ def check_same_kind(known: NDArray[Any], new: NDArray[Any]) -> None:
         )
 
 
-def check_expected(expected: NDArray[Any], labels: NDArray[Any]) -> None:
-    """Refuse labels that the first call of `partial_fit` did not name."""
-    strange = np.setdiff1d(labels, expected)
-    if len(strange):
-        raise InvalidEpisode(
-            "there are labels that the first call did not name",
-            got=some(map(repr, strange.tolist()), 5),
-            allowed=some(map(repr, expected.tolist()), 5),
-            remedy="Name all labels in `classes` at the first call, or leave it out.",
-        )
-
-
-def check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]) -> None:
-    """Refuse classes, sorted, other than those named before, or that lack a known one."""
-    covers = set(known.tolist()) <= set(given.tolist())
-    if covers if expected is None else np.array_equal(given, expected):
-        return
-    demand, before = ("at least", known) if expected is None else ("just", expected)
-    raise InvalidConfig(
-        "classes do not fit the earlier calls",
-        got=some(map(repr, given.tolist()), 5),
-        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
-        remedy="Leave `classes` out, or call `fit` to start anew.",
-    )
-
-
 def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """Return at most `MAX_POOL` of the unlabelled rows (u, d_T), drawn by the seed.
 
@@ -237,17 +266,3 @@ def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """
     lowest = np.argsort(content_ranks(pool, seed), kind="stable")[:MAX_POOL]
     return np.asarray(pool[lowest], dtype=np.float64)
-
-
-def checked_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
-    """Return places among `count` rows, each once; refuse any other."""
-    array = np.asarray(places)
-    known = array.dtype.kind in "iu" and bool(((array >= 0) & (array < count)).all())
-    if array.ndim != 1 or not (known or array.size == 0):
-        raise InvalidEpisode(
-            "there are no such rows",
-            got=f"places {array.tolist()!r:.60}",
-            allowed=f"a list of integers from 0 to {count - 1}",
-            remedy="Count the rows as kept_examples() has them.",
-        )
-    return np.unique(array.astype(np.int64))

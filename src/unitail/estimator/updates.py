@@ -1,24 +1,23 @@
 """More to learn from, or less: rows and a pool that come or go after `fit`."""
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from unitail.errors import InvalidConfig, InvalidEpisode
 from unitail.estimator.fit_predict import FittingEstimator
 from unitail.estimator.rows import (
-    check_classes,
-    check_expected,
     check_same_kind,
-    checked_places,
     drawn_pool,
     encode_labels,
     weighted_rows,
 )
 from unitail.estimator.scaling import Scales
 from unitail.inputs.examples import Examples
+from unitail.wording import some
 
 
 class UpdatableEstimator(FittingEstimator):
@@ -105,10 +104,10 @@ class UpdatableEstimator(FittingEstimator):
         if classes is not None:
             given = np.unique(np.asarray(classes))
             if not first:
-                check_classes(given, expected, self.classes_)
+                _check_classes(given, expected, self.classes_)
             expected = given
         if expected is not None:
-            check_expected(expected, np.asarray(y))
+            _check_expected(expected, np.asarray(y))
         learned = self.fit(X, y, sample_weight) if first else self._add(X, y, sample_weight, None)
         self._expected = expected
         return learned
@@ -134,7 +133,7 @@ class UpdatableEstimator(FittingEstimator):
         check_is_fitted(self)
         rows, settings = self._fitted.rows, self._fitted.settings
         given = np.arange(len(rows) + len(self._weightless))
-        gone = checked_places(places, len(given))
+        gone = _checked_places(places, len(given))
         rest = rows.take(~np.isin(np.delete(given, self._weightless), gone))
         classes, indices = encode_labels(self.classes_[rest.class_indices])
         rest = replace(rest, class_indices=indices, ways=len(classes))
@@ -165,3 +164,43 @@ class UpdatableEstimator(FittingEstimator):
             pool = drawn_pool(np.concatenate([fitted.pool, pool]), seed)
         scale = fitted.settings.scale
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
+
+
+def _check_expected(expected: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse labels that the first call of `partial_fit` did not name."""
+    strange = np.setdiff1d(labels, expected)
+    if len(strange):
+        raise InvalidEpisode(
+            "there are labels that the first call did not name",
+            got=some(map(repr, strange.tolist()), 5),
+            allowed=some(map(repr, expected.tolist()), 5),
+            remedy="Name all labels in `classes` at the first call, or leave it out.",
+        )
+
+
+def _check_classes(given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]) -> None:
+    """Refuse classes, sorted, other than those named before, or that lack a known one."""
+    covers = set(known.tolist()) <= set(given.tolist())
+    if covers if expected is None else np.array_equal(given, expected):
+        return
+    demand, before = ("at least", known) if expected is None else ("just", expected)
+    raise InvalidConfig(
+        "classes do not fit the earlier calls",
+        got=some(map(repr, given.tolist()), 5),
+        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
+        remedy="Leave `classes` out, or call `fit` to start anew.",
+    )
+
+
+def _checked_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return places among `count` rows, each once; refuse any other."""
+    array = np.asarray(places)
+    known = array.dtype.kind in "iu" and bool(((array >= 0) & (array < count)).all())
+    if array.ndim != 1 or not (known or array.size == 0):
+        raise InvalidEpisode(
+            "there are no such rows",
+            got=f"places {array.tolist()!r:.60}",
+            allowed=f"a list of integers from 0 to {count - 1}",
+            remedy="Count the rows as kept_examples() has them.",
+        )
+    return np.unique(array.astype(np.int64))

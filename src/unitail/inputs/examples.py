@@ -26,12 +26,15 @@ from unitail.inputs.recognise import (
     says_nothing,
 )
 from unitail.inputs.tables import check_distinct
+from unitail.missing_columns import list_columns
 from unitail.wording import numbered
 
 EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
 """What users may say about what makes vectors of X."""
 Examples: TypeAlias = ArrayLike | Sequence[object]
 """What users may give as X: vectors, or items for the encoder."""
+NO_NUMBERS = ("could not convert string", "could not be promoted")
+"""How numpy says that something is neither a number nor like one: texts, dates."""
 MAX_DENSE_BYTES = 2 * 2**30
 """Of a sparse matrix that is written out."""
 
@@ -148,7 +151,7 @@ def _blank(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # n
 
 
 def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
-    """Return X in a form that is read: pandas for frames, arrays for sparse matrices, lists."""
+    """Return X in a form that is read: pandas for frames, arrays for other matrices, lists."""
     if _is_of("polars", "DataFrame", rows):
         pandas = optional("pandas", extra="encoders")
         return pandas.DataFrame(rows.to_dict(as_series=False))
@@ -160,9 +163,25 @@ def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
         return rows.to_pylist()
     if _is_sparse(rows):
         return _dense(rows)
+    if isinstance(rows, np.ma.MaskedArray):  # others would show again what it hides
+        return np.ma.filled(rows.astype(np.float64), np.nan)
     if is_frame(rows):
         check_distinct(map(str, rows.columns), "the table")
     return rows
+
+
+def no_numbers(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN401
+    """Say which error means that X needs an encoder; None for any other."""
+    if not any(words in str(error) for words in NO_NUMBERS):
+        return None
+    columns = rows.dtypes.items() if hasattr(rows, "dtypes") else ()
+    names = [name for name, kind in columns if kind.kind not in "biuf"]
+    return InvalidInput(
+        "X holds what is no number",
+        got=f"columns {list_columns(names)}" if names else str(error).partition("\n")[0],
+        allowed="numbers; with an encoder, tables of texts, categories and dates, too",
+        remedy="Give a DataFrame to TailClassifier(encoder='auto').",
+    )
 
 
 def _is_of(library: str, kind: str, rows: object) -> bool:

@@ -5,12 +5,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unitail.errors import InvalidEpisode, InvalidInput
+from unitail.errors import InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.given_data import plain_labels
+from unitail.estimator.rows import plain_labels
 
 X = np.array([[0.0, 1.0], [0.2, 1.0], [5.0, 1.0], [5.2, 1.0]])
-FRAME = pd.DataFrame(X, columns=["a", "b"])
 
 
 def answers(y: Any) -> np.ndarray:  # noqa: ANN401
@@ -71,38 +70,3 @@ def test_labels_that_would_be_changed_are_refused(y: Any, got: str) -> None:  # 
 def test_what_scikit_learn_checks_is_left_to_it() -> None:
     for y in (np.array([1, 2]), [[0, 1], [1, 0]], pd.DataFrame({"y": [1, 2]}), None, "ab"):
         assert plain_labels(y) is y
-
-
-def test_what_is_masked_is_missing() -> None:
-    hidden = np.ma.masked_equal(X, 5.0)
-    shown = np.where(hidden.mask, np.nan, X)
-    classifier = TailClassifier(device="cpu").fit(hidden, [0, 0, 1, 1])
-    expected = TailClassifier(device="cpu").fit(shown, [0, 0, 1, 1])
-    np.testing.assert_array_equal(classifier.predict_proba(hidden), expected.predict_proba(shown))
-    assert not np.array_equal(classifier.predict_proba(hidden), classifier.predict_proba(X))
-
-
-@pytest.mark.parametrize(
-    ("column", "got"),
-    [
-        (["red", "red", "blue", "blue"], "columns 'more'"),
-        (pd.Categorical(["red", "red", "blue", "blue"]), "columns 'more'"),
-        (pd.to_datetime(["2026-01-01"] * 4), "columns 'more'"),
-    ],
-)
-def test_a_table_that_needs_an_encoder_says_so(column: Any, got: str) -> None:  # noqa: ANN401
-    message = f"X holds what is no number: got {got}; allowed: .*encoder='auto'"
-    frame = FRAME.assign(more=column)
-    with pytest.raises(InvalidInput, match=message):
-        TailClassifier(device="cpu").fit(frame, [0, 0, 1, 1])
-    with pytest.raises(InvalidInput, match="no number: got could not convert string to float: 'x'"):
-        TailClassifier(device="cpu").fit([[1.0], ["x"]], [0, 1])
-
-
-@pytest.mark.parametrize("encoder", [None, "auto"])
-@pytest.mark.parametrize("names", [["a", "a"], ["1", 1]])
-def test_columns_of_one_name_are_told(encoder: str | None, names: list[object]) -> None:
-    message = f"the table has several columns of one name: got '{names[0]}'; allowed: distinct"
-    classifier = TailClassifier(device="cpu", encoder=encoder)
-    with pytest.raises(InvalidInput, match=message):
-        classifier.fit(FRAME.set_axis(names, axis=1), [0, 0, 1, 1])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.forks import run_forked
+from helpers.forks import ForkedPopen, run_forked
 from helpers.known_learners import write_blobs
 from helpers.markdown import accuracy, lines
 from helpers.scripts import ROOT, run_script
@@ -37,6 +37,7 @@ def test_every_script_is_tested() -> None:
 @pytest.mark.slow
 def test_latency(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", run_forked)
+    monkeypatch.setattr(subprocess, "Popen", ForkedPopen)
     options = ["--shapes", "2x2", "3x2", "--repeats", 2, "--imports", 1, "--out", page]
     options += ["--threads", 1, "--beside", f"SAME={ROOT}"]
     run_script("bench/latency.py", *options, monkeypatch=monkeypatch)

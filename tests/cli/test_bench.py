@@ -15,6 +15,7 @@ from unitail.benchmark.suite_file import suite_names
 from unitail.cli import main
 from unitail.errors import UserError
 from unitail.learners.checkpoint import save_model
+from unitail.learners.pretrained import SHIPPED_DRAWS
 from unitail.learners.registry import SHIPPED, explicit_learners
 from unitail.nn.episode_model import Visibility
 from unitail.tail.config import TailConfig
@@ -58,7 +59,9 @@ def _run(*arguments: str) -> Result:
 
 
 @pytest.mark.slow
-def test_the_benchmark_measures_and_reports(folders: Path) -> None:
+def test_the_benchmark_measures_and_reports(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tail", "tail-50w"):  # eight draws of each would take most of the time
+        monkeypatch.setitem(SHIPPED_DRAWS, name, 1)
     found = _run(*_options(folders, "--draws=2", "--episodes=2", "--queries=1"))
     assert found.exit_code == 0, found.output
     words = ("my_tail", "linear_probe_paper", "unseen image domains", "cannot", "Without a recipe")

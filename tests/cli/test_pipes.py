@@ -26,21 +26,6 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _shell(command: str, folder: Path) -> tuple[str, str, list[int]]:
-    """Run a pipeline; return the output, the errors, and the exit code of each piece."""
-    code = f"{command}; echo ${{PIPESTATUS[@]}} >&2"
-    result = subprocess.run(
-        ["bash", "-c", code.replace("unitail", f"{sys.executable} -m unitail", 1)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "UNITAIL_CACHE_BYTES": "0"},
-    )
-    *errors, codes = result.stderr.splitlines()
-    return result.stdout, "\n".join(errors), [int(each) for each in codes.split()]
-
-
 @pytest.mark.parametrize("reader", ["head -1", "true"])
 def test_files_are_whole_although_nobody_reads_the_screen(tables: Path, reader: str) -> None:
     screen, out, report = (tables / name for name in ("screen", "z.csv", "z.html"))
@@ -57,12 +42,18 @@ def test_files_are_whole_although_nobody_reads_the_screen(tables: Path, reader: 
 
 
 def test_json_lines_may_be_cut_off(tables: Path) -> None:
-    command = "unitail predict support.csv queries.csv --label-column kind --out - | head -2"
-    output, errors, codes = _shell(command, tables)
-    assert [json.loads(line)["id"] for line in output.splitlines()] == ["n0", "n1"]
-    assert codes == [CLOSED_PIPE, 0]
-    assert "Traceback" not in errors
-    assert "least sure first" in errors
+    screen, errors = tables / "screen", tables / "errors"
+    os.mkfifo(screen)
+    errors.touch()
+    code = f"import os, sys; os.dup2(os.open(sys.argv.pop(1), os.O_WRONLY), 2); {COMMAND}"
+    arguments = ["predict", tables / "support.csv", tables / "queries.csv", "--label-column=kind"]
+    process = fork(code, errors, *arguments, "--out", "-", "--no-cache", output=screen)
+    with screen.open() as pipe:
+        seen = subprocess.run(["head", "-2"], stdin=pipe, capture_output=True, check=True)
+    assert [json.loads(line)["id"] for line in seen.stdout.splitlines()] == ["n0", "n1"]
+    assert finish(process) == CLOSED_PIPE
+    assert "Traceback" not in errors.read_text()
+    assert "least sure first" in errors.read_text()
 
 
 def test_all_json_lines_arrive(tables: Path, tmp_path: Path) -> None:

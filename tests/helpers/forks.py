@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -34,6 +35,7 @@ ResultStore.write = half
 RUN_SCRIPT = """
 import runpy, sys
 from pathlib import Path
+from typing import Self
 sys.argv = sys.argv[1:]
 sys.path.insert(0, str(Path(sys.argv[0]).parent))
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -85,6 +87,30 @@ def run_forked(command: Sequence[object], **_: object) -> subprocess.CompletedPr
         output = Path(folder) / "output"
         done = finish(fork(code, *arguments, output=output))
         return subprocess.CompletedProcess(rest, done, stdout=output.read_text())
+
+
+class ForkedPopen:
+    """A script that is talked to, as with `subprocess.Popen` and two pipes of text."""
+
+    def __init__(self, command: Sequence[object], *, env: Mapping[str, str], **_: object) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        folder = Path(self._folder.name)
+        for name in ("stdin", "output"):
+            os.mkfifo(folder / name)
+        code = f"import sys; sys.stdin = open(sys.argv.pop(1)){RUN_SCRIPT}"
+        arguments = [folder / "stdin", *command[1:]]
+        self._process = fork(code, *arguments, output=folder / "output", variables=env)
+        self.stdout = (folder / "output").open()
+        self.stdin = (folder / "stdin").open("w")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdin.close()
+        assert finish(self._process) == 0
+        self.stdout.close()
+        self._folder.cleanup()
 
 
 def fork_group(

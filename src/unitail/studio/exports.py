@@ -5,6 +5,7 @@ and `unitail fit`.
 """
 
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -143,6 +144,31 @@ class Results:
         gone = sort_files(steps, by)
         lost = set(gone)
         return Sorted(tuple(step for step in steps if step not in lost), tuple(gone))
+
+
+class LatestResults:
+    """Results that are made again only where a label or a vector has changed; threads may share it.
+
+    Whoever exports a table, a report and folders waits once for all answers.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, labels: Labels, vectors: Vectors, *, device: str
+    ) -> None:
+        self._catalogue, self._labels, self._vectors = catalogue, labels, vectors
+        self._device = device
+        self._lock = threading.Lock()
+        self._kept: tuple[tuple[int, int], Results] | None = None
+
+    def get(self) -> Results:
+        """Return all labels and answers as they are now."""
+        with self._lock:
+            state = self._labels.revision, self._vectors.changes
+            if self._kept is None or self._kept[0] != state:
+                self._kept = None  # not two of them at once
+                args = self._catalogue, self._labels, self._vectors
+                self._kept = state, Results.of(*args, device=self._device)
+            return self._kept[1]
 
 
 def zipped(folder: Path) -> Path:

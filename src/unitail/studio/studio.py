@@ -22,7 +22,7 @@ from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import Done, StoreAway
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
-from unitail.studio.exports import GONE, Results
+from unitail.studio.exports import GONE, LatestResults, Results
 from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places
 from unitail.studio.latest_labels import Labelled, Labels
 from unitail.studio.media import Media
@@ -57,6 +57,7 @@ class Studio:
         self.labels, self.answers = Labels(catalogue), LatestAnswers(len(catalogue))
         self.vectors = Vectors(catalogue, encoder=encoder, cache=cache, device=device)
         self.watch = Watch(catalogue)
+        self._results = LatestResults(catalogue, self.labels, self.vectors, device=device)
         self.answerer = Answerer(
             self.labels,
             self.vectors,
@@ -175,7 +176,7 @@ class Studio:
     def results(self) -> Results:
         """Return all labels and answers, for files as they are at this moment."""
         self.look_at_files()
-        return Results.of(self.catalogue, self.labels, self.vectors, device=self.device)
+        return self._results.get()
 
     @property
     def sorted_folder(self) -> Path:

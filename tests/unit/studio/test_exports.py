@@ -111,6 +111,22 @@ def test_files_are_sorted_by_class(results: Results, tmp_path: Path, by: SortBy)
         results.sort_into(results.source / "sorted", by)
 
 
+def test_answers_are_made_once_until_a_label_or_a_file_changes(tmp_path: Path) -> None:
+    write_pictures(tmp_path, 6)
+    studio = answered(open_studio(tmp_path))
+    studio.do(lambda store: store.label_by_name({"0000.png": "red", "0001.png": "green"}))
+    first = studio.results()
+    assert studio.results() is first
+    studio.do(lambda store: store.label_by_name({"0002.png": "blue"}))
+    second = studio.results()
+    assert second.answers.examples == {"blue": 1, "green": 1, "red": 1}
+    (tmp_path / "0005.png").unlink()
+    third = studio.results()
+    assert [len(each.answers.answers) for each in (first, second, third)] == [4, 3, 2]
+    assert studio.results() is third
+    studio.stop()
+
+
 def test_nothing_can_be_exported_before_two_classes(tmp_path: Path) -> None:
     write_pictures(tmp_path, 3)
     studio = answered(open_studio(tmp_path))

@@ -64,7 +64,7 @@ async function download(event, about) {
   if (own.ariaBusy) return;
   const words = own.querySelector("small");
   own.ariaBusy = "true";
-  say(words, "Answering everything once more, and writing …");
+  say(words, "Answering everything, and writing …");
   try {
     const { name, blob } = await getFile(own.href);
     const href = URL.createObjectURL(blob);

@@ -106,18 +106,17 @@ def _close_the_hint(page: Any) -> None:  # noqa: ANN401
 def _show_what_contradicts(page: Any) -> None:  # noqa: ANN401
     """See what the others speak for at a label that looks wrong, until it is that."""
     page.locator("[data-key=view-labelled]").click()
-    page.evaluate(
-        "import('/static/state.js').then(({ state, takeEstimate }) => takeEstimate({"
-        " now: { mean: 0.9, low: 0.8, high: 1 }, sentence: '', curve: [],"
-        " suspicious: [[1, state.classes[1].id, 0.934]] }))"
+    page.evaluate(  # again and again: the studio's own estimate may come in between
+        "import('/static/state.js').then(({ state, takeEstimate }) => setInterval(() =>"
+        " takeEstimate({ now: { mean: 0.9, low: 0.8, high: 1 }, sentence: '', curve: [],"
+        " suspicious: [[1, state.classes[1].id, 0.934]] }), 50))"
     )
     page.wait_for_selector(given("0001.png", "kind g") + " >> text=green?")
     page.locator('.card[data-name="0001.png"]').dblclick()
     page.wait_for_selector("#detail >> text=Your other labels speak for green, 93 %.")
     page.keyboard.press("2")
     page.keyboard.press("Escape")
-    page.wait_for_selector(given("0001.png", "green"))
-    assert page.locator(".card .other").count() == 0
+    page.wait_for_selector(given("0001.png", "green") + ":not(:has(.other))")
 
 
 def _export_says_what_it_does(page: Any) -> None:  # noqa: ANN401

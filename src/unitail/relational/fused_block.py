@@ -7,6 +7,7 @@ Tests hold the two together.
 - A CPU works on a chunk of rows at a time that its caches hold.
 - Where all tokens know is their label, as in the first layer, two states speak for them all, and
   what is heard of a class is one number for each head and operator.
+- Where classes are many, labelled rows may have states for a few of them (`class_lists.py`).
 """
 
 import math
@@ -18,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.relational.block import RelationalBlock, log_shares
+from unitail.relational.class_lists import EVERY_CLASS, ClassList
 from unitail.relational.relations import Relations
 
 STATES_PER_CHUNK = 2**13
@@ -49,9 +51,14 @@ class FusedBlock(RelationalBlock):
 
     entry_points = ("keep", "keep_alike", "update")
 
-    def keep(self, seen: Tensor, labels: Tensor, size: Tensor) -> Kept:
-        """Work out what others hear of the tokens that are seen."""
-        return self._keep(seen, labels, size)
+    def keep(
+        self, seen: Tensor, labels: Tensor, size: Tensor, listed: ClassList = EVERY_CLASS
+    ) -> Kept:
+        """Work out what others hear of the tokens that are seen.
+
+        If they have states for a few classes only, `listed`, all of them are labelled.
+        """
+        return self._keep(seen, labels, size, listed)
 
     def keep_alike(self, tokens: Tensor, labels: Tensor, size: Tensor) -> Kept:
         """Do as `keep` does where all that the seen know is their label.
@@ -75,8 +82,10 @@ class FusedBlock(RelationalBlock):
         values = torch.einsum("whv,ohv->ohw", out, torch.stack([own - other, other]))
         return self._kept(values, context, of_class, labels)
 
-    def update(self, z: Tensor, kept: Kept, relations: Relations) -> Tensor:
-        """Update z (B, rows, K, width) by what is kept of the seen."""
+    def update(
+        self, z: Tensor, kept: Kept, relations: Relations, listed: ClassList = EVERY_CLASS
+    ) -> Tensor:
+        """Update z (B, rows, states, width) by what is kept of the seen."""
         a, operators = self.attend(kept.weights, relations), relations.operators
         a = a.to(kept.values.dtype)
         if relations.heard is not None:
@@ -86,28 +95,35 @@ class FusedBlock(RelationalBlock):
             values = kept.values.flatten(3)  # (B, heads + operators, t, value_dim * K)
             by_operators = operators @ values[:, self.heads :, : operators.shape[3]]
             carried = [a @ values[:, : self.heads], by_operators]
+            carried = [each.view(*each.shape[:3], self.value_dim, -1) for each in carried]
         else:  # what comes from the rows of each class: (B, heads + operators, rows, K)
             shares = [each.flatten(1, 2) @ kept.labels for each in (a, operators)]
-            carried = [each.view(len(z), -1, *z.shape[1:3]) for each in shares]
-        chunks = _row_chunks(z, *(each.transpose(1, 2) for each in carried))
-        return _joined([self._update_rows(kept, *chunk) for chunk in chunks], dim=1)
+            carried = [each.view(len(z), -1, z.shape[1], each.shape[2]) for each in shares]
+        taken = [listed.take(each.transpose(1, 2)) for each in carried]
+        classes = listed.of(kept.classes).expand(-1, z.shape[1], -1, -1)
+        chunks = _row_chunks(z, *taken, classes)
+        return _joined([self._update_rows(kept, listed, *chunk) for chunk in chunks], dim=1)
 
-    def _keep(self, seen: Tensor, labels: Tensor, size: Tensor) -> Kept:
+    def _keep(self, seen: Tensor, labels: Tensor, size: Tensor, listed: ClassList) -> Kept:
         n = labels.shape[1]
         u = self.norm(seen)
-        p = self.belief(u).squeeze(-1).softmax(dim=-1)  # (B, t, K)
+        p, _ = listed.believe(self.belief(u).squeeze(-1))  # (B, t, states)
         # A label is one-hot: of the labelled only the state of their own class counts.
-        classes = labels.argmax(dim=2, keepdim=True)  # (B, n, 1)
+        y = listed.take(labels)
+        classes = y.argmax(dim=2, keepdim=True)  # (B, n, 1)
         own = u[:, :n].gather(2, classes.unsqueeze(-1).expand(-1, -1, -1, u.shape[3])).squeeze(2)
         likelihood = p[:, :n].gather(2, classes).squeeze(2)
-        y, sums = labels, labels.mT.to(own.dtype) @ own  # (B, K, width)
+        sums, mass = labels.mT.to(own.dtype) @ own, labels.sum(dim=1)  # (B, K, width), (B, K)
         if seen.shape[1] > n:
-            y = torch.cat([labels, p[:, n:]], dim=1)
-            sums = sums + (u[:, n:] * p[:, n:].to(u.dtype).unsqueeze(-1)).sum(dim=1)
-        mass = y.sum(dim=1).unsqueeze(-1)
+            guessed = p[:, n:]
+            y, mass = torch.cat([y, guessed], dim=1), mass + guessed.sum(dim=1)
+            sums = sums + (u[:, n:] * guessed.to(u.dtype).unsqueeze(-1)).sum(dim=1)
+        mass = mass.unsqueeze(-1)
         context = self.summarise(own, likelihood, size)
         of_class = self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1))
-        return self._kept(self.say(u, torch.stack([y, y - p], dim=-1)), context, of_class)
+        said = self.say(u, torch.stack([y, y - p], dim=-1))
+        values = listed.spread(said.transpose(1, 2)).transpose(1, 2)
+        return self._kept(values, context, of_class)
 
     def _kept(
         self, values: Tensor, context: Tensor, of_class: Tensor, labels: Tensor | None = None
@@ -137,38 +153,36 @@ class FusedBlock(RelationalBlock):
             values.append(value.transpose(2, 3))  # (B, heads + operators, t, value_dim, K)
         return _joined(values, dim=2)
 
-    def _hear(self, kept: Kept, heads: Tensor, operators: Tensor) -> Tensor:
-        """Return what rows take from what was carried, (B, rows, of them, width) each."""
+    def _hear(self, kept: Kept, listed: ClassList, heads: Tensor, operators: Tensor) -> Tensor:
+        """Return what states take from what was carried, (B, rows, of them, ..., states) each."""
         episodes, rows = heads.shape[:2]
-        if kept.labels is not None:  # widths are K
+        if kept.labels is not None:
             shares = torch.cat([heads, operators], dim=2)
             above, others = kept.values.to(shares.dtype).unbind()
             taken = shares.mT.flatten(1, 2) @ above  # (B, rows * K, width)
-            of_row = torch.addmm(self.out.bias, shares.sum(dim=3).flatten(0, 1), others)
+            of_row = torch.addmm(self.out.bias, listed.total(shares).flatten(0, 1), others)
             return taken.view(episodes, rows, -1, taken.shape[2]) + of_row.view(
                 episodes, rows, 1, -1
             )
         # All values of a state stand under each other, so one product takes all states at once.
-        carried = [each.view(*each.shape[:3], self.value_dim, -1) for each in (heads, operators)]
-        heard = torch.cat([each.permute(0, 2, 3, 1, 4) for each in carried], dim=1)
+        heard = torch.cat([each.permute(0, 2, 3, 1, 4) for each in (heads, operators)], dim=1)
         heard = heard.view(episodes, -1, rows * heard.shape[4]).mT  # (B, rows * K, all values)
         taken = torch.baddbmm(self.out.bias, heard, self.out.weight.mT.expand(episodes, -1, -1))
         return taken.view(episodes, rows, -1, taken.shape[2])
 
-    def _update_rows(self, kept: Kept, z: Tensor, heads: Tensor, operators: Tensor) -> Tensor:
-        """Hear what was carried, and think."""
-        ways = z.shape[2]
-        z = z + self._hear(kept, heads, operators)
+    def _update_rows(
+        self, kept: Kept, listed: ClassList, z: Tensor, heads: Tensor, operators: Tensor, of: Tensor
+    ) -> Tensor:
+        """Hear what was carried, and think; `of` (B, rows, states, hidden) is known of classes."""
+        z = z + self._hear(kept, listed, heads, operators)
         u = self.mlp_norm(z)
-        score = self.mlp_belief(u).squeeze(-1)  # (B, rows, K)
-        p = score.softmax(dim=-1)
-        shares = torch.stack([torch.full_like(p, 1 / ways), p], dim=2).to(u.dtype)
-        rivals = (shares @ u).flatten(2)  # the mean state, then the likely one
+        p, log_p = listed.believe(self.mlp_belief(u).squeeze(-1))  # (B, rows, states)
+        rivals = (listed.shares(p).to(u.dtype) @ u).flatten(2)  # the mean state, then the likely
         others = F.linear(rivals, self.from_others.weight[:, : rivals.shape[2]])
-        told = [u, p.unsqueeze(-1), score.log_softmax(dim=-1).unsqueeze(-1)]
+        told = [u, p.unsqueeze(-1), log_p.unsqueeze(-1)]
         hidden = F.linear(torch.cat(told, dim=-1), kept.from_state)
         hidden += others.unsqueeze(2)  # in place: it is the largest tensor of all
-        hidden += kept.classes.unsqueeze(1)
+        hidden += of
         change: Tensor = self.mlp_out(gelu(hidden))
         return z + change
 

@@ -27,17 +27,16 @@ from torch import Tensor
 
 from unitail.nn.episode_model import Contributions
 from unitail.relational.regressions import (
-    LOGISTIC_PENALTIES,
-    NUM_LOGISTIC,
     NUM_RIDGES,
-    Weights,
     constants,
+    for_each_penalty,
     own_penalties,
     regularised,
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
 from unitail.relational.sight import Centre
+from unitail.relational.weighing import Weights
 
 NODES = 4
 """Of Gauss and Legendre's rule."""
@@ -100,12 +99,14 @@ def _carried(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:
     gram = own.cosines[Centre.DIRECTION][:, :n, :n]
     coefficients = frame.regressions.coefficients
     scores = frame.regressions.scores(gram)
-    penalties = own_penalties(scores, constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1))
+    fitted = constants(frame.regressions.penalties, gram).view(-1, 1, 1)
+    penalties = own_penalties(scores, fitted)
     regular = gram.unsqueeze(1) + torch.diag_embed(penalties)
     kernel = asked.cosines[Centre.DIRECTION][..., :n].unsqueeze(1)
-    logistic = _solve(regular, kernel.expand(-1, NUM_LOGISTIC, -1, -1))
+    logistic = _solve(regular, kernel.expand(-1, len(fitted), -1, -1))
     targets = scores + penalties.unsqueeze(-1) * coefficients
     targets = targets - targets.mean(dim=3, keepdim=True)
+    logistic, targets = for_each_penalty(logistic), for_each_penalty(targets)
     return torch.cat([logistic, ridges], dim=1), torch.cat([targets, labels], dim=1)
 
 

@@ -17,14 +17,15 @@ from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float
 from unitail.nn.projection import ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
+from unitail.relational.class_lists import EVERY_CLASS, ClassList
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.fused_block import FusedBlock, Kept
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, never_yields
 from unitail.relational.read_support import ReadRelations, RelationalDraw, Seen
-from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, Weights, constants
+from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, constants
 from unitail.relational.relations import Among, Relations, relate
-from unitail.relational.weighing import Weighing
+from unitail.relational.weighing import Weighing, Weights
 
 UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""
@@ -130,14 +131,16 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         if not visibility.isolates_queries:
             return self._beside_alone(ReadRelations(support, visibility, draw))
         seen, relations = self._look(support, support.features)
-        states = self._first_states(seen.labels, seen.frame.geometry.vectors, draw)
+        listed = seen.list_classes(relations)
+        vectors = seen.frame.geometry.vectors
+        states = self._first_states(listed.take(seen.labels), vectors, draw)
         *stack, last = self.stack()
         if stack and self.entry is None:  # at first, all tokens of a class are alike
             tokens = self.known(constants([1, 0], self.unknown))  # of its own class, of any other
             first = stack[0].keep_alike(tokens, seen.labels, seen.size)
             seen = replace(seen, layers=(first,))
-        states, layers = self._run(states, stack, relations, seen)
-        kept = last.keep(states, seen.labels, seen.size)  # the support itself goes no further
+        states, layers = self._run(states, stack, relations, seen, listed)
+        kept = last.keep(states, seen.labels, seen.size, listed)  # the support goes no further
         return ReadRelations(support, visibility, draw, replace(seen, layers=(*layers, kept)))
 
     def _read_pool(self, support: Support, draw: RelationalDraw, pool: Tensor) -> ReadRelations:
@@ -221,7 +224,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
             frame, relations = relate(
                 features, labels, origin=origin, limit=limit, compare=self.compare
             )
-        weights = self.weighing(frame.evidence, n / ways, ways)
+        missing = frame.regressions.missing
+        weights = self.weighing(frame.evidence, n / ways, ways, missing=missing)
         size = self.tell_size(n, ways, features.shape[1] - n).expand(support.num_episodes, -1)
         seen = Seen(frame, labels.to(self.unknown.dtype), size, weights)
         return seen, relations.to(self.unknown.dtype)
@@ -252,7 +256,12 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         return told
 
     def _run(
-        self, states: Tensor, stack: Sequence[FusedBlock], relations: Relations, seen: Seen
+        self,
+        states: Tensor,
+        stack: Sequence[FusedBlock],
+        relations: Relations,
+        seen: Seen,
+        listed: ClassList = EVERY_CLASS,
     ) -> tuple[Tensor, list[Kept]]:
         """Pass states (B, rows, K, width) through blocks; return what each kept of the seen, too.
 
@@ -260,8 +269,8 @@ class Relational(EpisodeModel[RelationalDraw, ReadRelations]):
         """
         layers: list[Kept] = []
         for block, kept in zip_longest(stack, seen.layers):
-            layers.append(kept or block.keep(states, seen.labels, seen.size))
-            states = block.update(states, layers[-1], relations)
+            layers.append(kept or block.keep(states, seen.labels, seen.size, listed))
+            states = block.update(states, layers[-1], relations, listed)
         return states, layers
 
     def _scores(self, states: Tensor, candidates: Tensor, weights: Weights) -> Tensor:

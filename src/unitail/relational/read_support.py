@@ -9,9 +9,14 @@ from torch import Tensor
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import Visibility
 from unitail.nn.projection import Projection
+from unitail.relational.class_lists import EVERY_CLASS, ClassList, Few, most_hopeful
 from unitail.relational.fused_block import Kept
-from unitail.relational.regressions import Weights
-from unitail.relational.relations import Frame
+from unitail.relational.regressions import are_many
+from unitail.relational.relations import Frame, Relations
+from unitail.relational.weighing import Weights
+
+LISTED = 32
+"""Where classes are many, labelled rows have states for this many of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,15 @@ class Seen:
     """How the first answer is made, and how far it may be corrected."""
     layers: tuple[Kept, ...] = ()
     """What the first blocks have kept of them, or all."""
+
+    def list_classes(self, relations: Relations) -> ClassList:
+        """Choose the classes that each has a state for, if all are labelled."""
+        if not are_many(*self.labels.shape[1:]):
+            return EVERY_CLASS
+        classes = self.labels.argmax(dim=2)
+        near = relations.nearest(classes, self.labels.shape[2])
+        hopes = most_hopeful(self.weights.first_answer(relations.candidates), near)
+        return Few.best(hopes, LISTED, classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,6 +111,8 @@ LOGISTIC_STEPS = 20
 """Short of the minimum where classes are many: what is missing is regularisation, too."""
 MIN_BEND = 1e-3
 """The loss of a row of which the regression is sure bends by this at least."""
+MANY_WAYS, MANY_STATES = 64, 2**14
+"""Beyond this many classes, and times labelled rows, less is made of each class (`are_many`)."""
 NUM_CANDIDATES = NUM_LOGISTIC + NUM_RIDGES
 """Answers of logistic regressions, then those of ridge regressions."""
 
@@ -198,23 +200,51 @@ class LogisticRegressions:
     """Logistic regressions of some episodes."""
 
     coefficients: Tensor
-    """A: (B, regressions, n, K)."""
+    """A: (B, regressions, n, K); all, or where classes are many that of the largest penalty."""
     left_out: Tensor
     """Scores of each labelled vector without its label: (B, regressions, n, K)."""
+
+    @property
+    def penalties(self) -> tuple[float, ...]:
+        """Return lambda of each."""
+        return LOGISTIC_PENALTIES[-self.coefficients.shape[1] :]
+
+    @property
+    def missing(self) -> int:
+        """Count those that were not fitted."""
+        return NUM_LOGISTIC - len(self.penalties)
 
     def scores(self, kernel: Tensor) -> Tensor:
         """Score vectors by their kernel with the labelled ones, (B, rows, n)."""
         return kernel.unsqueeze(1) @ self.coefficients
 
 
+def are_many(rows: int, ways: int) -> bool:
+    """Tell whether classes, and labelled rows times classes, are so many that less will do."""
+    return ways > MANY_WAYS and rows * ways > MANY_STATES
+
+
+def fitted_penalties(rows: int, ways: int) -> tuple[float, ...]:
+    """Return lambda of each logistic regression that is fitted.
+
+    Where classes are many, evidence chooses that of the largest, if any.
+    """
+    return LOGISTIC_PENALTIES[-1:] if are_many(rows, ways) else LOGISTIC_PENALTIES
+
+
+def for_each_penalty(of_regressions: Tensor) -> Tensor:
+    """Let regressions that were not fitted be told as the last: (B, NUM_LOGISTIC, ...)."""
+    return of_regressions.expand(-1, NUM_LOGISTIC, *[-1] * (of_regressions.dim() - 2))
+
+
 @torch.no_grad()
-def logistic_steps(gram: Tensor) -> Tensor:
-    """Return lambda M of each penalty for a Gram matrix (B, n, n): (B, regressions, n, n).
+def logistic_steps(gram: Tensor, fitted: Sequence[float]) -> Tensor:
+    """Return lambda M of penalties for a Gram matrix (B, n, n): (B, regressions, n, n).
 
     The inverse is made in double precision: scores are the difference of large numbers.
     """
-    penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1).double()
-    regular = (gram.double() / 2).unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
+    penalties = constants(fitted, gram).view(-1, 1, 1).double()
+    regular = (gram.double() / 2).unsqueeze(1).repeat(1, len(fitted), 1, 1)
     regular.diagonal(dim1=2, dim2=3).add_(penalties.squeeze(-1))
     return invert(regular).mul_(penalties).to(gram.dtype)
 
@@ -226,9 +256,10 @@ def fit_logistic(gram: Tensor, labels: Tensor, steps: Tensor | None = None) -> L
     `steps` are those of `logistic_steps`, which no label decides, if they are known. What leaves a
     row out takes no more than its own precision.
     """
-    penalties = constants(LOGISTIC_PENALTIES, gram).view(-1, 1, 1)
-    inverse = (logistic_steps(gram) if steps is None else steps).flatten(0, 1)
-    labels = labels.to(gram.dtype).repeat_interleave(NUM_LOGISTIC, dim=0)
+    fitted = fitted_penalties(*labels.shape[1:])
+    penalties = constants(fitted, gram).view(-1, 1, 1)
+    inverse = (logistic_steps(gram, fitted) if steps is None else steps).flatten(0, 1)
+    labels = labels.to(gram.dtype).repeat_interleave(len(fitted), dim=0)
     zero = torch.zeros_like(labels).repeat(2, 1, 1, 1)
     last, now = ((each, *each.unbind()) for each in (zero.clone(), zero))  # both, then B and T
     for number in range(LOGISTIC_STEPS):
@@ -238,7 +269,7 @@ def fit_logistic(gram: Tensor, labels: Tensor, steps: Tensor | None = None) -> L
         slope = torch.sub(t, b, alpha=2).softmax(dim=-1).sub_(labels).add_(b)
         b.baddbmm_(inverse, slope, alpha=-1)
         t.sub_(slope, alpha=2)
-    b, t = now[0].view(2, -1, NUM_LOGISTIC, *labels.shape[1:])
+    b, t = now[0].view(2, -1, len(fitted), *labels.shape[1:])
     coefficients, scores = b / penalties, torch.sub(t, b, alpha=2)
     return LogisticRegressions(coefficients, _leave_out(gram, coefficients, scores, penalties))
 
@@ -246,7 +277,7 @@ def fit_logistic(gram: Tensor, labels: Tensor, steps: Tensor | None = None) -> L
 def _leave_out(gram: Tensor, coefficients: Tensor, scores: Tensor, penalties: Tensor) -> Tensor:
     """Score each row without its label, nearly: (B, regressions, n, K)."""
     own = own_penalties(scores, penalties)
-    regular = gram.unsqueeze(1).repeat(1, NUM_LOGISTIC, 1, 1)
+    regular = gram.unsqueeze(1).repeat(1, len(penalties), 1, 1)
     regular.diagonal(dim1=2, dim2=3).add_(own)
     gain = own - 1 / invert(regular).diagonal(dim1=2, dim2=3)
     left_out = scores + gain.unsqueeze(-1) * coefficients
@@ -259,18 +290,3 @@ def own_penalties(scores: Tensor, penalties: Tensor) -> Tensor:
     """Return lambda / w of each row, by scores of all rows: (B, regressions, n)."""
     bend = (1 - scores.softmax(dim=-1).pow(2).sum(dim=-1)) / (scores.shape[3] - 1)
     return penalties.squeeze(-1) / bend.clamp_min(MIN_BEND)
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """How the candidates of a task are weighed; `weighing.py` decides it."""
-
-    factors: Tensor
-    """w t: (B, candidates)."""
-    strength: Tensor
-    """Of the correction, from 0 to 2, (B, 1, 1)."""
-
-    def first_answer(self, candidates: Tensor) -> Tensor:
-        """Add up scores (B, candidates, rows, K): (B, rows, K)."""
-        answer = self.factors.unsqueeze(1) @ candidates.flatten(2).to(self.factors.dtype)
-        return answer.view(len(candidates), *candidates.shape[2:])

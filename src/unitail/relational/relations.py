@@ -7,7 +7,7 @@ regressions answer by themselves are candidates, from which `weighing.py` makes 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,6 +20,8 @@ from unitail.relational.regressions import (
     NUM_OPERATORS,
     LogisticRegressions,
     fit_logistic,
+    fitted_penalties,
+    for_each_penalty,
     leave_one_out,
     logistic_steps,
     solve,
@@ -100,6 +102,13 @@ class Relations:
     heard: Tensor | None = None
     """The share that each row hears of all that is said, (B, rows, seen); None: all of it."""
 
+    def nearest(self, classes: Tensor, ways: int) -> Tensor:
+        """Say how near each labelled row comes to others of each class: (B, n, K)."""
+        near = self.channels[:, SHIFT_INVARIANT.index(closeness)].clone()
+        near.diagonal(dim1=1, dim2=2).fill_(-MAX_CHANNEL)
+        start = near.new_full((*classes.shape, ways), -MAX_CHANNEL)
+        return start.scatter_reduce(2, classes.unsqueeze(1).expand_as(near), near, "amax")
+
     def to(self, dtype: torch.dtype) -> "Relations":
         """Enter the precision of a network."""
         tensors = (self.channels, self.operators, self.candidates)
@@ -164,9 +173,15 @@ class Among:
 
     @classmethod
     def of(
-        cls, features: Tensor, num_labelled: int, *, origin: bool, limit: float | None = None
+        cls,
+        features: Tensor,
+        num_labelled: int,
+        fitted: Sequence[float],
+        *,
+        origin: bool,
+        limit: float | None = None,
     ) -> Self:
-        """Compare vectors (B, seen, d_T) with each other."""
+        """Compare vectors (B, seen, d_T) with each other, for these logistic regressions."""
         n = num_labelled
         geometry, compared = Geometry.of(features, origin=origin, limit=limit)
         kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
@@ -177,7 +192,7 @@ class Among:
             others = kernels[:, :NUM_OPERATORS, n:] @ solutions
             operators = torch.cat([operators, others], dim=2)
         own = Meeting(stack_channels(compared, origin=origin), operators, kernels)
-        steps = logistic_steps(own.angles[:, :n])
+        steps = logistic_steps(own.angles[:, :n], fitted)
         return cls(Ground(geometry, origin, solutions), compared, own, inverses, left_out, steps)
 
 
@@ -229,7 +244,7 @@ def relate(
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)
-    among = compare(features, n, origin=origin, limit=limit)
+    among = compare(features, n, fitted_penalties(n, ways), origin=origin, limit=limit)
     centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
     votes = among.left_out @ centred
     # One product for both: without its own label row i takes y_i - (P y)_i / P_ii.
@@ -237,7 +252,7 @@ def relate(
     met, angles = among.own, among.own.angles
     regressions = fit_logistic(angles[:, :n], labels, among.steps)
     logistic = regressions.left_out
-    squares = torch.cat([logistic, votes], dim=1).pow(2)
+    squares = torch.cat([for_each_penalty(logistic), votes], dim=1).pow(2)
     units = squares.mean(dim=(2, 3), keepdim=True).sqrt()
     units = units.clamp_min(MIN_UNIT * math.sqrt(ways - 1) / ways)
     if features.shape[1] > n:  # vectors without a label hear of all
@@ -253,7 +268,7 @@ def relate(
 def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
     """Join candidates, and take their scores in units of their own."""
     most = largest_score(votes.shape[3])
-    return (torch.cat([logistic, votes], dim=1) / units).clamp(-most, most)
+    return (torch.cat([for_each_penalty(logistic), votes], dim=1) / units).clamp(-most, most)
 
 
 def largest_score(ways: int) -> float:

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from unitail.nn.transformer import initialise_linear
 from unitail.relational.geometry import Comparison
-from unitail.relational.regressions import NUM_CANDIDATES, Weights, constants
+from unitail.relational.regressions import NUM_CANDIDATES, constants
 from unitail.relational.sight import Centre
 
 TEMPERATURES = tuple(0.25 * 2**doublings for doublings in range(6))
@@ -173,6 +173,21 @@ def _lie(compared: Comparison, labels: Tensor) -> Tensor:
     return torch.stack([*means, *deviations, spread, shrinking, within, *dimensions], dim=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """How the candidates of a task are weighed."""
+
+    factors: Tensor
+    """w t: (B, candidates)."""
+    strength: Tensor
+    """Of the correction, from 0 to 2, (B, 1, 1)."""
+
+    def first_answer(self, candidates: Tensor) -> Tensor:
+        """Add up scores (B, candidates, rows, K): (B, rows, K)."""
+        answer = self.factors.unsqueeze(1) @ candidates.flatten(2).to(self.factors.dtype)
+        return answer.view(len(candidates), *candidates.shape[2:])
+
+
 class Weighing(nn.Module):
     """From the evidence of a task to the weights of candidates."""
 
@@ -195,8 +210,11 @@ class Weighing(nn.Module):
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
-    def forward(self, evidence: Evidence, shots: float, ways: int) -> Weights:
-        """Weigh the candidates of tasks with `shots` labelled rows of a class, on average."""
+    def forward(self, evidence: Evidence, shots: float, ways: int, *, missing: int = 0) -> Weights:
+        """Weigh the candidates of tasks with `shots` labelled rows of a class, on average.
+
+        Those that are `missing`, the first, are told as others are, and weigh nothing.
+        """
         dtype = self.favour.dtype
         hidden = F.gelu(self.first(evidence.statistics.to(dtype)))
         hidden = F.gelu(self.second(hidden))
@@ -204,7 +222,10 @@ class Weighing(nn.Module):
         prior, scale = said[:, :NUM_CANDIDATES], said[:, NUM_CANDIDATES:-1]
         strength = said[:, -1:]
         against = (math.log(ways) * evidence.count * evidence.loss).to(dtype)
-        weights = (self.favour + prior - F.softplus(self.trust) * against).softmax(dim=1)
+        weighed = self.favour + prior - F.softplus(self.trust) * against
+        if missing:
+            weighed = F.pad(weighed[:, missing:], (missing, 0), value=-torch.inf)
+        weights = weighed.softmax(dim=1)
         best = torch.sigmoid(self.heed) * evidence.log_temperature.to(dtype)
         factors = weights * (self.log_scale + scale + best).exp()
         fade = min(1.0, MAX_SHOTS / shots)

@@ -7,6 +7,7 @@ labelled item more or less, a file, a basis, finds nothing here that was kept fo
 """
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -53,13 +54,19 @@ class KeptRelations:
         self._last: tuple[Tensor, tuple[object, ...], Among] | None = None
 
     def __call__(
-        self, features: Tensor, num_labelled: int, *, origin: bool, limit: float | None = None
+        self,
+        features: Tensor,
+        num_labelled: int,
+        fitted: Sequence[float],
+        *,
+        origin: bool,
+        limit: float | None = None,
     ) -> Among:
         """Compare vectors (B, seen, d_T) with each other, or remember it."""
-        settings, last = (num_labelled, origin, limit), self._last
+        settings, last = (num_labelled, fitted, origin, limit), self._last
         if last is not None and last[1] == settings and torch.equal(last[0], features):
             return last[2]
-        among = Among.of(features, num_labelled, origin=origin, limit=limit)
+        among = Among.of(features, num_labelled, fitted, origin=origin, limit=limit)
         ground = among.ground
         if len(features) == 1:
             among = replace(

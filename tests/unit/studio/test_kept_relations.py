@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, write_pictures
 from unitail.estimator.classifier import TailClassifier
+from unitail.relational.regressions import LOGISTIC_PENALTIES
 from unitail.relational.relations import Among, Ground
 from unitail.studio.kept_relations import KeptRelations
 from unitail.studio.span import without_limit
@@ -41,31 +43,33 @@ def moved(rows: Tensor, place: int) -> Tensor:
 
 
 def test_labelled_vectors_are_compared_again_when_anything_is_another(rows: Tensor) -> None:
-    compare, labelled = KeptRelations(), rows[:, :9]
-    first = compare(labelled, 9, origin=True)
-    assert compare(labelled.clone(), 9, origin=True) is first
+    keep, labelled = KeptRelations(), rows[:, :9]
+    compare = partial(keep, fitted=LOGISTIC_PENALTIES, origin=True)
+    first = compare(labelled, 9)
+    assert compare(labelled.clone(), 9) is first
     for other in (moved(labelled, 8), rows[:, :10], labelled.flip(1)):
-        changed, plain = compare(other, 9, origin=True), Among.of(other, 9, origin=True)
+        changed, plain = compare(other, 9), Among.of(other, 9, LOGISTIC_PENALTIES, origin=True)
         assert changed is not first
         assert torch.equal(changed.left_out, plain.left_out)
         assert torch.equal(changed.own.channels, plain.own.channels)
-        compare(labelled, 9, origin=True)
-    assert compare(labelled, 8, origin=True).left_out.shape == (1, 9, 8, 8)
+        compare(labelled, 9)
+    assert compare(labelled, 8).left_out.shape == (1, 9, 8, 8)
+    assert compare(labelled, 9, fitted=LOGISTIC_PENALTIES[-1:]).steps.shape == (1, 1, 9, 9)
     assert compare(labelled, 9, origin=False).own.channels.shape[1] == 4
-    assert compare(labelled, 9, origin=True, limit=2.5) is not compare(labelled, 9, origin=True)
+    assert compare(labelled, 9, limit=2.5) is not compare(labelled, 9)
 
 
 def test_vectors_that_were_met_are_remembered_number_by_number(
     rows: Tensor, met: list[int]
 ) -> None:
-    ground = KeptRelations()(rows[:, :9], 9, origin=True).ground
+    ground = KeptRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
     asked = rows[:, 9:30]
     first = ground.meet(asked)
     assert ground.meet(asked.clone()) is first
     assert ground.meet(rows[:, 30:]).kernels.shape == (1, 9, 10, 9)
     assert ground.meet(asked) is first
     assert met == [21, 10]
-    plain = Among.of(rows[:, :9], 9, origin=True).ground
+    plain = Among.of(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
     for other in (moved(asked, 20), asked[:, :20], asked.flip(1)):
         assert torch.equal(ground.meet(other).operators, plain.meet(other).operators)
     last = ground.meet(asked[:, :20])  # begins as others that came before
@@ -81,7 +85,7 @@ def test_no_more_is_kept_than_there_is_room_for(
 ) -> None:
     each = 12 + (7 + 5 + 9) * 9
     monkeypatch.setattr("unitail.studio.kept_relations.MAX_KEPT", 20 * each)
-    ground = KeptRelations()(rows[:, :9], 9, origin=True).ground
+    ground = KeptRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
     for _ in range(3):
         for start in (9, 19, 29):
             ground.meet(rows[:, start : start + 10])

@@ -13,12 +13,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from unitail.relational.class_lists import Few, most_hopeful
 from unitail.relational.influence import integrated_slopes
 from unitail.relational.large import shortlist
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.members import Members
 from unitail.relational.large.moments import LabelledRows
-from unitail.relational.large.shortlist import ASKED, Few, KeptFew, keep_few, num_known, update_few
+from unitail.relational.large.shortlist import ASKED, KeptFew, keep_few, num_known, update_few
 from unitail.relational.model import Relational
 from unitail.relational.weighing import MAX_SHOTS
 
@@ -103,18 +104,6 @@ class Committee:
 
         heard = torch.ones(1, len(queries), len(self.members)).to(queries)
         return integrated_slopes(correct, heard, classes[None])[0]
-
-
-def most_hopeful(first: Tensor, nearest: Tensor) -> Tensor:
-    """Rank classes by first answers or by how near they come, (m, K) each, whichever likes more.
-
-    Blocks often turn to a class with a row near to x that regressions had given up.
-    """
-    each = []
-    for liking in (first, nearest):
-        deviation, mean = torch.std_mean(liking, dim=1, keepdim=True)
-        each.append((liking - mean) / deviation.clamp_min(torch.finfo(liking.dtype).tiny))
-    return torch.maximum(*each)
 
 
 def num_members(rows: int, ways: int) -> int:

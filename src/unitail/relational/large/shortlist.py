@@ -1,20 +1,13 @@
-r"""Blocks for many classes: of each row only a few classes have a state of their own.
+r"""Blocks for very many classes: of each row only a few have a state (`class_lists.py`).
 
-A block's states of n rows and K classes cost n K, though nearly all classes are out of the question
-for nearly all rows. Here row i keeps states for S classes, the most hopeful (`committee.py`), and
-one state for all others, which counts K - S times wherever a sum runs over classes. What row j
-says about a class that it has no state for is what it says about its others, so
+What row j says about a class that it has no state for is what it says about its others, so
 
     sum_j a_ij v_jk  =  sum_j a_ij v_j*  +  sum over j that have k of  a_ij (v_jk - v_j*),
 
 where * are the others. The second sum has about n S / K terms. A labelled row always has its own
 class. With S = K - 1 nothing is left out, and answers are those of `block.py`: a test says so.
-
-Classes that a row likes as much as the best of those it leaves out are left to the others, too:
-their states are that of the others all the way. So classes that are alike are answered alike.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.relational.block import log_shares
+from unitail.relational.class_lists import Few
 from unitail.relational.fused_block import FusedBlock
 from unitail.relational.relations import Relations
 
@@ -31,8 +25,6 @@ MANY_WAYS = 100
 ASKED, MIN_KNOWN, MAX_KNOWN, MAX_KNOWN_STATES = 32, 8, 32, 2**14
 """Classes of a query that have a state of their own; of a labelled row the fewest and most, so that
 all rows have about the last together."""
-TIE = 1e-4
-"""Hopes that are no further apart than this are alike; rounding moves them by less."""
 CROWDED = 4
 """With fewer than this many times as many classes as states, one product over all is faster."""
 MAX_MEETINGS = 2**18
@@ -42,92 +34,6 @@ MAX_MEETINGS = 2**18
 def num_known(rows: int) -> int:
     """Return how many classes of each of this many labelled rows have a state of their own."""
     return min(MAX_KNOWN, max(MIN_KNOWN, MAX_KNOWN_STATES // rows))
-
-
-@dataclass(frozen=True, eq=False)
-class Few:
-    """The classes of some rows that have a state of their own; all others share the last."""
-
-    classes: Tensor
-    """(B, rows, S)."""
-    ways: int
-    apart: Tensor | None = None
-    """Which of them are told from the others, if not all of all rows: (B, rows, S)."""
-
-    @classmethod
-    def best(cls, answers: Tensor, count: int, own: Tensor | None = None) -> "Few":
-        """Keep the best of answers (B, rows, K); of labelled rows, the first, their own (B, n)."""
-        ways = answers.shape[2]
-        size = min(count, ways - 1)
-        if own is not None:
-            place = own.unsqueeze(2)
-            known = answers[:, : own.shape[1]].scatter(2, place, torch.inf)
-            answers = torch.cat([known, answers[:, own.shape[1] :]], dim=1)
-        if size == ways - 1:  # a state for each
-            return cls(answers.topk(size, dim=2).indices, ways)
-        scores, classes = answers.topk(size + 1, dim=2)
-        apart = scores[:, :, :-1] > scores[:, :, -1:] + TIE
-        return cls(classes[:, :, :-1], ways, None if apart.all() else apart)
-
-    def split(self, rows: int) -> "list[Few]":
-        """Cut them into this many rows each."""
-        pieces = torch.split(self.classes, rows, dim=1)
-        if self.apart is None:
-            return [Few(each, self.ways) for each in pieces]
-        apart = torch.split(self.apart, rows, dim=1)
-        return [Few(each, self.ways, own) for each, own in zip(pieces, apart, strict=True)]
-
-    @property
-    def size(self) -> int:
-        """S."""
-        return self.classes.shape[2]
-
-    @property
-    def others(self) -> int:
-        """The classes that the last state is for."""
-        return self.ways - self.size
-
-    def total(self, values: Tensor) -> Tensor:
-        """Sum values (B, rows, S + 1, ...) over all classes: (B, rows, ...)."""
-        return values[:, :, :-1].sum(dim=2) + self.others * values[:, :, -1]
-
-    def believe(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probability of a class by its scores (B, rows, S + 1), and its logarithm."""
-        counted = scores.clone()
-        counted[..., -1] += math.log(self.others)
-        log_p = scores - counted.logsumexp(dim=2, keepdim=True)
-        return log_p.exp(), log_p
-
-    def of(self, values: Tensor) -> Tensor:
-        """Take what there is of each class (B, K, w) for each state: (B, rows, S + 1, w)."""
-        episodes = torch.arange(len(values), device=values.device)[:, None, None]
-        return self.complete(values[episodes, self.classes], values.sum(dim=1)[:, None])
-
-    def complete(self, own: Tensor, total: Tensor) -> Tensor:
-        """Add the others' mean to values (B, rows, S, ...), by their sum over all classes.
-
-        Classes that are not told from the others have that mean, too: (B, rows, S + 1, ...).
-        """
-        if self.apart is None:
-            rest = ((total - own.sum(dim=2)) / self.others).unsqueeze(2)
-            return torch.cat([own, rest], dim=2)
-        apart = self.apart.view(*self.apart.shape, *[1] * (own.dim() - 3))
-        others = self.ways - apart.sum(dim=2)
-        rest = ((total - (own * apart).sum(dim=2)) / others).unsqueeze(2)
-        return torch.cat([torch.where(apart, own, rest), rest], dim=2)
-
-    def by_class(self, values: Tensor) -> Tensor:
-        """Sum values of states (B, rows, S + 1, w) over rows: (B, K, w)."""
-        last = values[:, :, -1:]
-        above = (values[:, :, :-1] - last).flatten(1, 2)
-        start = last.sum(dim=(1, 2))[:, None].repeat(1, self.ways, 1)
-        places = self.classes.flatten(1).unsqueeze(2).expand_as(above)
-        return start.scatter_add(1, places, above)
-
-    def spread(self, values: Tensor) -> Tensor:
-        """Give each class the value of its state: (B, rows, S + 1) -> (B, rows, K)."""
-        everywhere = values[..., -1:].expand(-1, -1, self.ways)
-        return everywhere.scatter(2, self.classes, values[..., :-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +135,7 @@ def update_few(
     z = z + block.out(heard.flatten(3))
     u = block.mlp_norm(z)
     p, log_p = rows.believe(block.mlp_belief(u).squeeze(-1))
-    mean, likely = rows.total(u) / rows.ways, rows.total(p.unsqueeze(-1) * u)
+    mean, likely = (rows.shares(p) @ u).unbind(dim=2)
     episode = kept.context.unsqueeze(1).expand(-1, z.shape[1], -1)
     hidden = block.from_state(u) + block.from_belief(torch.stack([p, log_p], dim=-1))
     hidden += block.from_others(torch.cat([mean, likely, episode], dim=-1)).unsqueeze(2)

@@ -6,9 +6,10 @@ from torch import Tensor
 
 from unitail.framework.episode import Support
 from unitail.randomness import stream
+from unitail.relational.class_lists import most_hopeful
 from unitail.relational.config import PRESETS
 from unitail.relational.large import committee
-from unitail.relational.large.committee import Committee, most_hopeful, num_members
+from unitail.relational.large.committee import Committee, num_members
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.model import Relational
@@ -115,7 +116,7 @@ def test_classes_with_the_same_rows_are_answered_alike(monkeypatch: pytest.Monke
     )
     said = answers(twins, queries())
     torch.testing.assert_close(said[:, :WAYS], said[:, WAYS:], rtol=0, atol=1e-9)
-    monkeypatch.setattr("unitail.relational.large.shortlist.TIE", -1)
+    monkeypatch.setattr("unitail.relational.class_lists.TIE", -1)
     said = answers(twins, queries())
     assert (said[:, :WAYS] - said[:, WAYS:]).abs().max() > 1e-4
 
@@ -133,12 +134,3 @@ def test_hopeful_classes_are_corrected_each_all_others_alike(
     corrections = found.correction(queries(), first).gather(1, hopes.argsort(dim=1))
     assert torch.equal(corrections[:, 0], corrections[:, 1])
     assert corrections[:, 1:].diff(dim=1).abs().min() > 1e-6
-
-
-def test_a_class_is_hopeful_by_first_answers_or_by_a_row_that_is_near() -> None:
-    first = torch.tensor([[9.0, 0.0, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0, 1.0]])
-    nearest = torch.tensor([[0.0, 0.9, 0.1, 0.2, 0.1], [0.0, 0.0, 0.9, 0.1, 0.2]])
-    hopes = most_hopeful(first, nearest)
-    assert set(hopes[0].topk(2).indices.tolist()) == {0, 1}
-    assert hopes[1].argmax() == 2
-    torch.testing.assert_close(most_hopeful(7 * first - 3, nearest / 2), hopes)

@@ -5,10 +5,11 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
+from unitail.relational.class_lists import Few
 from unitail.relational.config import PRESETS
 from unitail.relational.fused_block import FusedBlock
 from unitail.relational.large import shortlist
-from unitail.relational.large.shortlist import Few, keep_few, num_known, update_few
+from unitail.relational.large.shortlist import keep_few, num_known, update_few
 from unitail.relational.regressions import NUM_OPERATORS
 from unitail.relational.relations import Relations
 
@@ -58,50 +59,6 @@ def test_a_state_for_all_but_one_class_changes_nothing(
     kept = keep_few(dense, states_of(few, seen), few, labels, size)
     states = update_few(dense, states_of(hearing, asked), hearing, kept, relations)
     torch.testing.assert_close(states, states_of(hearing, expected), rtol=0, atol=1e-10)
-
-
-def test_the_others_of_a_row_count_as_often_as_they_are() -> None:
-    few = Few(torch.tensor([[[3, 0], [1, 4]]]), 6)
-    scores = normal(1, 2, 3)
-    everywhere = few.spread(scores)
-    p, log_p = few.believe(scores)
-    torch.testing.assert_close(few.spread(p), everywhere.softmax(dim=2))
-    torch.testing.assert_close(few.spread(log_p), everywhere.log_softmax(dim=2))
-    torch.testing.assert_close(few.total(scores), everywhere.sum(dim=2))
-    by_class = few.by_class(scores.unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(by_class, everywhere.sum(dim=1))
-    values = normal(1, 6, 2, seed=1)
-    taken = few.of(values)
-    torch.testing.assert_close(few.total(taken), values.sum(dim=1)[:, None].expand(1, 2, 2))
-    assert torch.equal(taken[0, 0, 1], values[0, 0])
-
-
-def test_a_labelled_row_has_its_own_class_first() -> None:
-    few = Few.best(normal(1, 6, 9), 3, torch.tensor([[8, 7, 6]]))
-    assert few.classes[0, :3, 0].tolist() == [8, 7, 6]
-    assert all(len(set(each)) == 3 for each in few.classes[0].tolist())
-    best = normal(1, 6, 9)[0, 3:].topk(3).indices
-    assert torch.equal(few.classes[0, 3:], best)
-
-
-def test_classes_as_good_as_those_left_out_are_left_out_too() -> None:
-    answers = torch.tensor([[[5.0, 4.0, 4.0, 4.0, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]])
-    few = Few.best(answers, 2)
-    assert few.apart is not None
-    assert few.apart.tolist() == [[[True, False], [True, True]]]
-    values = normal(1, 5, 2, seed=1)
-    taken = few.of(values)
-    torch.testing.assert_close(few.total(taken), values.sum(dim=1)[:, None].expand(1, 2, 2))
-    torch.testing.assert_close(taken[0, 0, 0], values[0, 0])
-    for state in taken[0, 0, 1:]:
-        torch.testing.assert_close(state, values[0, 1:].mean(dim=0))
-    torch.testing.assert_close(taken[0, 1, 2], values[0, :3].mean(dim=0))
-    assert [each.apart for each in Few.best(answers, 4).split(1)] == [None, None]
-    first, second = few.split(1)
-    assert first.apart is not None
-    assert second.apart is not None
-    assert first.apart.tolist() == [[[True, False]]]
-    assert second.apart.tolist() == [[[True, True]]]
 
 
 def test_few_rows_have_states_for_more_classes() -> None:

@@ -31,7 +31,7 @@ from unitail.learners.fingerprints import default_stamp
 from unitail.learners.pretrained import load_default
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
-from unitail.relational.read_support import RelationalDraw
+from unitail.relational.model import RelationalDraw
 from unitail.tasks.bank_episodes import BankEpisodes
 from unitail.tasks.batches import EpisodeRanges
 

@@ -29,8 +29,7 @@ from unitail.learners.checkpoint import WEIGHTS_FILE, save_weights
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
-from unitail.relational.model import Relational
-from unitail.relational.read_support import RelationalDraw
+from unitail.relational.model import Relational, RelationalDraw
 from unitail.relational.weighing import Evidence
 from unitail.tasks.batches import EpisodeSource
 from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility

@@ -12,6 +12,9 @@ MAX_FILE, MAX_FUNCTION = 300, 50
 MAX_WHOLE = 400
 WHOLE = {
     "src/unitail/encoders/tables.py": "what a column is, learns and becomes",
+    "src/unitail/relational/block.py": "a layer as it is defined, and as it runs",
+    "src/unitail/relational/model.py": "the model, and what it keeps of a support",
+    "src/unitail/relational/geometry.py": "what is measured of vectors, from each centre",
 }
 """Files that may be longer: one concept each, which would be read in two files at a time."""
 

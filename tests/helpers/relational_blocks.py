@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.randomness import stream
+from unitail.relational.block import FusedBlock
 from unitail.relational.config import RelationalConfig
-from unitail.relational.fused_block import FusedBlock
 from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS
 from unitail.relational.relations import Relations
 

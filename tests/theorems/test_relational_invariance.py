@@ -19,8 +19,7 @@ from unitail.framework.episode import Episode
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
-from unitail.relational.model import Relational
-from unitail.relational.read_support import RelationalDraw
+from unitail.relational.model import Relational, RelationalDraw
 
 MODEL = Relational(PRESETS["tiny"], seed=2).double()
 SHIFTABLE = Relational(replace(PRESETS["tiny"], angles_from_origin=False), seed=2).double()

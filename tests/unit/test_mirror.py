@@ -26,7 +26,6 @@ ELSEWHERE = {
     "inputs/table_formats.py": "unit/inputs/test_read_damaged.py",
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
-    "relational/read_support.py": "unit/relational/test_model.py",
     "service/admission.py": "unit/service/test_app.py",
     "service/questions.py": "unit/service/test_batching.py",
     "service/api_page.py": "unit/service/test_routes.py",

@@ -1,4 +1,4 @@
-"""Which classes of a row have a state of their own: every one, or a few and one state for the rest.
+"""Where classes are many, a row has states for a few of them, and one for all the rest.
 
 A block's states of n rows and K classes cost n K, though nearly all classes are out of the question
 for nearly all rows. Where classes are many, row i keeps states for S of them, the most hopeful, and
@@ -10,66 +10,12 @@ their states are that of the others all the way. So classes that are alike are a
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 TIE = 1e-4
 """Hopes that are no further apart than this are alike; rounding moves them by less."""
-
-
-class ClassList(Protocol):
-    """What blocks ask of it; the states of a row are s, those of all classes or of few."""
-
-    def believe(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probability of a class by its scores (B, rows, s), and its logarithm."""
-
-    def shares(self, p: Tensor) -> Tensor:
-        """Return what states add to the mean over classes, and to that by p: (B, rows, 2, s)."""
-
-    def total(self, values: Tensor) -> Tensor:
-        """Sum values (B, rows, ..., s) over all classes: (B, rows, ...)."""
-
-    def of(self, values: Tensor) -> Tensor:
-        """Take what there is of each class (B, K, w) for each state: (B, rows or 1, s, w)."""
-
-    def take(self, values: Tensor) -> Tensor:
-        """Take what rows have of each class (B, rows, ..., K) for each state: (B, rows, ..., s)."""
-
-    def spread(self, values: Tensor) -> Tensor:
-        """Give each class the value of its state: (B, rows, ..., s) -> (B, rows, ..., K)."""
-
-
-class EveryClass:
-    """A state for each: nothing is left out, and nothing is to be done."""
-
-    def believe(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Take softmax."""
-        return scores.softmax(dim=-1), scores.log_softmax(dim=-1)
-
-    def shares(self, p: Tensor) -> Tensor:
-        """Take p as it is."""
-        return torch.stack([torch.full_like(p, 1 / p.shape[-1]), p], dim=2)
-
-    def total(self, values: Tensor) -> Tensor:
-        """Sum."""
-        return values.sum(dim=-1)
-
-    def of(self, values: Tensor) -> Tensor:
-        """Take all."""
-        return values.unsqueeze(1)
-
-    def take(self, values: Tensor) -> Tensor:
-        """Take all."""
-        return values
-
-    def spread(self, values: Tensor) -> Tensor:
-        """Leave all where they are."""
-        return values
-
-
-EVERY_CLASS = EveryClass()
 
 
 @dataclass(frozen=True, eq=False)

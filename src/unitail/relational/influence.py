@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from unitail.nn.episode_model import Contributions
+from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     NUM_RIDGES,
     constants,
@@ -35,7 +36,6 @@ from unitail.relational.regressions import (
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
-from unitail.relational.sight import Centre
 from unitail.relational.weighing import Weights
 
 NODES = 4

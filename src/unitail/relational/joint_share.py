@@ -25,9 +25,8 @@ answers all fall to one of them. They are isolated ones.
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import MIN_LIMITED_WIDTH
+from unitail.relational.geometry import MIN_LIMITED_WIDTH, Centre
 from unitail.relational.relations import Frame
-from unitail.relational.sight import Centre
 
 DOUBT = 2.0
 """D."""

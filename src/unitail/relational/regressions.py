@@ -45,8 +45,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Comparison
-from unitail.relational.sight import Centre
+from unitail.relational.geometry import Centre, Comparison
 
 Kernel = Callable[[Comparison], Tensor]
 """From a comparison with labelled vectors to (B, rows, n)."""

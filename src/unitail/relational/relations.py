@@ -14,7 +14,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Comparison, Geometry
+from unitail.relational.geometry import Centre, Comparison, Geometry
 from unitail.relational.regressions import (
     ANGLES,
     NUM_OPERATORS,
@@ -27,7 +27,6 @@ from unitail.relational.regressions import (
     solve,
     stack_kernels,
 )
-from unitail.relational.sight import Centre
 from unitail.relational.weighing import Evidence, weigh_evidence
 
 STRETCH = 4.0

@@ -29,9 +29,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unitail.nn.transformer import initialise_linear
-from unitail.relational.geometry import Comparison
+from unitail.relational.geometry import Centre, Comparison
 from unitail.relational.regressions import NUM_CANDIDATES, constants
-from unitail.relational.sight import Centre
 
 TEMPERATURES = tuple(0.25 * 2**doublings for doublings in range(6))
 """T, as a factor of scores of root mean square 1."""

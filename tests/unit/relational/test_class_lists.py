@@ -5,7 +5,8 @@ from torch import Tensor
 
 from helpers.relational_blocks import CONFIG, random_block, random_heard
 from unitail.randomness import stream
-from unitail.relational.class_lists import EVERY_CLASS, ClassList, Few, most_hopeful
+from unitail.relational.block import EVERY_CLASS, ClassList
+from unitail.relational.class_lists import Few, most_hopeful
 from unitail.relational.large.shortlist import keep_few, update_few
 
 

@@ -7,10 +7,10 @@ from unitail.relational import geometry as module
 from unitail.relational.geometry import (
     MAX_DEVIATIONS,
     MIN_LIMITED_WIDTH,
+    Centre,
     Geometry,
     coordinate_limit,
 )
-from unitail.relational.sight import Centre
 
 
 def vectors(count: int, width: int = 6, seed: int = 0) -> Tensor:

@@ -12,8 +12,7 @@ from unitail.nn.episode_model import Contributions
 from unitail.randomness import stream
 from unitail.relational import influence, relations
 from unitail.relational.config import PRESETS
-from unitail.relational.model import Relational
-from unitail.relational.read_support import ReadRelations
+from unitail.relational.model import ReadRelations, Relational
 from unitail.relational.regressions import NUM_LOGISTIC, solve, stack_kernels
 
 

@@ -11,11 +11,10 @@ from unitail.learners.in_context import InContextLearner
 from unitail.learners.pretrained import load_default
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
-from unitail.relational import fused_block as block_module
+from unitail.relational import block as block_module
 from unitail.relational.config import PRESETS, VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.joint_share import joint_share
-from unitail.relational.model import Relational
-from unitail.relational.read_support import RelationalDraw
+from unitail.relational.model import Relational, RelationalDraw
 
 
 def model(config: RelationalConfig = PRESETS["tiny"]) -> Relational:

@@ -10,11 +10,11 @@ from helpers.builders import random_support
 from unitail.framework.episode import Support
 from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
-from unitail.relational import read_support, regressions
-from unitail.relational.class_lists import EVERY_CLASS
+from unitail.relational import model as model_module
+from unitail.relational import regressions
+from unitail.relational.block import EVERY_CLASS
 from unitail.relational.config import PRESETS
-from unitail.relational.model import Relational
-from unitail.relational.read_support import ReadRelations, RelationalDraw
+from unitail.relational.model import ReadRelations, Relational, RelationalDraw
 from unitail.relational.regressions import NUM_LOGISTIC, are_many
 
 WAYS, SHOTS = 9, 3
@@ -25,7 +25,7 @@ EXACT = {"rtol": 0, "atol": 1e-9}
 def _many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regressions, "MANY_WAYS", WAYS - 1)
     monkeypatch.setattr(regressions, "MANY_STATES", 1)
-    monkeypatch.setattr(read_support, "LISTED", 4)
+    monkeypatch.setattr(model_module, "LISTED", 4)
 
 
 def network() -> Relational:
@@ -55,9 +55,9 @@ def answers(given: Support) -> Tensor:
 
 def test_lists_of_all_but_one_class_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     some = answers(support())
-    monkeypatch.setattr(read_support, "LISTED", WAYS - 1)
+    monkeypatch.setattr(model_module, "LISTED", WAYS - 1)
     listed = answers(support())
-    monkeypatch.setattr(read_support.Seen, "list_classes", lambda *_: EVERY_CLASS)
+    monkeypatch.setattr(model_module.Seen, "list_classes", lambda *_: EVERY_CLASS)
     whole = answers(support())
     torch.testing.assert_close(listed, whole, **EXACT)
     assert (some - whole).abs().max() > 1e-6, "short lists are lists"

@@ -13,8 +13,7 @@ from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS, FeaturesAs
 from unitail.relational.joint_share import joint_share
-from unitail.relational.model import Relational
-from unitail.relational.read_support import RelationalDraw
+from unitail.relational.model import Relational, RelationalDraw
 
 POOL = 6
 

@@ -4,7 +4,7 @@ from sklearn.kernel_ridge import KernelRidge
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Comparison, Geometry
+from unitail.relational.geometry import Centre, Comparison, Geometry
 from unitail.relational.regressions import (
     FURTHER,
     NUM_RIDGES,
@@ -14,7 +14,6 @@ from unitail.relational.regressions import (
     solve,
     stack_kernels,
 )
-from unitail.relational.sight import Centre
 
 VALUES = torch.randn(7, 3, generator=stream(2), dtype=torch.float64)
 

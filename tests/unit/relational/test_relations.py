@@ -4,7 +4,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
-from unitail.relational.geometry import Geometry
+from unitail.relational.geometry import Centre, Geometry
 from unitail.relational.regressions import (
     NUM_CANDIDATES,
     NUM_OPERATORS,
@@ -22,7 +22,6 @@ from unitail.relational.relations import (
     relate,
     stack_channels,
 )
-from unitail.relational.sight import Centre
 
 
 def vectors(count: int, seed: int = 0) -> Tensor:

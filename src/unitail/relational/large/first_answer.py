@@ -28,6 +28,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
+from unitail.relational.geometry import Centre
 from unitail.relational.large.gaussians import GAUSSIANS, Gaussians
 from unitail.relational.large.moments import LabelledRows, Moments
 from unitail.relational.regressions import (
@@ -43,7 +44,6 @@ from unitail.relational.regressions import (
     own_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.sight import Centre
 from unitail.relational.weighing import Weighing, Weights, hear
 
 MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200

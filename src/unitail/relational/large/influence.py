@@ -16,10 +16,10 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
+from unitail.relational.geometry import Centre
 from unitail.relational.large.first_answer import COSINES, LargeReading, ended
 from unitail.relational.large.gaussians import GAUSSIANS
 from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, own_penalties
-from unitail.relational.sight import Centre
 
 
 @torch.no_grad()

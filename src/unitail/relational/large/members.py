@@ -16,13 +16,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Comparison, Geometry
+from unitail.relational.geometry import Centre, Comparison, Geometry, Sight, look, ratio
 from unitail.relational.large.first_answer import COSINES, LargeReading, plus_diagonal
 from unitail.relational.large.gaussians import regular_gram, squared_distances
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.regressions import OPERATORS, CosineKernel, GaussianKernel, invert
 from unitail.relational.relations import Relations, stack_channels
-from unitail.relational.sight import Centre, Sight, look, ratio
 
 CENTRES = (Centre.MEAN, Centre.SHRUNK, Centre.ORIGIN)
 """Those that blocks and their operators have cosines from."""

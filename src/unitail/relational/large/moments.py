@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from unitail.nn.normalisation import FeatureScale
-from unitail.relational.geometry import centres_to_mean
-from unitail.relational.sight import Centre, look, ratio
+from unitail.relational.geometry import Centre, centres_to_mean, look, ratio
 from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22

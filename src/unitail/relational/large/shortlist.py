@@ -15,9 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unitail.relational.block import log_shares
+from unitail.relational.block import FusedBlock, log_shares
 from unitail.relational.class_lists import Few
-from unitail.relational.fused_block import FusedBlock
 from unitail.relational.relations import Relations
 
 MANY_WAYS = 100

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
+from unitail.relational.block import FusedBlock
 from unitail.relational.class_lists import Few
 from unitail.relational.config import PRESETS
-from unitail.relational.fused_block import FusedBlock
 from unitail.relational.large import shortlist
 from unitail.relational.large.shortlist import keep_few, num_known, update_few
 from unitail.relational.regressions import NUM_OPERATORS

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from helpers.relational_blocks import CONFIG, Heard, random_block, random_heard
 from unitail.randomness import stream
-from unitail.relational import fused_block as module
-from unitail.relational.fused_block import FusedBlock, _row_chunks
+from unitail.relational import block as module
+from unitail.relational.block import FusedBlock, _row_chunks
 
 exact = {"rtol": 0, "atol": 1e-12}
 cases = st.builds(

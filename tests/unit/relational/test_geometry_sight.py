@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.sight import Centre, Rays, Sight, inverse, look
+from unitail.relational.geometry import Centre, Rays, Sight, inverse, look
 
 SHIFT = 0.3
 

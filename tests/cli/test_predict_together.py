@@ -81,6 +81,12 @@ def test_what_needs_all_answers_at_once_is_refused(
         raise found.exception
 
 
+def test_a_coverage_is_refused_before_anything_is_read(tables: tuple[Path, Path]) -> None:
+    found = _run(*tables, "--out", "o", "--workers", 2, "--coverage", 1.2)
+    assert "--coverage is out of range: got 1.2; allowed: a number between" in str(found.exception)
+    assert found.output == ""
+
+
 def test_something_must_be_named(tables: tuple[Path, Path]) -> None:
     found = _run(tables[0], "--out", "o", "--workers", 2)
     assert "what is to be answered is out of range: got nothing" in str(found.exception)

@@ -50,6 +50,7 @@ def run_together(
     """Fit here, answer with the workers, and say what came of it."""
     require_alone("predict")
     _check({**unable, "--joint": joint, "--balanced": balanced})
+    require(0 < coverage < 1, "--coverage", got=coverage, allowed="a number between 0 and 1")
     target, device = _target(out), engine.device(device)
     saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
     if saved is None:

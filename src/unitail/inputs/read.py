@@ -70,11 +70,18 @@ def _alike(classes: Sequence[str]) -> list[str]:
     """Say which classes may be one, written in several ways."""
     folded: dict[str, list[str]] = {}
     for name in classes:
-        words = re.split(r"[\s_]+|(?<=\w)-(?=\w)", name.casefold())
-        folded.setdefault(" ".join(filter(None, words)), []).append(name)
+        folded.setdefault(_folded(name), []).append(name)
     alike = [names for names in folded.values() if len(names) > 1]
     several = some((" and ".join(map(repr, names)) for names in alike), 3, separator="; ")
     return [f"{several} are different classes"] if alike else []
+
+
+def _folded(name: str) -> str:
+    """Return what is left of a name without case, spaces and dashes; of numbers, their value."""
+    if re.fullmatch(r"[+-]?\d+(\.\d*)?", name):
+        return str(float(name))
+    words = re.split(r"[\s_]+|(?<=\w)-(?=\w)", name.casefold())
+    return " ".join(filter(None, words))
 
 
 def read_half_labelled(path: Path, examples: LabelledItems, options: ReadOptions = PLAIN) -> Items:

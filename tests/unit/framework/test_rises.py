@@ -108,8 +108,7 @@ def test_more_draws_leave_smaller_rises_possible() -> None:
 def test_risks_that_do_not_vary_leave_no_doubt(later: float, rises: int, largest: float) -> None:
     finding = _find(np.repeat([[0.2], [later]], 30, axis=1))
 
-    assert len(finding.rises) == rises
-    assert all(rise.p_value == 0 for rise in finding.rises)
+    assert [rise.p_value for rise in finding.rises] == [0] * rises
     assert finding.largest_rise == pytest.approx(largest)
 
 

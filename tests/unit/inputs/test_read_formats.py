@@ -99,6 +99,8 @@ def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", "x,label\n" + rows))
     assert examples.classes == ("-1", "1", "Cat", "c-1", "c_1", "cat")
     assert examples.guesses == ("'Cat' and 'cat'; 'c-1' and 'c_1' are different classes",)
+    numbers = _write(tmp_path / "n.csv", "x,label\n1,1\n2,2\n3,1.0\n4,-1\n5,10\n6,02\n")
+    assert read_labelled(numbers).guesses == ("'02' and '2'; '1' and '1.0' are different classes",)
     many = "".join(f"{place % 3},{place // 3},{place}\n" for place in range(12))
     examples = read_labelled(
         _write(tmp_path / "u.csv", "kind,y,size\n" + many), ReadOptions(label_column="size")

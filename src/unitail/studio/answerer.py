@@ -267,9 +267,9 @@ class Answerer:
         self._turn += 1
 
     def _write_ahead(self, span: Spanned, is_over: Callable[[], bool]) -> None:
-        """Write items in a span, what is looked at first, until it is time to answer."""
+        """Write items in a span, in the order of answers, until it is time to answer."""
         known = self._vectors.known()
-        later = ~np.isin(known, self._looked_at)
+        later = 2 * np.isin(known, self._said) + ~np.isin(known, self._looked_at)
         places = known[np.argsort(later, kind="stable")][:AHEAD]
         for start in range(0, len(places), AHEAD_CHUNK):
             if is_over():

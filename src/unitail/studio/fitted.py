@@ -14,7 +14,7 @@ from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
 from unitail.studio.latest_answers import Places
 from unitail.studio.latest_labels import Labelled
-from unitail.studio.span import Spanned, spanned, without_limit
+from unitail.studio.span import Spanned, sharing, spanned
 from unitail.studio.vectors import Vectors
 from unitail.workflows.predict import make_classifier
 
@@ -36,7 +36,7 @@ class Fitted:
 
     classifier: TailClassifier
     spanned: Spanned | None
-    """None: they enter as they are."""
+    """None: they enter as they are, and nothing of them is kept."""
     places: tuple[int, ...]
     """Of the labelled items."""
     labelled: NDArray[np.float32]
@@ -66,8 +66,9 @@ class Fitted:
         labelled, labels = seen[: len(places)], np.array(class_ids)
         span = spanned(vectors.chosen, seen, key, kept, pooled=bool(pool[0]))
         if span is not None:
-            on_span(span)
-            own, seen = without_limit(own, span.relations), span.span.labelled(seen)
+            if span.span is not None:
+                on_span(span)
+            own, seen = sharing(own, span), span.labelled(seen)
         rows, more = seen[: len(places)], seen[len(places) :]
         own.fit(rows, labels, pool=more if len(more) else None)
         return cls(own, span, places, labelled, labels)
@@ -82,7 +83,7 @@ class Fitted:
 
     def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
         """Say what part each labelled item has in the answer to one vector, (1, d), by place."""
-        rows = rows if self.spanned is None else self.spanned.span(rows)
+        rows = rows if self.spanned is None else self.spanned(rows)
         shares = self.classifier.influence(rows).shares[0]
         return dict(zip(self.places, shares.tolist(), strict=True))
 

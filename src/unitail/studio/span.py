@@ -79,18 +79,32 @@ class Span:
 
 
 class Spanned:
-    """The vectors of items in a span; each is written in it once. Threads may share it."""
+    """The vectors of items in a span; each is written in it once. Threads may share it.
 
-    def __init__(self, span: Span, key: object) -> None:
+    Without a span they are as they are, and only how they lie to each other is kept.
+    """
+
+    def __init__(self, span: Span | None, key: object) -> None:
         self.span, self.key = span, key
         self.relations = KeptRelations()
         """How they lie to the labelled ones."""
         self._lock = threading.Lock()
-        self._rows = np.empty((0, span.basis.shape[1] + 1), np.float32)
+        width = 0 if span is None else span.basis.shape[1] + 1
+        self._rows = np.empty((0, width), np.float32)
         self._versions = np.empty(0, np.int64)
 
+    def __call__(self, rows: Floats) -> Floats:
+        """Write vectors (m, d)."""
+        return rows if self.span is None else self.span(rows)
+
+    def labelled(self, rows: Floats) -> Floats:
+        """Write the labelled vectors themselves, (n, d)."""
+        return rows if self.span is None else self.span.labelled(rows)
+
     def at(self, places: Places, versions: Places, read: Callable[[Places], Floats]) -> Floats:
-        """Return the vectors at some places, (m, r + 1); those that are new are read."""
+        """Return the vectors at some places, written, (m, any); those that are new are read."""
+        if self.span is None:
+            return read(places)
         with self._lock:
             self._grow(int(places.max(initial=-1)) + 1)
             new = self._versions[places] != versions
@@ -121,9 +135,9 @@ def spanned(
 ) -> Spanned | None:
     """Return how items are written for these labelled vectors: what is kept of the same key.
 
-    None where it would save nothing, or change answers: tables have steps, weights and parts. With
-    a pool the support is read twice, with the pool and alone (`joint_yields`), and coordinates are
-    limited in two ways; a span has one.
+    They stay as they are where a basis would save nothing, or change answers. None where nothing
+    is kept: tables have steps, weights and parts. With a pool the support is read twice, with the
+    pool and alone (`joint_yields`), and coordinates are limited in two ways; a span has one.
     """
     for each in kept:
         if each.key == key:
@@ -136,29 +150,32 @@ def spanned(
         return None
     if pooled and model.config.joint_yields and model.config.coordinate_limit is not None:
         return None
-    if n > MAX_LABELLED or n + 1 > MAX_SHARE * width or _is_far(labelled):
+    if n > MAX_LABELLED:
         return None
+    if n + 1 > MAX_SHARE * width or _is_far(labelled):
+        return Spanned(None, key)
     return Spanned(Span.of(labelled, model.config.coordinate_limit), key)
 
 
-class _Unlimited(Relational):
-    """A model that takes coordinates as they are, with the weights of another.
+class _Shared(Relational):
+    """A model with the weights of another that remembers what it compared.
 
     Classifiers copy the model that they are given, since somebody may go on to train it, and bring
     it to their device and precision, which takes as long as a small fit. Nobody trains this one,
     and it is where it should be.
     """
 
-    def __init__(self, model: Relational, relations: KeptRelations) -> None:
+    def __init__(self, model: Relational, by: Spanned) -> None:
         self.__dict__.update(vars(model))
-        self.config = replace(model.config, coordinate_limit=None)
-        self.compare = relations
+        self.compare = by.relations
+        if by.span is not None:  # vectors were limited before
+            self.config = replace(model.config, coordinate_limit=None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def to(self, *_device_and_dtype: Any, **_options: Any) -> Self:  # noqa: ANN401
-        """Stay: `without_limit` asks for the device and precision that it has."""
+        """Stay: `sharing` asks for the device and precision that it has."""
         return self
 
     def train(self, mode: bool = True) -> Self:
@@ -172,16 +189,15 @@ class _Unlimited(Relational):
         return self
 
 
-def without_limit(classifier: TailClassifier, relations: KeptRelations) -> TailClassifier:
-    """Let a classifier of the default model, in single precision, take coordinates as they are.
+def sharing(classifier: TailClassifier, by: Spanned) -> TailClassifier:
+    """Let a classifier of the default model, in single precision, take vectors as they are written.
 
-    What it has compared before it may remember.
+    It has the weights that all others have, and what it has compared before it may remember.
     """
     model = load_default(choose_device(classifier.device))
     assert isinstance(model, Relational)
-    unlimited = _Unlimited(model, relations)
     # In another precision it would convert the shared weights.
-    classifier.set_params(model=unlimited, precision="single")
+    classifier.set_params(model=_Shared(model, by), precision="single")
     return classifier
 
 

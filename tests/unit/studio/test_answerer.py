@@ -77,8 +77,10 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
         studio.label(wishes, seen, author="")
         studio.answerer.answer_all()
         require_answers_of(studio, given, pool=[])
-        assert studio.answerer._fitted is not None
-        assert (studio.answerer._fitted.spanned is None) == (encoder.width == 3)
+        fitted = studio.answerer._fitted
+        assert fitted is not None
+        assert fitted.spanned is not None
+        assert (fitted.spanned.span is None) == (encoder.width == 3)
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     studio.answerer.refine()
     pool = pool_of(np.arange(24), studio.labels.labelled()).tolist()

@@ -13,7 +13,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.relational.regressions import LOGISTIC_PENALTIES
 from unitail.relational.relations import Among, Ground
 from unitail.studio.kept_relations import KeptRelations
-from unitail.studio.span import without_limit
+from unitail.studio.span import Spanned, sharing
 from unitail.studio.studio import Studio
 
 
@@ -102,16 +102,16 @@ def test_answers_after_a_change_of_labels_are_those_of_a_fresh_fit_to_the_last_b
     rows = generator.normal(size=(60, 24)) + 2 * generator.normal(size=(4, 24))[np.arange(60) % 4]
     rows = rows.astype(np.float32)
 
-    def ask(labels: np.ndarray, relations: KeptRelations) -> np.ndarray:
+    def ask(labels: np.ndarray, by: Spanned) -> np.ndarray:
         own = TailClassifier(device="cpu", scale="none", random_state=0)
-        return without_limit(own, relations).fit(rows[:20], labels).predict_proba(rows[20:])
+        return sharing(own, by).fit(rows[:20], labels).predict_proba(rows[20:])
 
-    kept = KeptRelations()
+    kept = Spanned(None, 0)
     before = ask(labels, kept)
     corrected = np.where(np.arange(20) == 5, 3, labels)
     merged = np.where(labels == 3, 2, labels)  # a class less
     for changed in (corrected, merged, labels):
-        assert np.array_equal(ask(changed, kept), ask(changed, KeptRelations()))
+        assert np.array_equal(ask(changed, kept), ask(changed, Spanned(None, 0)))
     assert np.abs(ask(corrected, kept) - before).max() > 0.01
 
 

@@ -9,8 +9,7 @@ from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
 from unitail.relational.geometry import limited
 from unitail.relational.model import Relational
-from unitail.studio.kept_relations import KeptRelations
-from unitail.studio.span import Span, Spanned, spanned, without_limit
+from unitail.studio.span import Span, Spanned, sharing, spanned
 
 FACTOR = 2.5
 LABELLED = 40
@@ -65,32 +64,28 @@ def test_answers_are_those_of_the_plain_classifier(rows: np.ndarray, encoder: In
     plain = classifier("double").fit(rows[:LABELLED], labels).predict_proba(rows)
     span = spanned(encoder, rows[:LABELLED], 0, [])
     assert span is not None
-    known = span.span.labelled(rows[:LABELLED])
-    fast = (
-        without_limit(classifier("single"), KeptRelations())
-        .fit(known, labels)
-        .predict_proba(span.span(rows))
-    )
-    assert np.abs(fast - plain).max() < 1e-4
-    limited_twice = classifier("single").fit(known, labels).predict_proba(span.span(rows))
-    unlimited = Span.of(rows[:LABELLED], None)
-    never = without_limit(classifier("single"), KeptRelations()).fit(
-        unlimited.labelled(rows[:LABELLED]), labels
-    )
+    as_they_are = Spanned(None, 0)
+
+    def ask(own: TailClassifier, by: Spanned) -> np.ndarray:
+        return own.fit(by.labelled(rows[:LABELLED]), labels).predict_proba(by(rows))
+
+    for by in (span, as_they_are):
+        assert np.abs(ask(sharing(classifier("single"), by), by) - plain).max() < 1e-4
+    limited_twice = ask(classifier("single"), span)
+    unlimited = Spanned(Span.of(rows[:LABELLED], None), 0)
+    never = ask(sharing(classifier("single"), unlimited), unlimited)
     assert np.abs(limited_twice - plain).max() > 1e-3
-    assert np.abs(never.predict_proba(unlimited(rows)) - plain).max() > 1e-3
+    assert np.abs(never - plain).max() > 1e-3
 
 
 def test_the_model_without_a_limit_is_not_copied_and_the_default_keeps_its_own(
     rows: np.ndarray,
 ) -> None:
-    known = Span.of(rows[:8], FACTOR).labelled(rows[:8])
-    fitted = [
-        without_limit(classifier("single"), KeptRelations()).fit(known, [0, 1] * 4)
-        for _ in range(2)
-    ]
-    first, second = (each._fitted.learner.model for each in fitted)
-    assert first.head.weight is second.head.weight
+    by = Spanned(Span.of(rows[:8], FACTOR), 0)
+    fitted = sharing(classifier("single"), by).fit(by.labelled(rows[:8]), [0, 1] * 4)
+    first = fitted._fitted.learner.model
+    assert isinstance(first, Relational)
+    assert first.config.coordinate_limit is None
     default = load_default()
     assert isinstance(default, Relational)
     assert default.config.coordinate_limit is not None
@@ -140,9 +135,9 @@ def test_a_span_is_kept_while_the_labelled_are_the_same(
 def test_there_is_none_where_it_saves_nothing_or_changes_answers(
     rows: np.ndarray, encoder: InputEncoder
 ) -> None:
-    assert spanned(encoder, rows[:79], 0, []) is not None
-    assert spanned(encoder, rows[:80], 0, []) is None
+    far = rows[:8] + np.float32(1e5)  # the model moves such an origin
+    shorter = [spanned(encoder, some, 0, []) for some in (rows[:79], rows[:80], far)]
+    assert [each is not None and each.span is not None for each in shorter] == [True, False, False]
+    assert None not in shorter
     assert spanned(encoder, rows[:79], 0, [], pooled=True) is None  # it would limit them once
-    assert (
-        spanned(encoder, rows[:8] + np.float32(1e5), 0, []) is None
-    )  # the model moves such an origin
+    assert spanned(encoder, np.tile(rows, (6, 1))[:501], 0, []) is None

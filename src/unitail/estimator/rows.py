@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from unitail.errors import InvalidEpisode, WeightWarning
 from unitail.framework.episode import Support
+from unitail.inputs.examples import converted
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 
@@ -175,8 +176,10 @@ def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
     Others make floats of integers and booleans that may be missing, and strings of numbers that
     stand beside strings.
     """
+    labels = labels if isinstance(labels, np.ndarray) else converted(labels)
     dtype = getattr(labels, "dtype", None)
-    if getattr(labels, "ndim", 1) != 1 or (isinstance(dtype, np.dtype) and dtype.kind not in "Of"):
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind not in "Of"
+    if getattr(labels, "ndim", 1) != 1 or (is_plain and not np.ma.isMaskedArray(labels)):
         return labels
     given = labels.tolist() if hasattr(labels, "tolist") else labels
     if not isinstance(given, list | tuple):

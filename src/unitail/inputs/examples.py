@@ -161,13 +161,10 @@ def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
         return rows.to_list()
     if _is_of("pyarrow", "ChunkedArray", rows) or _is_of("pyarrow", "Array", rows):
         return rows.to_pylist()
-    if _is_sparse(rows):
-        return _dense(rows)
-    if isinstance(rows, np.ma.MaskedArray):  # others would show again what it hides
-        return np.ma.filled(rows.astype(np.float64), np.nan)
     if is_frame(rows):
         check_distinct(map(str, rows.columns), "the table")
-    return rows
+        return rows
+    return _as_array(rows)
 
 
 def no_numbers(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN401
@@ -182,6 +179,26 @@ def no_numbers(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN
         allowed="numbers; with an encoder, tables of texts, categories and dates, too",
         remedy="Give a DataFrame to TailClassifier(encoder='auto').",
     )
+
+
+def _as_array(rows: Any) -> Any:  # noqa: ANN401
+    """Return the array of a matrix of another kind; anything else as it is."""
+    if _is_sparse(rows):
+        return _dense(rows)
+    if _is_of("torch", "Tensor", rows) and rows.ndim <= 2:
+        return _from_torch(rows)
+    if isinstance(rows, np.ma.MaskedArray):  # others would show again what it hides
+        return np.ma.filled(rows.astype(np.float64), np.nan)
+    return rows
+
+
+def _from_torch(tensor: Any) -> Any:  # noqa: ANN401
+    """Return the array of a tensor that may be on a GPU, or have a gradient."""
+    plain = tensor.detach().cpu()
+    try:
+        return plain.numpy()
+    except TypeError:  # bfloat16 and others that numpy does not have
+        return plain.float().numpy()
 
 
 def _is_of(library: str, kind: str, rows: object) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
@@ -20,6 +21,15 @@ def test_what_is_masked_is_missing() -> None:
     expected = TailClassifier(device="cpu").fit(shown, [0, 0, 1, 1])
     np.testing.assert_array_equal(classifier.predict_proba(hidden), expected.predict_proba(shown))
     assert not np.array_equal(classifier.predict_proba(hidden), classifier.predict_proba(X))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_tensors_of_torch_are_rows_with_a_gradient_or_without(dtype: torch.dtype) -> None:
+    tensor = torch.tensor(4 * X, dtype=dtype, requires_grad=True)
+    rows = tensor.detach().double().numpy()
+    classifier = TailClassifier(device="cpu").fit(tensor, [0, 0, 1, 1])
+    expected = TailClassifier(device="cpu").fit(rows, [0, 0, 1, 1])
+    np.testing.assert_array_equal(classifier.predict_proba(tensor), expected.predict_proba(rows))
 
 
 @pytest.mark.parametrize(

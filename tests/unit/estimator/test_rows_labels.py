@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from unitail.errors import InvalidEpisode
 from unitail.estimator.classifier import TailClassifier
@@ -42,6 +43,7 @@ def test_labels_of_pandas_come_back_as_they_are(given: list[Any], dtype: str, ki
         (pd.Series(["a", pd.NA, "b", "b"], dtype="string"), r"<NA> in 1 row \(1\)"),
         (pd.Series([1, None, 2, 2], dtype="Int64"), r"<NA> in 1 row \(1\)"),
         (pd.Categorical(["a", None, "b", "b"]), r"nan in 1 row \(1\)"),
+        (np.ma.masked_equal([1, 2, 3, 3], 2), r"None in 1 row \(1\)"),
     ],
 )
 def test_rows_without_a_label_are_told(y: Any, got: str) -> None:  # noqa: ANN401
@@ -65,6 +67,15 @@ def test_labels_that_would_be_changed_are_refused(y: Any, got: str) -> None:  # 
     message = f"not of one kind that can be sorted: got {got}; allowed: strings, numbers or bool"
     with pytest.raises(InvalidEpisode, match=message):
         answers(y)
+
+
+def test_labels_of_other_libraries_come_back_as_they_are() -> None:
+    assert answers(torch.tensor([3, 3, 7, 7])).tolist() == [3, 3, 7, 7]
+    assert answers(np.ma.masked_equal([3, 3, 7, 7], 2)).dtype.kind == "i", "as none is hidden"
+    polars = pytest.importorskip("polars")
+    assert answers(polars.Series(["u", "u", "v", "v"])).tolist() == ["u", "u", "v", "v"]
+    with pytest.raises(InvalidEpisode, match=r"got None in 1 row \(1\)"):
+        answers(polars.Series(["u", None, "v", "v"]))
 
 
 def test_what_scikit_learn_checks_is_left_to_it() -> None:

@@ -183,7 +183,8 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()}, fresh / ROWS_FILE
         )
-        (fresh / CARD_FILE).write_text(card(table, saved.rows.shots.tolist()), encoding="utf-8")
+        text = card(table, saved.rows.shots.tolist())
+        (fresh / CARD_FILE).write_text(text, encoding="utf-8", errors="backslashreplace")
         (fresh / CLASSIFIER_FILE).write_text(json.dumps(table, indent=2) + "\n")
         if not isinstance(saved.model, str):
             model = saved.model

@@ -117,6 +117,15 @@ def test_another_device_may_be_asked_for(tmp_path: Path) -> None:
     assert TailClassifier.load(folder, device="cpu").device == "cpu"
 
 
+def test_labels_that_are_no_text_are_saved(tmp_path: Path) -> None:
+    """As the names of folders may be."""
+    names = ["\udcff", "\udcff", "b", "b"]
+    classifier = TailClassifier(device="cpu").fit([[0.0], [0.1], [5.0], [5.1]], names)
+    folder = classifier.save(tmp_path / "saved")
+    assert list(TailClassifier.load(folder).classes_) == ["b", "\udcff"]
+    assert "\\udcff" in (folder / "README.md").read_text(encoding="utf-8")
+
+
 def test_labels_that_json_cannot_carry_are_refused(tmp_path: Path) -> None:
     days = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], dtype="datetime64[D]")
     classifier = TailClassifier().fit(X, days[Y])

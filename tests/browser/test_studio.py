@@ -185,6 +185,9 @@ def _export(page: Any, tmp_path: Path, colours: list[str]) -> None:  # noqa: ANN
     assert [row["answer"] for row in rows] == colours
     page.locator("button", has_text="Link").click()
     page.wait_for_selector(".toast >> text=sorted into")
+    page.locator("#export").click()
+    page.locator("#dialog button", has_text="Copy").click()  # nothing is overwritten, and told
+    page.wait_for_selector(".toast >> text=/0 files sorted .*; 200 files were there already/")
     assert len(list((tmp_path / "pictures-sorted").rglob("*.png"))) == 200
 
 

@@ -157,7 +157,8 @@ export async function sortFiles(by) {
     const done = await post("/api/export/folders", { by });
     const left = done.left_out;
     const names = `${left.slice(0, 3).join(", ")}${left.length > 3 ? `, and ${left.length - 3} more` : ""}`;
-    toast(`${counted(done.done, "file")} sorted into ${done.folder}${left.length ? `; left out, as gone or unreadable: ${names}` : ""}`, { bad: left.length > 0 });
+    const there = done.there ? `; ${counted(done.there, "file")} ${done.there === 1 ? "was" : "were"} there already` : "";
+    toast(`${counted(done.done, "file")} sorted into ${done.folder}${there}${left.length ? `; left out, as gone or unreadable: ${names}` : ""}`, { bad: left.length > 0 });
   } catch (error) {
     failed(error);
   }

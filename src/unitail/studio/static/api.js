@@ -14,9 +14,16 @@ async function read(response) {
   return content;
 }
 
-async function request(path, options) {
+/** A file, with the name that the server gives it. */
+async function readFile(response) {
+  if (!response.ok) return read(response); // which says why
+  const [, , name] = /filename(\*=utf-8''|=")([^";]+)/i.exec(response.headers.get("content-disposition")) ?? ["", "", "answers"];
+  return { name: decodeURIComponent(name), blob: await response.blob() };
+}
+
+async function request(path, options, take = read) {
   try {
-    return await read(await fetch(path, options));
+    return await take(await fetch(path, options));
   } catch (error) {
     if (error instanceof Refused) throw error;
     throw new Refused(0, { error: "The studio does not answer. Is it still running?" });
@@ -24,14 +31,7 @@ async function request(path, options) {
 }
 
 export const get = (path) => request(path);
-
-/** A file, with the name that the server gives it. */
-export async function getFile(path) {
-  const response = await fetch(path).catch(() => null);
-  if (!response?.ok) await (response ? read(response) : request(path)); // says why
-  const [, , name] = /filename(\*=utf-8''|=")([^";]+)/i.exec(response.headers.get("content-disposition")) ?? ["", "", "answers"];
-  return { name: decodeURIComponent(name), blob: await response.blob() };
-}
+export const getFile = (path) => request(path, {}, readFile);
 
 export const post = (path, body) =>
   request(path, {

@@ -103,8 +103,9 @@ class Relations:
 
     def nearest(self, classes: Tensor, ways: int) -> Tensor:
         """Say how near each labelled row comes to others of each class: (B, n, K)."""
-        near = self.channels[:, SHIFT_INVARIANT.index(closeness)].clone()
-        near.diagonal(dim1=1, dim2=2).fill_(-MAX_CHANNEL)
+        near = self.channels[:, SHIFT_INVARIANT.index(closeness)]
+        itself = torch.eye(near.shape[1], dtype=torch.bool, device=near.device)
+        near = near.masked_fill(itself, -MAX_CHANNEL)
         start = near.new_full((*classes.shape, ways), -MAX_CHANNEL)
         return start.scatter_reduce(2, classes.unsqueeze(1).expand_as(near), near, "amax")
 

@@ -25,8 +25,8 @@ from unitail.devices import choose_device
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
+from unitail.nn.normalisation import coordinate_limit, limited
 from unitail.relational.config import FeaturesAs
-from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 from unitail.studio.kept_relations import KeptRelations
 from unitail.studio.latest_answers import NONE, Places

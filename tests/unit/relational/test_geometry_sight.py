@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Centre, Rays, Sight, inverse, look
+from unitail.relational.geometry import Centre, Directions, Products, Rays, Sight, inverse, look
 
 SHIFT = 0.3
 
@@ -29,7 +29,7 @@ def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("far", [1, 1e3])
 def test_cosines_are_those_of_directions_from_every_centre(far: float) -> None:
     rows, seen = far * vectors(), far * vectors(7, seed=1)
-    found = Sight.of(rows, *places()).compare(Sight.of(seen, *places()))
+    found = Directions.of(rows, *places()).compare(Directions.of(seen, *places()))
     torch.testing.assert_close(found, by_directions(rows, seen), rtol=1e-9, atol=1e-9)
 
 
@@ -37,7 +37,7 @@ def test_cosines_are_those_of_directions_from_every_centre(far: float) -> None:
 def test_a_vector_at_a_centre_has_no_direction_from_there(centre: Centre) -> None:
     rows, (to_mean, direction) = vectors(), places()
     rows[:, 2] = -to_mean[centre, :, 0]
-    sight = Sight.of(rows, to_mean, direction)
+    sight = Directions.of(rows, to_mean, direction)
     cosines, _ = sight.compare(sight)
     assert not cosines[centre, :, 2].any()
     assert not cosines[centre, :, :, 2].any()
@@ -53,7 +53,7 @@ def test_vectors_near_a_centre_keep_their_angles(
     rows, (to_mean, direction) = vectors(8), places()
     rows[:, ::2] = near * rows[:, ::2] - to_mean[centre]
     rows, to_mean, direction = (each.to(dtype) for each in (rows, to_mean, direction))
-    sight = Sight.of(rows, to_mean, direction)
+    sight = Sight.kind(rows).of(rows, to_mean, direction)
     cosines, _ = sight.compare(sight)
     apart = (rows.double() + to_mean[centre].double())[:, ::2]
     units = apart / apart.norm(dim=-1, keepdim=True)
@@ -69,26 +69,41 @@ def test_directions_that_hardly_differ_keep_their_angles_in_single_precision() -
     to_mean[Centre.ORIGIN :] *= 3e3
     rays = Rays.of(rows, to_mean)
     centre = rays.directions.mean(dim=1, keepdim=True)
-    exact = Sight.of(rows, to_mean, centre)
-    single = Sight.of(rows.float(), to_mean.float(), centre.float())
+    exact = Directions.of(rows, to_mean, centre)
+    single = Products.of(rows.float(), to_mean.float(), centre.float())
     of_all, _ = exact.compare(exact)
     found, _ = single.compare(single)
     torch.testing.assert_close(found.double(), of_all, rtol=0, atol=2e-3)
 
 
-def test_rays_that_are_known_are_not_made_again() -> None:
-    rows = vectors()
-    sight = Sight.of(rows, *places(), Rays.of(rows, places()[0]))
-    expected = Sight.of(rows, *places())
-    for found, same in zip(sight.compare(sight), expected.compare(expected), strict=True):
-        assert torch.equal(found, same)
+@pytest.mark.parametrize("far", [1, 30])
+def test_one_product_of_twice_the_precision_is_as_good_as_one_for_each_centre(far: float) -> None:
+    rows, (to_mean, direction) = vectors(9), places()
+    rows[:, 3] = -to_mean[Centre.SHRUNK, :, 0]
+    rows[:, 4] = -to_mean[Centre.ORIGIN, :, 0]
+    rows[:, 5] = 0
+    to_mean[Centre.ORIGIN :] *= far
+    given = [each.float() for each in (rows, to_mean, direction)]
+    found = Products.of(*given)
+    exact = Directions.of(*(each.double() for each in given))
+    for ours, theirs in zip(found.compare(found), exact.compare(exact), strict=True):
+        assert ours.dtype is torch.float32
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=3e-6)
+    torch.testing.assert_close(found.origin_lengths.double(), exact.origin_lengths)
+
+
+def test_which_sight_is_for_which_vectors() -> None:
+    single = vectors().float()
+    assert Sight.kind(single) is Products
+    assert Sight.kind(single.double()) is Directions
+    assert Sight.kind(single.requires_grad_()) is Directions
 
 
 def test_gradients_go_through_what_is_compared() -> None:
     """Whoever trains an encoder below the model needs them."""
-    seen = Sight.of(vectors(3, seed=1), *places())
+    seen = Directions.of(vectors(3, seed=1), *places())
     rows = vectors(2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: Sight.of(x, *places()).compare(seen), rows)
+    assert torch.autograd.gradcheck(lambda x: Directions.of(x, *places()).compare(seen), rows)
 
 
 def test_there_is_nothing_to_measure_in_a_unit_of_roundings() -> None:

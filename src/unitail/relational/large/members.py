@@ -59,7 +59,7 @@ class Members:
             to_mean=moments.to_mean,
             direction=moments.direction,
             vectors=vectors,
-            sight=Sight.of(vectors, moments.to_mean, moments.direction),
+            sight=Sight.kind(vectors).of(vectors, moments.to_mean, moments.direction),
             mean_distance=moments.mean_distance.to(kind).view(1, 1, 1),
             mean_cosine=moments.mean_cosine.to(kind).view(-1, 1, 1, 1),
             cosine_deviation=moments.cosine_deviation.to(kind).view(-1, 1, 1, 1),

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-TIE = 1e-4
-"""Hopes that are no further apart than this are alike; rounding moves them by less."""
+TIE, SINGLE_TIE = 1e-4, 1e-2
+"""Hopes that are no further apart than this are alike: rounding moves them by less, in double
+precision and in single."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ class Few:
         if size == ways - 1:  # a state for each
             return cls(answers.topk(size, dim=2).indices, ways)
         scores, classes = answers.topk(size + 1, dim=2)
-        return cls(classes[:, :, :-1], ways, scores[:, :, :-1] > scores[:, :, -1:] + TIE)
+        tie = TIE if answers.dtype is torch.float64 else SINGLE_TIE
+        return cls(classes[:, :, :-1], ways, scores[:, :, :-1] > scores[:, :, -1:] + tie)
 
     def split(self, rows: int) -> "list[Few]":
         """Cut them into this many rows each."""

@@ -200,10 +200,10 @@ class Products(Sight):
         shrunk = (products + shifts[0]).add_(seen_shifts[0])
         cosines[Centre.SHRUNK] = shrunk.mul_(near[1]).mul_(seen_near[1])
         distances = (self.squares + seen.squares.mT).sub_(products, alpha=2).clamp_min_(0)
-        products.add_(shifts[1]).add_(seen_shifts[1]).mul_(near[2]).mul_(seen_near[2])
-        cosines[Centre.ORIGIN] = products
-        products.sub_(self.tilts).sub_(seen.tilts.mT).mul_(near[3]).mul_(seen_near[3])
-        cosines[Centre.DIRECTION] = products
+        origin = (products + shifts[1]).add_(seen_shifts[1]).mul_(near[2]).mul_(seen_near[2])
+        cosines[Centre.ORIGIN] = origin
+        turned = (origin - self.tilts).sub_(seen.tilts.mT).mul_(near[3]).mul_(seen_near[3])
+        cosines[Centre.DIRECTION] = turned
         return cosines, distances.float()
 
 

@@ -110,8 +110,9 @@ LOGISTIC_STEPS = 20
 """Short of the minimum where classes are many: what is missing is regularisation, too."""
 MIN_BEND = 1e-3
 """The loss of a row of which the regression is sure bends by this at least."""
-MANY_WAYS, MANY_STATES = 64, 2**14
-"""Beyond this many classes, and times labelled rows, less is made of each class (`are_many`)."""
+MANY_WAYS, MANY_STATES, MIN_MANY_SHOTS = 64, 2**14, 2
+"""Beyond this many classes, and times labelled rows, less is made of each class (`are_many`), if
+they have this many labelled rows, on average: with one, no evidence speaks."""
 NUM_CANDIDATES = NUM_LOGISTIC + NUM_RIDGES
 """Answers of logistic regressions, then those of ridge regressions."""
 
@@ -220,7 +221,8 @@ class LogisticRegressions:
 
 def are_many(rows: int, ways: int) -> bool:
     """Tell whether classes, and labelled rows times classes, are so many that less will do."""
-    return ways > MANY_WAYS and rows * ways > MANY_STATES
+    enough = rows >= MIN_MANY_SHOTS * ways
+    return ways > MANY_WAYS and rows * ways > MANY_STATES and enough
 
 
 def fitted_penalties(rows: int, ways: int) -> tuple[float, ...]:

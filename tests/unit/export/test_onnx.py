@@ -15,6 +15,7 @@ from unitail import TailClassifier
 from unitail.errors import InvalidConfig
 from unitail.export import operators
 from unitail.export.onnx import CannotExport, GraphSizes, _quiet, export_classifier, export_model
+from unitail.relational import model as model_module
 from unitail.relational import regressions
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational
@@ -25,9 +26,9 @@ TOLERANCE = 1e-5
 """In single precision."""
 
 
-def model() -> Relational:
+def model(layers: int = 1) -> Relational:
     """Return a model of few layers, made random, so that all of it counts."""
-    network = Relational(replace(PRESETS["tiny"], layers=1, joint_layers=0))
+    network = Relational(replace(PRESETS["tiny"], layers=layers, joint_layers=0))
     generator = np.random.default_rng(0)
     for parameter in network.parameters():
         noise = generator.normal(scale=0.1, size=tuple(parameter.shape))
@@ -76,12 +77,18 @@ def test_a_table_classifier_answers_in_onnx_as_in_python(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("many", [False, True])
 def test_a_model_reads_examples_in_onnx_as_in_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, many: bool
 ) -> None:
+    """Whether or not its classes are many."""
     monkeypatch.setattr(regressions, "LOGISTIC_STEPS", 2)  # each step is a part of the graph
     monkeypatch.setattr(operators, "STEPS", 16)  # enough for few rows
-    network = model()
+    if many:
+        monkeypatch.setattr(regressions, "MANY_WAYS", 2)
+        monkeypatch.setattr(regressions, "MANY_STATES", 1)
+        monkeypatch.setattr(model_module, "LISTED", 1)
+    network = model(layers=1 + many)
     path = export_model(
         network, GraphSizes(support=12, classes=3, width=6), tmp_path / "model.onnx"
     )

@@ -109,3 +109,15 @@ def test_gradients_go_through_what_is_compared() -> None:
 def test_there_is_nothing_to_measure_in_a_unit_of_roundings() -> None:
     units = torch.tensor([0.0, 1e-15, 0.5], dtype=torch.float64)
     assert inverse(units).tolist() == [0, 0, 2]
+
+
+def test_gradients_of_rows_go_through_single_precision_too() -> None:
+    """An encoder may be trained below queries alone: those that are seen have none."""
+    seen = [each.float() for each in (vectors(4, seed=1), *places())]
+    slopes = []
+    for kind in (Products, Directions):
+        rows = vectors(3).float().requires_grad_()
+        cosines, distances = kind.of(rows, *seen[1:]).compare(kind.of(*seen))
+        (cosines * torch.arange(4).view(4, 1, 1, 1)).sum().add(distances.sum()).backward()
+        slopes.append(rows.grad)
+    torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-4)

@@ -14,10 +14,10 @@ from unitail.relational import model as model_module
 from unitail.relational import regressions
 from unitail.relational.block import EVERY_CLASS
 from unitail.relational.config import PRESETS
-from unitail.relational.model import ReadRelations, Relational, RelationalDraw
+from unitail.relational.model import MIN_LISTED_SHOTS, ReadRelations, Relational, RelationalDraw
 from unitail.relational.regressions import NUM_LOGISTIC, are_many
 
-WAYS, SHOTS = 9, 3
+WAYS, SHOTS = 9, 4
 EXACT = {"rtol": 0, "atol": 1e-9}
 
 
@@ -61,6 +61,15 @@ def test_lists_of_all_but_one_class_leave_nothing_out(monkeypatch: pytest.Monkey
     whole = answers(support())
     torch.testing.assert_close(listed, whole, **EXACT)
     assert (some - whole).abs().max() > 1e-6, "short lists are lists"
+
+
+def test_few_labels_have_no_lists() -> None:
+    """What they say of each other is too little to choose by."""
+    few = random_support((MIN_LISTED_SHOTS - 1,) * WAYS, episodes=1)
+    few = replace(few, features=few.features.double())
+    for given, listed in ((few, False), (support(), True)):
+        seen, relations = network()._look(given, given.features)
+        assert (seen.list_classes(relations) is not EVERY_CLASS) == listed
 
 
 def test_names_of_classes_and_the_order_of_rows_change_nothing() -> None:
@@ -116,5 +125,24 @@ def test_many_are_classes_and_rows_together(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(regressions, "MANY_WAYS", 64)
     monkeypatch.setattr(regressions, "MANY_STATES", 2**14)
     assert are_many(500, 100)
-    assert not are_many(100, 100), "one label of each: all that helps is little"
+    assert not are_many(100, 100)
+    assert not are_many(199, 199 - 64), "one label of most: no evidence speaks"
+    assert are_many(2 * 150, 150)
     assert not are_many(10_000, 64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_classes_with_the_same_rows_are_answered_alike(dtype: torch.dtype) -> None:
+    """Whichever of them comes on a list: rounding must not decide it."""
+    features = torch.randn(1, SHOTS, 12, generator=stream(7), dtype=torch.float64)
+    others = torch.randn(1, 2 * SHOTS, 12, generator=stream(8), dtype=torch.float64)
+    rows = torch.cat([features.repeat(1, WAYS - 2, 1), others], dim=1).to(dtype)
+    classes = torch.arange(WAYS).repeat_interleave(SHOTS)[None]
+    model = network().to(dtype)
+    given = Support(features=rows, class_indices=classes, ways=WAYS)
+    asked = torch.randn(1, 6, 12, generator=stream(9), dtype=torch.float64).to(dtype)
+    found = model.answer(model.read(given, RelationalDraw(), Visibility.ISOLATED), asked)
+    twins = found[..., : WAYS - 2]
+    apart = (twins - twins.mean(dim=-1, keepdim=True)).abs().max()
+    assert apart < (1e-9 if dtype is torch.float64 else 1e-4)
+    assert (found[..., -1] - found[..., 0]).abs().max() > 1e-2

@@ -171,7 +171,7 @@ def no_numbers(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN
     """Say which error means that X needs an encoder; None for any other."""
     if not any(words in str(error) for words in NO_NUMBERS):
         return None
-    columns = rows.dtypes.items() if hasattr(rows, "dtypes") else ()
+    columns = rows.dtypes.items() if is_frame(rows) else ()
     names = [name for name, kind in columns if kind.kind not in "biuf"]
     return InvalidInput(
         "X holds what is no number",

@@ -13,6 +13,7 @@ from unitail.estimator.rows import (
     check_same_kind,
     drawn_pool,
     encode_labels,
+    plain_labels,
     weighted_rows,
 )
 from unitail.estimator.scaling import Scales
@@ -102,12 +103,12 @@ class UpdatableEstimator(FittingEstimator):
         first = not hasattr(self, "_fitted")
         expected = None if first else getattr(self, "_expected", None)
         if classes is not None:
-            given = np.unique(np.asarray(classes))
+            given = np.unique(np.asarray(plain_labels(classes)))
             if not first:
                 _check_classes(given, expected, self.classes_)
             expected = given
         if expected is not None:
-            _check_expected(expected, np.asarray(y))
+            _check_expected(expected, np.asarray(plain_labels(y)))
         learned = self.fit(X, y, sample_weight) if first else self._add(X, y, sample_weight, None)
         self._expected = expected
         return learned

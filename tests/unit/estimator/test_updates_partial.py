@@ -1,7 +1,9 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from unitail.errors import InvalidConfig, InvalidEpisode
@@ -72,3 +74,26 @@ def test_a_folder_that_does_not_know_them_may_be_told(tmp_path: Path) -> None:
     loaded.partial_fit(rows[4:], ["a"], classes=["a", "b", "c"])
     with pytest.raises(InvalidEpisode, match="first call did not name: got 'd'"):
         loaded.partial_fit(rows[4:], ["d"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        (["a", None] * 2, ["a", "b"], r"rows without a label: got None in 2 rows \(1, 3\)"),
+        (pd.array([1, pd.NA] * 2), [1, 2], r"rows without a label: got <NA> in 2 rows \(1, 3\)"),
+        (["a", 1] * 2, ["a", "b"], "not of one kind that can be sorted: got numbers and strings"),
+        (["a", "b"] * 2, ["a", None], r"without a label: got None in 1 row \(1\)"),
+        (["a", "b"] * 2, ["a", 1], "not of one kind that can be sorted: got numbers and strings"),
+    ],
+)
+def test_what_is_no_label_is_told_as_by_fit(labels: Any, classes: Any, message: str) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidEpisode, match=message):
+        TailClassifier().partial_fit(np.eye(4), labels, classes=classes)
+
+
+def test_classes_may_be_of_pandas() -> None:
+    classes = pd.array([1, 2, 3])
+    classifier = TailClassifier().partial_fit(np.eye(4), pd.array([1, 2] * 2), classes=classes)
+    assert classifier.classes_.dtype == np.int64
+    with pytest.raises(InvalidEpisode, match="did not name: got 4; allowed: 1, 2, 3"):
+        classifier.partial_fit(np.eye(4), [1, 2, 3, 4])

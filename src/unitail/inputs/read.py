@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 from unitail.encoders.encoder import Modality
@@ -68,7 +69,7 @@ def read_labelled(
 
 def _alike(classes: Sequence[str]) -> list[str]:
     """Say which classes may be one, written in several ways."""
-    folded: dict[str, list[str]] = {}
+    folded: dict[str | Decimal, list[str]] = {}
     for name in classes:
         folded.setdefault(_folded(name), []).append(name)
     alike = [names for names in folded.values() if len(names) > 1]
@@ -76,10 +77,10 @@ def _alike(classes: Sequence[str]) -> list[str]:
     return [f"{several} are different classes"] if alike else []
 
 
-def _folded(name: str) -> str:
+def _folded(name: str) -> str | Decimal:
     """Return what is left of a name without case, spaces and dashes; of numbers, their value."""
     if re.fullmatch(r"[+-]?\d+(\.\d*)?", name):
-        return str(float(name))
+        return Decimal(name)  # a float would make one of long ones that differ in their last digit
     words = re.split(r"[\s_]+|(?<=\w)-(?=\w)", name.casefold())
     return " ".join(filter(None, words))
 

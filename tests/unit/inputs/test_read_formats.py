@@ -101,6 +101,10 @@ def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
     assert examples.guesses == ("'Cat' and 'cat'; 'c-1' and 'c_1' are different classes",)
     numbers = _write(tmp_path / "n.csv", "x,label\n1,1\n2,2\n3,1.0\n4,-1\n5,10\n6,02\n")
     assert read_labelled(numbers).guesses == ("'02' and '2'; '1' and '1.0' are different classes",)
+    long = [f"1,{'1' * 40}{last}\n" for last in ("1", "2", "2.0")] + ["2,9007199254740993\n"]
+    longer = _write(tmp_path / "l.csv", "x,label\n2,9007199254740992\n" + "".join(long))
+    twos = "1" * 40 + "2"
+    assert read_labelled(longer).guesses == (f"'{twos}' and '{twos}.0' are different classes",)
     many = "".join(f"{place % 3},{place // 3},{place}\n" for place in range(12))
     examples = read_labelled(
         _write(tmp_path / "u.csv", "kind,y,size\n" + many), ReadOptions(label_column="size")

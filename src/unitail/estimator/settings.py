@@ -237,10 +237,10 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
     """Return who sees whom: the model's own way, or another that it was trained for."""
     if isinstance(name, str) and name == AUTO:
         return model.visibility
-    if name not in list(Visibility):
+    if not isinstance(name, str) or name not in list(Visibility):
         allowed = ", ".join([AUTO, *Visibility])
         raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
-    visibility = Visibility(str(name))
+    visibility = Visibility(name)
     if visibility not in model.trained_for:  # the network might compute answers that mean little
         older = " If it was, its folder is older than this check: name what it was trained for in"
         older += f' its config.json, "trained_for": ["{model.visibility}", "{visibility}"].'
@@ -255,9 +255,9 @@ def _choose_visibility(name: object, model: AnyModel) -> Visibility:
 
 
 def _choose_precision(name: object) -> Precision:
-    if name not in list(Precision):
+    if not isinstance(name, str) or name not in list(Precision):
         raise InvalidConfig("precision is unknown", got=name, allowed=", ".join(Precision))
-    return Precision(str(name))
+    return Precision(name)
 
 
 def _count(value: object, name: str) -> int | None:

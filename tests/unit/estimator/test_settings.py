@@ -98,6 +98,8 @@ def test_parameters_are_taken_over() -> None:
         ("max_support", True, "max_support is out of range: got True; allowed: 1 or more"),
         ("max_support", 2.5, "max_support is out of range: got 2.5; allowed: 1 or more, or None"),
         ("precision", "half", "precision is unknown: got half; allowed: auto, single, double"),
+        ("precision", np.array([1, 2]), r"precision is unknown: got \[1 2\]; allowed: auto,"),
+        ("visibility", np.array([1, 2]), r"visibility is unknown: got \[1 2\]; allowed: auto,"),
         ("device", "nowhere", "device is unknown: got 'nowhere'; allowed: auto, cpu"),
         ("device", 1.5, "device is unknown: got 1.5"),
         (

@@ -175,7 +175,8 @@ def test_mistakes_are_told_before_any_work(tables: tuple[Path, Path], tmp_path: 
     )
     assert "ends in .html or .htm" in _error(*tables, "--report", tmp_path / "x.pdf")
     assert "modality" in _error(*tables, "--modality", "video")
-    assert "coverage" in _error(*tables, "--coverage", "1")
+    out_of_range = "--coverage is out of range: got 1.5; allowed: a number between 0 and 1. Give"
+    assert out_of_range in _error(tmp_path / "none", tables[1], "--coverage", "1.5")
     assert "no such file or folder" in _error(tmp_path / "none", tables[1])
     assert "no column of labels named 'class': got 'size', 'label'" in _error(
         *tables, "--label-column", "class"

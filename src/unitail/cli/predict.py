@@ -15,6 +15,7 @@ from unitail.configuration import choice, require
 from unitail.encoders.cache import default_cache
 from unitail.errors import UserError
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.doubts import check_coverage
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, settle
 from unitail.inputs.read import (
     read_half_labelled,
@@ -181,6 +182,7 @@ def run(
 ) -> None:
     """Read, answer, write the files that are wanted, and print."""
     require_alone("predict")
+    check_coverage(coverage, "--coverage")
     check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
     wanted.check([support, *also, *queries])
     console = Console(stderr=wanted.out == STDOUT)

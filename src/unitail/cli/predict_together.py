@@ -18,6 +18,7 @@ from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.doubts import check_coverage
 from unitail.inputs.encode import Unread
 from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
@@ -50,7 +51,7 @@ def run_together(
     """Fit here, answer with the workers, and say what came of it."""
     require_alone("predict")
     _check({**unable, "--joint": joint, "--balanced": balanced})
-    require(0 < coverage < 1, "--coverage", got=coverage, allowed="a number between 0 and 1")
+    check_coverage(coverage, "--coverage")
     target, device = _target(out), engine.device(device)
     saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
     if saved is None:

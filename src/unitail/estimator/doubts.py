@@ -116,6 +116,7 @@ class DoubtingEstimator(FittingEstimator):
                 got="neither X nor log_proba" if X is None else "both X and log_proba",
                 allowed="one of them",
             )
+        check_coverage(coverage)  # before what takes long
         scores = self._fitted.held_out_scores
         if log_proba is not None:
             _check_isolated(self._fitted.settings.visibility)
@@ -191,6 +192,17 @@ def _check_isolated(visibility: Visibility) -> None:
         )
 
 
+def check_coverage(coverage: object, name: str = "coverage") -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not isinstance(coverage, int | float | np.number) or not 0 < float(coverage) < 1:
+        raise InvalidConfig(
+            f"{name} is out of range",
+            got=repr(coverage),
+            allowed="a number between 0 and 1",
+            remedy="Give the share of sets that shall hold the true class, such as 0.9.",
+        )
+
+
 def threshold(scores: NDArray[np.float64], coverage: float) -> float:
     """Return the largest score that a class in the set may have."""
     rank = math.ceil((len(scores) + 1) * coverage)
@@ -205,9 +217,7 @@ def prediction_sets(
     Without scores it is the most probable classes until their probabilities reach the coverage. The
     most probable class is always in.
     """
-    if not 0 < coverage < 1:
-        allowed = "a number between 0 and 1"
-        raise InvalidConfig("coverage is out of range", got=coverage, allowed=allowed)
+    check_coverage(coverage)
     if len(scores):
         member = 1 - probabilities <= threshold(scores, coverage)
     else:

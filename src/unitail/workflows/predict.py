@@ -16,6 +16,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.doubts import check_coverage
 from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.scaling import Scale, plain, scale_after
 from unitail.estimator.support_size import MAX_SUPPORT
@@ -70,7 +71,7 @@ def predict_files(
     answers name the examples nearest to them, and what speaks for them as far as the model can say;
     `why` asks for that alone. `on_progress` counts what is encoded, `on_answered` what is answered.
     """
-    require(0 < coverage < 1, "coverage", got=coverage, allowed="a number between 0 and 1")
+    check_coverage(coverage)
     require(top >= 1, "top", got=top, allowed="1 or more")
     _check_same_kind(support, queries)
     by = saved.kept_examples().encoder if saved else choose_for(support, encoder, device)

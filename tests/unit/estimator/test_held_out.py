@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,10 +109,17 @@ def test_the_coverage_is_kept() -> None:
         assert coverage - 0.02 < np.mean(shares) < coverage + 0.07
 
 
-@pytest.mark.parametrize("coverage", [0, 1, 90])
-def test_a_coverage_out_of_range_is_refused(coverage: float) -> None:
+@pytest.mark.parametrize("coverage", [0, 1, 90, math.nan, "x", None, np.array([0.5, 0.9])])
+def test_a_coverage_out_of_range_is_refused_before_rows_are_left_out(coverage: Any) -> None:  # noqa: ANN401
+    classifier = fitted([3, 3])
     with pytest.raises(InvalidConfig, match=r"coverage is out of range: .* between 0 and 1"):
-        fitted([3, 3]).predict_set(np.zeros((1, 4)), coverage)
+        classifier.predict_set(np.zeros((1, 4)), coverage)
+    assert "held_out_scores" not in vars(classifier._fitted)
+
+
+def test_a_coverage_may_be_a_number_of_numpy() -> None:
+    sets = fitted([3, 3]).predict_set(np.zeros((1, 4)), np.float32(0.9))  # type: ignore[arg-type]
+    assert sets.tolist() == [[True, True]]
 
 
 def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:

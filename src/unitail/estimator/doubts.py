@@ -25,7 +25,7 @@ from unitail.answer_defaults import COVERAGE
 from unitail.configuration import require
 from unitail.errors import InvalidConfig
 from unitail.estimator.fit_predict import FittingEstimator, Floats
-from unitail.estimator.held_out import HeldOut, folds
+from unitail.estimator.held_out import HeldOut, calibration_folds
 from unitail.inputs.examples import Examples
 from unitail.nn.episode_model import Visibility
 
@@ -178,7 +178,7 @@ class DoubtingEstimator(FittingEstimator):
         """
         check_is_fitted(self)
         rows = self._fitted.rows
-        held_out = self._fitted.held_out(folds(rows))
+        held_out = self._fitted.held_out(calibration_folds(rows))
         return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig
-from unitail.estimator.held_out import HeldOut, folds, some_of
+from unitail.estimator.held_out import HeldOut, calibration_folds, folds, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import Scale, Scales, Scaling, after_unlabelled
@@ -147,11 +147,11 @@ class Fitted:
         """1 - p(true class) of the rows that can be left out; none if no class has two."""
         if self.saved_scores is not None:
             return self.saved_scores
-        every = folds(self.rows)
         # Each fold of a large support costs another reading: some of one is enough.
         most = self.settings.max_support
         whole = self.isolated.reads_all or (most is not None and self.rows.total <= most)
-        held_out = self.held_out(every if whole else [some_of(each) for each in every[:1]])
+        some = [some_of(fold) for fold in folds(self.rows)[:1]]
+        held_out = self.held_out(calibration_folds(self.rows) if whole else some)
         return 1 - held_out.own_probabilities(self.rows)
 
     def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:

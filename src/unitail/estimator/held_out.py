@@ -24,6 +24,8 @@ from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
 """The folds that a support is left out in; classes of more rows leave several out at a time."""
+MANY_ROWS, FEW_FOLDS = 500, 5
+"""Rows from which on fewer folds calibrate: what is left still tells what all rows do."""
 MAX_CALIBRATED = 2000
 """Rows of a large support that are left out and asked for prediction sets."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
@@ -56,14 +58,19 @@ class HeldOut:
         return own
 
 
-def folds(rows: Rows) -> list[NDArray[np.int64]]:
+def folds(rows: Rows, most: int = MAX_FOLDS) -> list[NDArray[np.int64]]:
     """Deal the rows of classes with two or more into folds that each leave every class a row."""
-    count = min(int(rows.shots.max()), MAX_FOLDS)
+    count = min(int(rows.shots.max()), most)
     dealt: list[list[int]] = [[] for _ in range(count)]
     for places in rows.members():
         for rank, place in enumerate(places if len(places) > 1 else ()):
             dealt[rank % count].append(int(place))
     return [np.array(fold) for fold in dealt if fold]
+
+
+def calibration_folds(rows: Rows) -> list[NDArray[np.int64]]:
+    """Deal the rows into fewer folds where they are many, as each costs as much as a fit."""
+    return folds(rows, FEW_FOLDS if rows.total > MANY_ROWS else MAX_FOLDS)
 
 
 def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:

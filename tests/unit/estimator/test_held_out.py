@@ -8,7 +8,13 @@ from unitail.errors import InvalidConfig
 from unitail.estimator import held_out
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.doubts import prediction_sets, threshold
-from unitail.estimator.held_out import MAX_FOLDS, folds, some_of
+from unitail.estimator.held_out import (
+    FEW_FOLDS,
+    MAX_FOLDS,
+    calibration_folds,
+    folds,
+    some_of,
+)
 from unitail.estimator.rows import Rows
 
 
@@ -67,6 +73,30 @@ def test_of_many_rows_several_are_left_out_at_a_time() -> None:
     for fold in every:
         left = np.delete(support.class_indices, fold)
         assert set(left) == {0, 1, 2, 3}
+
+
+def test_many_rows_are_calibrated_in_fewer_folds() -> None:
+    few, many = rows([3, 497]), rows([1, 3, 497])
+    assert list(map(len, calibration_folds(few))) == list(map(len, folds(few)))
+    assert list(map(len, calibration_folds(many))) == [101, 101, 100, 99, 99]
+    assert len(folds(many)) == MAX_FOLDS
+    copies = Rows(few.features, few.class_indices, 2, counts=np.full(500, 2))
+    assert len(calibration_folds(copies)) == FEW_FOLDS
+
+
+def test_scores_of_many_rows_are_those_of_five_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out, "MANY_ROWS", 20)
+    classifier = fitted([10, 11])
+    support = classifier._fitted.rows
+    left = [np.isin(np.arange(21), fold) for fold in calibration_folds(support)]
+    expected = []
+    for out in left:
+        without = TailClassifier().fit(support.features[~out], support.class_indices[~out])
+        probabilities = without.predict_proba(support.features[out])
+        expected.extend(1 - probabilities[np.arange(out.sum()), support.class_indices[out]])
+    assert len(left) == FEW_FOLDS
+    scores = np.sort(classifier._fitted.held_out_scores)
+    np.testing.assert_allclose(scores, np.sort(expected), atol=1e-9)
 
 
 def test_scores_are_those_of_fits_without_the_rows() -> None:

@@ -28,8 +28,8 @@ from unitail.relational.model import Relational
 MAX_PAIRED = 1000
 """Rows up to which pairs are the faster way to the same answers."""
 MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
-"""Classes that may be read with pairs of rows, and their number times rows: the whole model answers
-them, where states of a few classes for each row lose up to a point."""
+"""Classes that may be read with pairs of rows, and their number times rows: queries have states for
+all of them, where states of a few lose up to a point."""
 MAX_SUPPORT = 4000
 """`max_support` if nobody says; as many queries may see each other, were it smaller, too."""
 MAX_WIDTH = 4096

@@ -159,7 +159,8 @@ class DoubtingEstimator(FittingEstimator):
     def flag_labels(self, max_probability: float = MAX_PROBABILITY) -> list[SuspiciousLabel]:
         """Name the labels of the support that look wrong.
 
-        Every row whose class has another is left out and asked, as for `predict_set`. Its label is
+        Every row whose class has another is left out and asked, as for `predict_set`
+        (which asks some of a large support's only). Its label is
         named if another class is more probable and the label's own probability is small. Of those
         named about three in four are wrong where one label in twenty is (results/label_noise.md),
         fewer where classes are alike: look at them, do not drop them.

@@ -1,9 +1,9 @@
 """Rows of the support that are left out and asked: what prediction sets and label checks go by.
 
 Every row that can be left out of the support is asked as a query of the rest. A row alone in its
-class cannot: without it the class is unknown. One row of every class is left out at a time. Leaving
-out single rows would take K times as many readings, and put each row at a disadvantage: its class
-alone would be short of an example.
+class cannot: without it the class is unknown. One row of every class is left out at a time, or
+several of classes with more rows than there are folds. Leaving out single rows would take K times
+as many readings, and put each row at a disadvantage: its class alone would be short of an example.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from unitail.learners.pretrained import sealed_as, shipped_folder
 from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
-"""The folds that a support is left out in; classes of more rows leave several out at a time."""
+"""The most folds that a support is left out in; classes of more rows leave several out at a time."""
 MANY_ROWS, FEW_FOLDS = 500, 5
-"""Rows from which on fewer folds calibrate: what is left still tells what all rows do."""
+"""Rows beyond which fewer folds calibrate: what is left still tells what all rows do."""
 MAX_CALIBRATED = 2000
 """Rows of a large support that are left out and asked for prediction sets."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})

@@ -43,7 +43,7 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
     isolated = settings.visibility.isolates_queries
     if settings.max_support is None or settings.parts or pooled or not isolated:
         return False
-    return settings.num_draws == 1 and takes_many(settings.given_model, width)
+    return takes_many(settings.given_model, width)
 
 
 def takes_many(model: AnyModel, width: int) -> bool:

@@ -3,7 +3,7 @@
 An answer of the relational model depends only on lengths, and on inner products with labelled
 vectors, and those of a pool if there is one. n of these span n dimensions, so every vector is
 written in a basis of theirs, with the length of what is left as one coordinate more: n + 1
-coordinates in place of a thousand. Where the model limits coordinates (`relational/geometry.py`),
+coordinates in place of a thousand. Where the model limits coordinates (`nn/normalisation.py`),
 it matters which ones vectors are given in: they are limited before, as the model would limit them,
 and the model that reads them limits none.
 

@@ -33,6 +33,11 @@ def test_all_rows_count_and_answers_stand_alone() -> None:
     assert np.abs(less - together).max() > 1e-6  # the last row has a say, too
 
 
+def test_draws_of_a_model_that_draws_nothing_change_nothing() -> None:
+    one, many = (large(n_draws=draws).fit(X, Y).predict_proba(ASKED) for draws in (1, 3))
+    assert np.array_equal(one, many)
+
+
 def test_only_relations_of_bounded_width_are_read_whole() -> None:
     assert takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH)
     assert not takes_many(Relational(PRESETS["tiny"]), MAX_WIDTH + 1)

@@ -87,9 +87,10 @@ class Sight(ABC):
 
     @staticmethod
     def kind(vectors: Tensor) -> "type[Directions | Products]":
-        """Return what is faster; where gradients go through it, what is plainer."""
+        """Return what is faster; for gradients and for other runtimes, what is plainer."""
         single = vectors.dtype is torch.float32 and vectors.device.type == "cpu"
-        return Products if single and not vectors.requires_grad else Directions
+        plain = vectors.requires_grad or torch.compiler.is_exporting()
+        return Products if single and not plain else Directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +131,7 @@ class Directions(Sight):
         return self.vectors * inverse(self.lengths), shifted, self.turns * inverse(lengths)
 
     def compare(self, seen: Self) -> tuple[Tensor, Tensor]:
-        """Return cosines from each centre (centres, B, t, seen), and squared distances.
-
-        What is seen is of length 1; lengths of the others are taken off the product, which has
-        fewer numbers.
-        """
+        """Let what is seen be of length 1, and take lengths of others off the smaller product."""
         from_mean, from_shifted, from_direction = seen.units
         along = self.vectors @ from_mean.mT
         last = self.turns @ from_direction.mT
@@ -306,8 +303,10 @@ class Geometry:
 
     def _measure(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return cosines (centres, B, rows, seen) and squared distances of some vectors."""
-        sight = type(self.sight).of(self.place(features), self.to_mean, self.direction)
-        return sight.compare(self.sight)
+        sight, centres = self.sight, (self.to_mean, self.direction)
+        if torch.compiler.is_exporting():  # single precision is all that some runtimes have
+            sight = Directions.of(self.vectors, *centres)
+        return type(sight).of(self.place(features), *centres).compare(sight)
 
 
 @dataclass(frozen=True, eq=False)

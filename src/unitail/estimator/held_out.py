@@ -23,7 +23,7 @@ from unitail.learners.pretrained import sealed_as, shipped_folder
 from unitail.nn.episode_model import EpisodeModel
 
 MAX_FOLDS = 20
-"""The most folds that a support is left out in; classes of more rows leave several out at a time."""
+"""The most folds that a support is left out in; classes of more rows leave several out at once."""
 MANY_ROWS, FEW_FOLDS = 500, 5
 """Rows beyond which fewer folds calibrate: what is left still tells what all rows do."""
 MAX_CALIBRATED = 2000

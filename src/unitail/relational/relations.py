@@ -239,8 +239,8 @@ def relate(
 ) -> tuple[Frame, Relations]:
     """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
 
-    No label counts for the vector that has it. `limit` is that of coordinates (`nn/normalisation.py`).
-    Whoever has compared them before may say so by `compare`.
+    No label counts for the vector that has it. `limit` is that of coordinates
+    (`nn/normalisation.py`). Whoever has compared them before may say so by `compare`.
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)

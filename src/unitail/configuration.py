@@ -9,10 +9,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, choice, require
 
 Config = TypeVar("Config")
-Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 ADDED_LATER = {"added later": True}
 """Metadata of a field that models saved before do not have: its default is what they did."""
@@ -69,12 +68,6 @@ def to_table(config: object) -> dict[str, Any]:
     return dataclasses.asdict(config)  # type: ignore[call-overload, no-any-return]
 
 
-def require(condition: bool, name: str, *, got: object, allowed: str) -> None:
-    """Raise `InvalidConfig` unless the value called `name` is fine."""
-    if not condition:
-        raise InvalidConfig(f"{name} is out of range", got=got, allowed=allowed)
-
-
 def require_at_least(minimum: int, config: object, *names: str) -> None:
     """Raise `InvalidConfig` unless these fields of a configuration are so large."""
     for name in names:
@@ -108,14 +101,6 @@ def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None
             got=", ".join(table) or "no keys",
             allowed=f"at least {', '.join(needed)}",
         )
-
-
-def choice(kind: type[Choice], value: object, name: str) -> Choice:
-    """Return the member of `kind` that `value` names."""
-    allowed = [member.value for member in kind]
-    if value not in allowed:
-        raise InvalidConfig(f"{name} is unknown", got=value, allowed=", ".join(allowed))
-    return kind(value)
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables hold anything

@@ -1,7 +1,13 @@
-"""Errors with one root, split by who can fix them, and warnings.
+"""Errors with one root, split by who can fix them; warnings; the checks that raise most errors.
 
 Every `UserError` says what is wrong, what was got, what is allowed and what to do.
 """
+
+import enum
+from importlib import import_module
+from typing import Any, TypeVar
+
+Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 
 class UnitailError(Exception):
@@ -150,6 +156,28 @@ class TooManyExamples(CannotSolve):
     """The support is longer than the sequences that the model was built for."""
 
     remedy = "Give fewer examples, or use a learner without positions (TAIL has none)."
+
+
+def require(condition: bool, name: str, *, got: object, allowed: str) -> None:
+    """Raise `InvalidConfig` unless the value called `name` is fine."""
+    if not condition:
+        raise InvalidConfig(f"{name} is out of range", got=got, allowed=allowed)
+
+
+def choice(kind: type[Choice], value: object, name: str) -> Choice:
+    """Return the member of `kind` that `value` names."""
+    allowed = [member.value for member in kind]
+    if value not in allowed:
+        raise InvalidConfig(f"{name} is unknown", got=value, allowed=", ".join(allowed))
+    return kind(value)
+
+
+def optional(module: str, *, extra: str) -> Any:  # noqa: ANN401 - optional packages have no types here
+    """Import a module of an extra, or say how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtra(module.split(".")[0], extra, str(error)) from error
 
 
 def _remade(kind: type[UserError], words: tuple[str, ...], facts: dict[str, object]) -> UserError:

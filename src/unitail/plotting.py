@@ -3,7 +3,7 @@
 import io
 from typing import TYPE_CHECKING
 
-from unitail.extras import optional
+from unitail.errors import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

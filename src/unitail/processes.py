@@ -10,8 +10,7 @@ from typing import Any, Self
 import torch
 
 from unitail.devices import has_accelerator
-from unitail.errors import InvalidConfig
-from unitail.extras import optional
+from unitail.errors import InvalidConfig, optional
 
 FORKED = "forkserver"
 TIMEOUT = timedelta(days=7)

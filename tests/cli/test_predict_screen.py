@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from unitail.cli.predict_screen import MAX_CLASSES, tell_scores
+from unitail.cli.predict import MAX_CLASSES, tell_scores
 from unitail.workflows.answers import AnswerScores
 
 

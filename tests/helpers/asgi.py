@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unitail.web.asgi import App, Message
+from unitail.web.replies import App, Message
 
 HOST = {"host": "localhost:8000"}
 

@@ -15,7 +15,7 @@ from unitail.studio.catalogue import Catalogue
 from unitail.studio.schema import database_of
 from unitail.studio.store import Store
 from unitail.studio.studio import Studio
-from unitail.web.asgi import App
+from unitail.web.replies import App
 
 COLOURS = {"red": (210, 50, 40), "green": (60, 170, 70), "blue": (50, 80, 200)}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import unitail.configuration
+import unitail.errors
 from unitail.devices import choose_device
 from unitail.estimator.rows import Rows
 from unitail.estimator.scaling import Scaling, read_scale
@@ -21,7 +21,7 @@ def test_calls_of_the_package_are_counted_and_no_others() -> None:
     def task() -> None:
         json.dumps({})
         for _ in range(3):
-            unitail.configuration.require(True, "x", got=1, allowed="1")
+            unitail.errors.require(True, "x", got=1, allowed="1")
 
     taken = TOOL["walk"](task)
     assert (taken.calls, len(taken.functions)) == (3, 1)
@@ -58,5 +58,9 @@ def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     assert {"training/step.py", "tail/model.py"} <= step
     assert {"cli/main.py", "workflows/predict.py"} <= command
     *_, before = (set(TOOL["files"](each.alike)) for each in taken)
-    assert {"workflows/why.py", "relational/influence.py", "engines/choice.py"} <= command - before
+    assert {
+        "workflows/answers.py",
+        "relational/influence.py",
+        "engines/choice.py",
+    } <= command - before
     assert (tmp_path / "report.html").exists()

@@ -10,12 +10,11 @@ from unitail.configuration import (
     from_table,
     parse_json,
     parse_toml,
-    require,
     require_at_least,
     take_words,
     to_table,
 )
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, require
 
 
 class Colour(StrEnum):

@@ -21,21 +21,19 @@ ELSEWHERE = {
     "engines/results.py": "unit/engines/test_job.py",
     "estimator/saving/folder.py": "unit/estimator/saving/test_savable.py",
     "estimator/saving/content.py": "unit/estimator/saving/test_savable.py",
-    "export/graphs.py": "unit/export/test_onnx.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
-    "inputs/table_formats.py": "unit/inputs/test_read_damaged.py",
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
     "service/admission.py": "unit/service/test_app.py",
     "service/questions.py": "unit/service/test_batching.py",
     "service/api_page.py": "unit/service/test_routes.py",
     "service/decoder_process.py": "unit/service/test_decoder_pool.py",  # runs in their processes
-    "service/json_route.py": "unit/service/test_app.py",
+    "service/routes.py": "unit/service/test_app.py",
     "service/limits.py": "unit/service/test_app.py",
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
-    "studio/latest_labels.py": "unit/studio/test_studio.py",
+    "studio/latest_answers.py": "unit/studio/test_studio.py",
     "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",
@@ -43,8 +41,6 @@ ELSEWHERE = {
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",
-    "web/asgi.py": "unit/web/test_guards.py",  # types
-    "web/refusal.py": "unit/web/test_access.py",
 }
 """Modules that are tested through others, and where."""
 ACROSS = {

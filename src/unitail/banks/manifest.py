@@ -7,8 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import from_table, parse_json, require, to_table
-from unitail.errors import InvalidBank, InvalidConfig
+from unitail.configuration import from_table, parse_json, to_table
+from unitail.errors import InvalidBank, InvalidConfig, require
 from unitail.files import regular
 
 FORMAT = 1

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.baselines.logistic_regression import logistic_regression, with_constant
-from unitail.configuration import choice, require
+from unitail.errors import choice, require
 from unitail.framework.episode import Support, check_finite, check_query_fits
 from unitail.framework.learner import Paradigm
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unitail.configuration import choice
+from unitail.errors import choice
 from unitail.framework.episode import Support, check_finite, check_query_fits
 from unitail.framework.learner import Paradigm
 

@@ -18,9 +18,9 @@ from unitail.baselines.sequences import (
     with_blank_labels,
     with_labels,
 )
-from unitail.configuration import require, require_at_least, take_words
-from unitail.nn.episode_model import Visibility
-from unitail.nn.normalisation import Normalisation
+from unitail.configuration import require_at_least, take_words
+from unitail.errors import require
+from unitail.nn.episode_model import Normalisation, Visibility
 from unitail.nn.projection import FixedWidth
 from unitail.nn.slot_model import SlotModel, in_working_precision
 from unitail.nn.transformer import INIT_GAIN

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.errors import UserError
-from unitail.extras import optional
+from unitail.errors import UserError, optional
 from unitail.framework.statistics import LEVEL
 
 RESAMPLES = 10_000

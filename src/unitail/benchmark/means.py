@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.benchmark.store import TableResult
+from unitail.errors import optional
 from unitail.evaluation.metrics import Calibration
 from unitail.evaluation.result import Evaluation, Outcome, Scores
-from unitail.extras import optional
 
 Row = TypeVar("Row")
 Key = TypeVar("Key", bound=Hashable)

@@ -24,9 +24,9 @@ from unitail.benchmark.means import (
 )
 from unitail.benchmark.plots import plot_accuracy, plot_reliability
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.versus_text import versus_sections
+from unitail.benchmark.versus import versus_sections
+from unitail.errors import optional
 from unitail.evaluation.result import Outcome
-from unitail.extras import optional
 from unitail.files import disk_errors, write_bytes, write_text
 from unitail.wording import markdown_table
 

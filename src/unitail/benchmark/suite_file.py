@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from unitail.banks.cross import ARROW
-from unitail.configuration import from_table, parse_toml, require
+from unitail.configuration import from_table, parse_toml
 from unitail.encoder_aliases import encoder_name
-from unitail.errors import InvalidConfig, UserError
+from unitail.errors import InvalidConfig, UserError, require
 from unitail.evaluation.protocol import ALL_WAYS, EvaluationProtocol
 from unitail.own_code import is_own
 from unitail.tasks.batches import QueryShares

@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
+from unitail.errors import require
 from unitail.progress import OnProgress
 from unitail.wording import numbered
 

@@ -14,7 +14,6 @@ from unitail.banks.bank import named_banks
 from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable
 from unitail.cli.encode import NOT_IN_BANK, tell_bank
-from unitail.configuration import choice
 from unitail.datasets.catalogue import CatalogueEntry, Split, catalogue, entry_of_bank, find_entry
 from unitail.encoders.cache import default_cache
 from unitail.encoders.encoder import Encoder
@@ -23,6 +22,7 @@ from unitail.engines.bank import BankFacts
 from unitail.engines.choice import EngineChoice
 from unitail.engines.job import encode_rows_to_bank
 from unitail.engines.rows import rows_of_items
+from unitail.errors import choice
 from unitail.processes import ProcessGroup
 from unitail.wording import numbered
 from unitail.workflows.prepare import Prepared, encode_data_set, read_data_set

@@ -8,14 +8,13 @@ import typer
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import FeatureType
 from unitail.cli.console import bar, say_trouble, say_unreadable, tell_rows
-from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
 from unitail.engines.choice import EngineChoice, is_address
 from unitail.engines.job import encode_rows, encode_rows_to_bank
 from unitail.engines.rows import open_rows
 from unitail.engines.storage import Storage
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, choice
 from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled
 from unitail.processes import ProcessGroup

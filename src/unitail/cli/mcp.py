@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from unitail.extras import optional
+from unitail.errors import optional
 
 
 def run(models: Sequence[str], *, save_changes: bool, device: str) -> None:
     """Load, then speak the protocol; standard output is the protocol's alone."""
     optional("mcp.server.mcpserver", extra="mcp")
-    from unitail.service.loading import load_classifiers
+    from unitail.service.classifiers import load_classifiers
     from unitail.service.mcp_server import make_mcp_server
 
     classifiers = load_classifiers(models, device=device, save_changes=save_changes)

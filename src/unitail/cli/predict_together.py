@@ -8,7 +8,6 @@ from typing import Any
 import typer
 
 from unitail.cli.console import bar, say_unreadable, tell_rows
-from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.engines.choice import EngineChoice
 from unitail.engines.drawn_pool import drawn_pool
@@ -16,7 +15,7 @@ from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.results import Summary
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.doubts import check_coverage
 from unitail.inputs.encode import Unread

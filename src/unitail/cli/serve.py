@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from unitail.cli.console import say
-from unitail.errors import InvalidConfig, InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidConfig, InvalidInput, optional
 from unitail.web.access import Access
 from unitail.wording import shown
 
@@ -35,8 +34,8 @@ def run(
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         optional(package, extra="serve")
     from unitail.service.app import make_app
+    from unitail.service.classifiers import load_classifiers
     from unitail.service.limits import ServiceLimits
-    from unitail.service.loading import load_classifiers
     from unitail.service.server import make_server
     from unitail.service.service import Service
 

@@ -13,10 +13,8 @@ import typer
 from rich.console import Console
 
 from unitail.cli.console import bar, say, say_unreadable
-from unitail.configuration import choice
 from unitail.encoders.cache import default_cache
-from unitail.errors import InvalidConfig, InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidConfig, InvalidInput, choice, optional
 from unitail.web.access import Access, Pass, is_local, new_token
 from unitail.wording import numbered, shown, some
 from unitail.workflows.answer_files import SUFFIXES, check_target

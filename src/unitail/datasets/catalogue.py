@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import choice, from_table
+from unitail.configuration import from_table
 from unitail.datasets.annotations import AnnotationFile
 from unitail.datasets.class_folders import ClassFolders
 from unitail.datasets.csv_index import CsvIndex
@@ -16,7 +16,7 @@ from unitail.datasets.intents import IntentFiles
 from unitail.datasets.lists import JoinedLists, LabelLists, PresenceLists
 from unitail.datasets.loader import DataSetPart, Found, Shape
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidConfig, InvalidInput, UserError
+from unitail.errors import InvalidConfig, InvalidInput, UserError, choice
 from unitail.wording import some
 
 FILE = Path(__file__).parent / "catalogue.toml"

@@ -10,7 +10,7 @@ from typing import Protocol
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.recognise import SUFFIXES
-from unitail.inputs.tables import DelimitedRows
+from unitail.inputs.table_files import DelimitedRows
 from unitail.wording import numbered, some
 
 CLASS_LISTS = Path(__file__).parent / "class_lists"

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hub import combine
 from unitail.encoders.images import middle_square, read_image
-from unitail.errors import MissingExtra, UnknownEncoder
-from unitail.extras import optional
+from unitail.errors import MissingExtra, UnknownEncoder, optional
 from unitail.files import sha256_of
 
 NAME = "efficientnet-lite0"

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from unitail.encoders.model_folder import cannot_load, check_folder, first_line, hashes, locate
-from unitail.errors import UserError
-from unitail.extras import optional
+from unitail.errors import UserError, optional
 
 PREPROCESSING = 1
 """Raised whenever this package changes what models are given, or what is made of their answers."""

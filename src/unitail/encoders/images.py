@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.encoders.item_file import opened
-from unitail.errors import MissingExtra, Unreadable
-from unitail.extras import optional
+from unitail.errors import MissingExtra, Unreadable, optional
 
 MAX_BYTES = 200 * 2**20
 """Files above this are not opened."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.configuration import parse_json
-from unitail.errors import UnknownEncoder
-from unitail.extras import optional
+from unitail.errors import UnknownEncoder, optional
 from unitail.files import sha256_of
 
 PROBE_SECONDS = 3.0

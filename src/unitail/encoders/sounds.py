@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unitail.encoders.item_file import opened
-from unitail.errors import Unreadable
-from unitail.extras import optional
+from unitail.errors import Unreadable, optional
 from unitail.wording import shown
 
 MAX_SECONDS = 600

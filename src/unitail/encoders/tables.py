@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from unitail.errors import InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidInput, optional
 from unitail.missing_columns import lacks_columns
 
 Frame: TypeAlias = Any

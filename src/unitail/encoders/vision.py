@@ -12,7 +12,7 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.hub import combine, load_errors, load_pretrained, quiet
 from unitail.encoders.images import read_image, whole_square
 from unitail.encoders.model_folder import cannot_load, check_folder, locate, read_settings
-from unitail.extras import optional
+from unitail.errors import optional
 
 TOWERS = {
     "clip": "CLIPVisionModelWithProjection",

@@ -13,8 +13,8 @@ from unitail.engines.chunk_items import Reading
 from unitail.engines.encoding import row_reasons, unreadable_rows
 from unitail.engines.engine import Chunk, ChunkReport
 from unitail.engines.results import ChunkFolder
+from unitail.errors import optional
 from unitail.estimator.classifier import TailClassifier
-from unitail.extras import optional
 from unitail.inputs.encode import encode, unread_items
 from unitail.inputs.input_encoder import InputEncoder
 from unitail.inputs.items import Items

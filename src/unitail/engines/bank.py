@@ -17,7 +17,7 @@ from unitail.engines.encoding import ADDED
 from unitail.engines.results import ChunkFolder, Summary
 from unitail.errors import InvalidInput
 from unitail.inputs.cells import as_meant, texts_of
-from unitail.inputs.tables import prefix_beside
+from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.encode_bank import ANOTHER, source_of
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from unitail.configuration import choice, require
 from unitail.engines.engine import Engine
 from unitail.engines.local import LocalEngine
+from unitail.errors import choice, require
 
 
 class EngineName(StrEnum):

@@ -13,12 +13,12 @@ from unitail.encoders.encoding import READERS
 from unitail.engines.choice import is_address
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.inputs.cells import texts_of
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
 from unitail.inputs.recognise import modality_of
+from unitail.inputs.table_files import without_answers
 from unitail.inputs.table_rows import items_of_rows
-from unitail.inputs.tables import without_answers
 from unitail.wording import excerpt
 
 

@@ -18,10 +18,8 @@ import numpy as np
 from unitail.configuration import parse_json
 from unitail.engines.engine import Chunk
 from unitail.engines.storage import Storage
-from unitail.errors import InvalidInput
-from unitail.extras import optional
-from unitail.inputs.table_formats import storable
-from unitail.inputs.tables import DelimitedRows, delimiter_of
+from unitail.errors import InvalidInput, optional
+from unitail.inputs.table_files import DelimitedRows, delimiter_of, storable
 
 CHUNK_ROWS = 256
 """Rows of a chunk: a multiple of what encoders embed at once, and some seconds' work."""

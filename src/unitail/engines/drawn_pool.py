@@ -9,8 +9,8 @@ from typing import Any
 
 from unitail.engines.engine import Chunk
 from unitail.engines.rows import JobRows
+from unitail.errors import optional
 from unitail.estimator.rows import MAX_POOL
-from unitail.extras import optional
 from unitail.inputs.items import Items
 
 

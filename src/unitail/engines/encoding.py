@@ -14,9 +14,9 @@ from unitail.encoders.hashing import content_hash
 from unitail.engines.chunk_items import Reading
 from unitail.engines.engine import MAX_NAMED, Chunk, ChunkReport
 from unitail.engines.results import ChunkFolder
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.inputs.items import Items
-from unitail.inputs.tables import prefix_beside
+from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.encode_bank import encoder_for
 
 ADDED = ("vector", "content", "reason")

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from unitail.engines.engine import MAX_ATTEMPTS, Chunk, ChunkReport, Engine, Work, gave_up
-from unitail.errors import UserError
-from unitail.extras import optional
+from unitail.errors import UserError, optional
 
 START_SECONDS = 600.0
 """How long to wait for a first worker, as clusters that grow on demand need minutes."""

@@ -16,8 +16,7 @@ from typing import Any
 from unitail.configuration import parse_json
 from unitail.engines.engine import MAX_NAMED, ChunkReport
 from unitail.engines.storage import Storage
-from unitail.errors import CannotWrite, InvalidInput
-from unitail.extras import optional
+from unitail.errors import CannotWrite, InvalidInput, optional
 
 JOB_FILE, SUMMARY_FILE = "_job.json", "_summary.json"
 CHUNK_FILE = re.compile(r"chunk-(\d{8})\.parquet")

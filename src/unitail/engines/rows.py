@@ -10,8 +10,7 @@ from unitail.engines.choice import is_address
 from unitail.engines.chunk_items import Reading
 from unitail.engines.chunks import STREAMED, ListedStream, RowStream, TableStream
 from unitail.engines.storage import Storage
-from unitail.errors import InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidInput, optional
 from unitail.inputs.columns import choose_content
 from unitail.inputs.items import FILE, PLAIN, Items, LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled, read_unlabelled

@@ -7,8 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from unitail.engines.choice import is_address
-from unitail.errors import InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidInput, optional
 from unitail.files import disk_errors, write_bytes
 
 

@@ -19,7 +19,7 @@ from unitail.estimator.saving.savable import SavableEstimator
 from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import MAX_SUPPORT
 from unitail.estimator.updates import UpdatableEstimator
-from unitail.inputs.examples import EncoderChoice
+from unitail.inputs.encode import EncoderChoice
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import AnyModel
 

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import FlopCounterMode
 
-from unitail.configuration import require
+from unitail.errors import require
 from unitail.estimator.rows import MAX_POOL
 from unitail.estimator.settings import Settings
 from unitail.estimator.support_size import (

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unitail.answer_defaults import COVERAGE
-from unitail.configuration import require
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, require
 from unitail.estimator.fit_predict import FittingEstimator, Floats
 from unitail.estimator.held_out import HeldOut, calibration_folds
-from unitail.inputs.examples import Examples
+from unitail.inputs.encode import Examples
 from unitail.nn.episode_model import Visibility
 
 MAX_PROBABILITY = 0.05

@@ -23,7 +23,7 @@ from unitail.estimator.held_out import SavedScores
 from unitail.estimator.rows import Rows, drawn_pool, plain_labels, weighted_rows
 from unitail.estimator.scaling import Scales, for_parts, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
-from unitail.inputs.examples import (
+from unitail.inputs.encode import (
     EncoderChoice,
     Examples,
     choose_encoder,

@@ -15,8 +15,14 @@ from unitail.errors import InvalidConfig
 from unitail.estimator.held_out import HeldOut, calibration_folds, folds, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
 from unitail.estimator.rows import Rows, as_support
-from unitail.estimator.scaling import Scale, Scales, Scaling, after_unlabelled
-from unitail.estimator.scaling_parts import AnyScaling, PartsScaling
+from unitail.estimator.scaling import (
+    AnyScaling,
+    PartsScaling,
+    Scale,
+    Scales,
+    Scaling,
+    after_unlabelled,
+)
 from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.estimator.support_size import check_joint_call, pair_limit, read_large, reduced
 from unitail.framework.episode import Support

@@ -19,13 +19,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unitail.configuration import require
 from unitail.encoders.tables import TableEncoder
-from unitail.errors import CannotSolve, InvalidInput
+from unitail.errors import CannotSolve, InvalidInput, require
 from unitail.estimator.fit_predict import FittingEstimator
 from unitail.estimator.fitted import Fitted
 from unitail.estimator.support_size import standing_for
-from unitail.inputs.examples import Examples
+from unitail.inputs.encode import Examples
 from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.wording import some
 

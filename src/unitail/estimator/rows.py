@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from unitail.errors import InvalidEpisode, WeightWarning
 from unitail.framework.episode import Support
-from unitail.inputs.examples import converted
+from unitail.inputs.encode import converted
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from unitail.configuration import require
 from unitail.devices import choose_device
-from unitail.errors import InvalidConfig
+from unitail.errors import InvalidConfig, require
 from unitail.estimator.scaling import Scales, read_scale
 from unitail.learners.checkpoint import load_model
 from unitail.learners.class_shares import prior_offsets

@@ -17,7 +17,7 @@ from unitail.estimator.rows import (
     weighted_rows,
 )
 from unitail.estimator.scaling import Scales
-from unitail.inputs.examples import Examples
+from unitail.inputs.encode import Examples
 from unitail.wording import some
 
 

@@ -17,9 +17,8 @@ from unitail.framework.episode import Episode
 from unitail.framework.task import Task
 from unitail.randomness import stream
 from unitail.tasks.arrays import ArrayTask
-from unitail.tasks.bank_episodes import BankEpisodes
+from unitail.tasks.bank_episodes import BankEpisodes, CrossEpisodes
 from unitail.tasks.batches import EpisodeSource, QueryShares
-from unitail.tasks.cross_episodes import CrossEpisodes
 
 Source = FeatureTable | CrossTable | EpisodeSource | Task
 """What episodes can be drawn from: a table or two, a distribution of tasks, or one task."""

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.configuration import require
-from unitail.errors import UserError
+from unitail.errors import UserError, require
 from unitail.tasks.batches import EpisodeRanges, QueryShares
 
 ALL_WAYS = 1_000_000

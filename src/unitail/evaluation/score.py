@@ -12,9 +12,8 @@ from unitail.evaluation.episodes import FixedBatch, FixedEpisodes, Source
 from unitail.evaluation.metrics import Calibration, brier_score, negative_log_likelihood
 from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.evaluation.result import Evaluation, Outcome, Scores
-from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Cannot, Inference, ask
 from unitail.framework.task import accuracy
 from unitail.progress import OnProgress
 

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import unitail
-from unitail.errors import UserError
+from unitail.errors import UserError, optional
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.doubts import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
-from unitail.extras import optional
 from unitail.files import followed, write_bytes
 from unitail.nn.episode_model import AnyModel
 

@@ -8,9 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import UserError
-from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Cannot, Inference, ask
 from unitail.framework.statistics import LEVEL, MeanInterval
 from unitail.framework.task import Task
 

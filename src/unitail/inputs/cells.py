@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.wording import numbered
 
 STYLES, ORDERS = "styles", "orders of dates"

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.registry import make_encoder
 from unitail.encoders.tables import TableEncoder
-from unitail.errors import InvalidCheckpoint, UserError
-from unitail.extras import optional
+from unitail.errors import InvalidCheckpoint, UserError, optional
 from unitail.inputs.cells import with_reading
 from unitail.inputs.recognise import listed
 from unitail.wording import numbered

@@ -7,10 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from unitail.configuration import choice
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidInput, choice, optional
 from unitail.inputs.cells import joined_reading
 from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown

@@ -31,8 +31,8 @@ from unitail.inputs.items import (
     join_items,
 )
 from unitail.inputs.recognise import known_suffixes, modality_of
+from unitail.inputs.table_files import TABLES, decode, is_table, read_table, table_suffix
 from unitail.inputs.table_rows import items_of_rows, read_labelled_rows
-from unitail.inputs.tables import TABLES, decode, is_table, read_table, table_suffix
 from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")

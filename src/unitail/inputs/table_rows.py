@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unitail.encoders.encoder import Modality
-from unitail.errors import InvalidInput
-from unitail.extras import optional
+from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import (
     as_features,
     as_meant,
@@ -18,7 +17,7 @@ from unitail.inputs.cells import (
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
 from unitail.inputs.input_encoder import ItemColumn
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, Record
-from unitail.inputs.tables import guesses_of, read_table, without_row_numbers
+from unitail.inputs.table_files import guesses_of, read_table, without_row_numbers
 from unitail.missing_columns import no_label_column
 from unitail.wording import exact, excerpt, numbered, shown, some
 

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from unitail.configuration import ADDED_LATER, choice, from_table, parse_json, to_table
-from unitail.errors import CannotWrite, InvalidCheckpoint
+from unitail.configuration import ADDED_LATER, from_table, parse_json, to_table
+from unitail.errors import CannotWrite, InvalidCheckpoint, choice
 from unitail.files import fresh_folder, readable_folder, regular
 from unitail.learners.registry import MODELS, ModelKind, build_model, learner_name
 from unitail.nn.episode_model import AnyModel, ModelConfig, Visibility

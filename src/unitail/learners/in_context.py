@@ -15,8 +15,7 @@ from torch import Tensor
 from unitail.errors import InvalidConfig
 from unitail.framework.episode import Support, check_finite
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import AnyModel, EpisodeDraw, Visibility
-from unitail.nn.normalisation import FeatureScale
+from unitail.nn.episode_model import AnyModel, EpisodeDraw, FeatureScale, Visibility
 from unitail.randomness import stream
 
 MAX_NUMBERS = 2**25

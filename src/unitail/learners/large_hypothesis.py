@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unitail.framework.episode import Support
 from unitail.learners.in_context import MAX_ROWS, Entrance
-from unitail.nn.normalisation import coordinate_limit, limited
+from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.large.committee import Committee
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.influence import first_answer_parts

@@ -22,8 +22,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unitail.configuration import require
-from unitail.errors import WrongWidth
+from unitail.errors import WrongWidth, require
 from unitail.framework.episode import Support
 from unitail.learners.in_context import InContextHypothesis, InContextLearner
 from unitail.nn.episode_model import AnyModel

@@ -10,11 +10,9 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from unitail.configuration import require
-from unitail.errors import DrawMismatch, TooManyClasses
+from unitail.errors import DrawMismatch, TooManyClasses, require
 from unitail.framework.episode import Support
-from unitail.nn.episode_model import EpisodeModel, Visibility
-from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.nn.episode_model import EpisodeModel, FeatureScale, Normalisation, Visibility
 from unitail.nn.projection import Projection
 from unitail.randomness import random_injections
 

@@ -5,8 +5,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
-from unitail.configuration import ADDED_LATER, require, require_at_least, take_words
-from unitail.errors import InvalidConfig
+from unitail.configuration import ADDED_LATER, require_at_least, take_words
+from unitail.errors import InvalidConfig, require
 from unitail.nn.episode_model import Visibility
 from unitail.relational.relations import channels
 

@@ -13,6 +13,12 @@ have their mean, if t is small. James and Stein's guess is alpha mu,
 near the origin where the mean could be chance, near mu where it is plain. Directions from the
 origin, vectors of length 1, have such a centre of their own.
 
+Some encoders have few coordinates that are far larger than the rest, and angles are those of these
+few. A limit c says how far a coordinate counts: x becomes x / (1 + (x / c s)^4)^(1/4), with s the
+root mean square of the seen coordinates that are not zero. It hardly changes what is well below
+c s, and nothing gets beyond. With a limit it matters which coordinates vectors are given in. Few
+coordinates are columns that somebody chose: a large one counts as it is.
+
 Cosines seen from a centre are products of directions from there. Centres only shift vectors, so one
 product of all pairs gives the cosines from each: (x + s)(y + s) = xy + xs + ys + ss. But of vectors
 near a centre nothing is left of a difference of products, unless these are twice as precise as the
@@ -20,15 +26,17 @@ vectors. So single precision has one product in double precision, and double pre
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from unitail.nn.normalisation import FeatureScale, Normalisation, coordinate_limit, limited
+from unitail.nn.episode_model import FeatureScale, Normalisation
 
 MAX_DEVIATIONS = 8.0
 """Beyond this many standard deviations a cosine is as unusual as it gets."""
@@ -36,6 +44,12 @@ CHUNK, MIN_CHUNK_ROWS = 2**17, 8
 """Coordinates of other vectors that a CPU compares at once, and the fewest vectors."""
 MIN_UNIT = 64
 """A unit below this many roundings of 1 is none: nothing can be measured in it."""
+MIN_LIMITED_WIDTH = 32
+"""Vectors of fewer coordinates have no limit."""
+MIN_SHARE = 1e-6
+"""A coordinate below this share of the largest is zero, but for rounding."""
+MAX_LIMITS = 1e6
+"""A coordinate this many times the limit is as far beyond it as it gets; powers stay finite."""
 
 
 class Centre(IntEnum):
@@ -395,3 +409,36 @@ def inverse(unit: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """Return one over a unit, and zero where there is none, by the dtype of what was measured."""
     least = MIN_UNIT * torch.finfo(dtype or unit.dtype).eps
     return torch.where(unit > least, unit, torch.inf).reciprocal()
+
+
+def coordinate_limit(chunks: Sequence[Tensor], factor: float | None) -> Tensor | None:
+    """Return how far coordinates of vectors (B, rows, d_T), in chunks of rows, count: (B, 1, 1).
+
+    That is a factor times the root mean square of what is not zero.
+    """
+    if factor is None or chunks[0].shape[2] < MIN_LIMITED_WIDTH:
+        return None
+    peaks = [chunk.abs().amax(dim=(1, 2), keepdim=True) for chunk in chunks]
+    peak = torch.stack(peaks).amax(dim=0)
+    peak = torch.where(peak > 0, peak, 1)  # squares of very large or small features are not finite
+    squares, count = torch.zeros_like(peak), torch.zeros_like(peak)
+    for chunk in chunks:
+        shares = chunk / peak
+        squares = squares + shares.pow(2).sum(dim=(1, 2), keepdim=True)
+        # Signs of what is not zero: to compare numbers and count the answers takes thrice as long.
+        signs = F.hardshrink(shares, MIN_SHARE).sign()
+        count = count + signs.abs().sum(dim=(1, 2), keepdim=True)
+    return factor * peak * (squares / count.clamp_min(1)).sqrt()
+
+
+def limited(features: Tensor, limit: Tensor | None) -> Tensor:
+    """Let coordinates (B, rows, d_T) count up to a limit (B, 1, 1) at most, if there is one."""
+    if limit is None:
+        return features
+    # Where all that was seen is zero, there is nothing to measure in, and nothing is limited.
+    limit = torch.where(limit > 0, limit, torch.inf)
+    most = MAX_LIMITS * limit
+    ended = features.clamp(-most, most)
+    powers = (ended / limit).square_().square_()
+    # Twice one over a root is the root of a root, in half its time and a tenth of that of powers.
+    return ended / powers.add_(1).rsqrt_().rsqrt_()

@@ -25,8 +25,7 @@ answers all fall to one of them. They are isolated ones.
 import torch
 from torch import Tensor
 
-from unitail.nn.normalisation import MIN_LIMITED_WIDTH
-from unitail.relational.geometry import Centre
+from unitail.relational.geometry import MIN_LIMITED_WIDTH, Centre
 from unitail.relational.relations import Frame
 
 DOUBT = 2.0

@@ -15,8 +15,15 @@ from torch import Tensor, nn
 
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
-from unitail.nn.episode_model import Contributions, EpisodeModel, ShardUnit, Visibility
-from unitail.nn.normalisation import FeatureScale, Normalisation, at_least_float32
+from unitail.nn.episode_model import (
+    Contributions,
+    EpisodeModel,
+    FeatureScale,
+    Normalisation,
+    ShardUnit,
+    Visibility,
+    at_least_float32,
+)
 from unitail.nn.projection import Projection, ProjectionKind, ProjectionLaw, WidthReduction
 from unitail.nn.transformer import initialise_linear
 from unitail.randomness import stream
@@ -25,9 +32,15 @@ from unitail.relational.class_lists import Few, most_hopeful
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, never_yields
-from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
+from unitail.relational.regressions import (
+    NUM_CANDIDATES,
+    NUM_OPERATORS,
+    Weighing,
+    Weights,
+    are_many,
+    constants,
+)
 from unitail.relational.relations import Among, Frame, Relations, relate
-from unitail.relational.weighing import Weighing, Weights
 
 UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""

@@ -18,6 +18,7 @@ from unitail.relational.geometry import Centre, Comparison, Geometry
 from unitail.relational.regressions import (
     ANGLES,
     NUM_OPERATORS,
+    Evidence,
     LogisticRegressions,
     fit_logistic,
     fitted_penalties,
@@ -26,8 +27,8 @@ from unitail.relational.regressions import (
     logistic_steps,
     solve,
     stack_kernels,
+    weigh_evidence,
 )
-from unitail.relational.weighing import Evidence, weigh_evidence
 
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""
@@ -240,7 +241,7 @@ def relate(
     """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
 
     No label counts for the vector that has it. `limit` is that of coordinates
-    (`nn/normalisation.py`). Whoever has compared them before may say so by `compare`.
+    (`relational/geometry.py`). Whoever has compared them before may say so by `compare`.
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)

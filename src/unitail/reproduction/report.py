@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import unitail
 from unitail.benchmark.means import DataSetMeans, data_set_means, grouped
-from unitail.benchmark.versus_text import chosen_anchor, versus_rows
+from unitail.benchmark.versus import chosen_anchor, versus_rows
 from unitail.evaluation.result import Outcome
 from unitail.reproduction.figures import ways_curves
 from unitail.reproduction.grid import Grid, paper_grid, plain_grids

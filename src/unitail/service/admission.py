@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
-from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_json
 from unitail.web.body import BodyLimits
-from unitail.web.refusal import Refusal
+from unitail.web.replies import App, Message, Receive, Refusal, Scope, Send, header, send_json
 
 WORK = ("/v1/", "/label-studio/")
 """Paths of work; health, readiness and metrics are answered whatever the load."""

@@ -19,7 +19,7 @@ from unitail.service.service import Service
 from unitail.web.access import Access
 from unitail.web.body import BodyLimits
 from unitail.web.guards import Guards
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 from unitail.wording import excerpt
 
 OPEN_PATHS = frozenset({"/health", "/ready"})

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from unitail.encoders.images import FORMATS, read_image
 from unitail.encoders.sounds import read_sound
-from unitail.errors import MissingExtra, Unreadable
-from unitail.extras import optional
+from unitail.errors import MissingExtra, Unreadable, optional
 
 LENGTHS = struct.Struct("!IQ")
 """Before every frame: the bytes of its header and of its content."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from unitail.service.classifiers import Version
 from unitail.service.questions import Wanted
 from unitail.service.service import Service
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 router = APIRouter(prefix="/label-studio/{name}", tags=["Label Studio"])
 LEARNED_FROM = ("ANNOTATION_CREATED",)

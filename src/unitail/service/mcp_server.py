@@ -21,7 +21,7 @@ from unitail.service.limits import ServiceLimits
 from unitail.service.messages import Number
 from unitail.service.questions import Wanted
 from unitail.service.service import Service
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 INSTRUCTIONS = (
     "Few-shot classifiers. `list_classifiers` says what each takes; `classify` answers with a"

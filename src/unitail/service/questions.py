@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unitail.answer_defaults import COVERAGE
 from unitail.nn.episode_model import Visibility
 from unitail.service.classifiers import Version
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 from unitail.wording import numbered
 
 

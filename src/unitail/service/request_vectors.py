@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.encoders.encoding import encode_items
-from unitail.errors import Unreadable
-from unitail.extras import optional
+from unitail.errors import Unreadable, optional
 from unitail.inputs.encode import encode
 from unitail.inputs.input_encoder import ItemEncoder
 from unitail.service.classifiers import Version
 from unitail.service.decoder_pool import DecoderPool
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 Vector = NDArray[Any]
 MAX_DECODED = 3

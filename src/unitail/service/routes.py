@@ -1,22 +1,72 @@
 """The addresses of the service."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from unitail.answer_defaults import COVERAGE
 from unitail.service import messages
 from unitail.service.classifiers import Version
-from unitail.service.json_route import JsonRoute
 from unitail.service.questions import Wanted
 from unitail.service.service import Service
-from unitail.web.json_reply import JsonReply
-from unitail.web.refusal import Refusal
+from unitail.web.replies import JsonReply, Refusal
+
+JSON = "application/json"
+
+
+class _Parsed(Request):
+    """A request whose body has been parsed."""
+
+    message: BaseModel
+
+    async def json(self) -> Any:  # noqa: ANN401 - as starlette has it
+        """Return what was parsed: FastAPI takes it as it is."""
+        return self.message
+
+
+class JsonRoute(APIRoute):
+    """A route of FastAPI with one message in JSON, or none.
+
+    FastAPI would parse and check it where all requests wait: for a large one, nothing else is
+    answered meanwhile.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        """Parse, then do what FastAPI does."""
+        handler = super().get_route_handler()
+        kind = None if self.body_field is None else self.body_field.field_info.annotation
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            return handler
+
+        async def handle(request: Request) -> Response:
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+                return await handler(request)  # which refuses it, unless it is JSON of a kind
+            body = await request.body()
+            service = request.app.state.service
+            parsed = _Parsed(request.scope, request.receive)
+            parsed._body = body
+            async with service.in_time():
+                parsed.message = await service.parse(_message, kind, body)
+            return await handler(parsed)
+
+        return handle
+
+
+def _message(kind: type[BaseModel], body: bytes) -> BaseModel:
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        told = [{**each, "loc": ("body", *each["loc"])} for each in problems]
+        raise RequestValidationError(told) from error
+
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Problem, "description": text}

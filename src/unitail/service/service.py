@@ -18,7 +18,7 @@ from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
 from unitail.service.questions import AskedRows, Wanted, check_rows
 from unitail.service.request_vectors import RequestVectors
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 from unitail.wording import numbered
 
 T = TypeVar("T")

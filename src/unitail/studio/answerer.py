@@ -26,8 +26,15 @@ from numpy.typing import NDArray
 from unitail.errors import CannotSolve
 from unitail.studio.background import share_behind, share_cores
 from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
-from unitail.studio.latest_answers import NONE, Answered, LatestAnswers, Places, in_chunks
-from unitail.studio.latest_labels import Labelled, Labels
+from unitail.studio.latest_answers import (
+    NONE,
+    Answered,
+    Labelled,
+    Labels,
+    LatestAnswers,
+    Places,
+    in_chunks,
+)
 from unitail.studio.span import Spanned
 from unitail.studio.vectors import Vectors
 

@@ -18,7 +18,7 @@ from unitail.studio.studio import Studio
 from unitail.web.access import Access
 from unitail.web.body import BodyLimits
 from unitail.web.guards import Guards
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 from unitail.wording import excerpt
 
 STATIC = Path(__file__).parent / "static"

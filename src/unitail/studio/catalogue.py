@@ -19,7 +19,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, UserError
 from unitail.inputs.items import Items, ReadOptions
 from unitail.inputs.read import read_unlabelled
-from unitail.inputs.tables import is_table
+from unitail.inputs.table_files import is_table
 from unitail.wording import shown
 
 HASH = 24

@@ -18,7 +18,7 @@ from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, Done, Snapshot, StoreAway
 from unitail.studio.exports import ResultKind, zipped
 from unitail.studio.studio import Studio
-from unitail.web.json_reply import JsonReply
+from unitail.web.replies import JsonReply
 from unitail.wording import shown
 from unitail.workflows.answers import DOUBTFUL, NOVEL
 from unitail.workflows.sort_files import SortBy

@@ -3,7 +3,7 @@
 An answer of the relational model depends only on lengths, and on inner products with labelled
 vectors, and those of a pool if there is one. n of these span n dimensions, so every vector is
 written in a basis of theirs, with the length of what is left as one coordinate more: n + 1
-coordinates in place of a thousand. Where the model limits coordinates (`nn/normalisation.py`),
+coordinates in place of a thousand. Where the model limits coordinates (`relational/geometry.py`),
 it matters which ones vectors are given in: they are limited before, as the model would limit them,
 and the model that reads them limits none.
 
@@ -13,23 +13,89 @@ each other (`kept_relations.py`).
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unitail.devices import choose_device
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
-from unitail.nn.normalisation import coordinate_limit, limited
 from unitail.relational.config import FeaturesAs
+from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
-from unitail.studio.kept_relations import KeptRelations
+from unitail.relational.relations import Among, Ground, Meeting
 from unitail.studio.latest_answers import NONE, Places
+
+MAX_KEPT = 2**24
+"""Numbers that are kept for the labelled vectors of one moment: 64 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptGround(Ground):
+    """Labelled vectors that remember how those that they met lie to them; threads may share it.
+
+    Nobody changes what is kept, and where there is no more room nothing more is.
+    """
+
+    _met: dict[bytes, tuple[Tensor, Meeting]] = field(default_factory=dict)
+    """By the first of the vectors: all of them, and how they lie."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def meet(self, features: Tensor) -> Meeting:
+        """Compare other vectors (1, m, d_T) with the seen ones, or remember it."""
+        if features.device.type != "cpu" or features.shape[1] < 2:
+            return super().meet(features)
+        key = features[0, 0].numpy().tobytes()
+        known = self._met.get(key)
+        if known is not None and torch.equal(known[0], features):
+            return known[1]
+        met = super().meet(features)
+        with self._lock:
+            self._met.pop(key, None)  # it began alike
+            kept = sum(_numbers(*each) for each in self._met.values())
+            if kept + _numbers(features, met) <= MAX_KEPT:
+                self._met[key] = features, met
+        return met
+
+
+class KeptRelations:
+    """Compares labelled vectors as `Among.of` does, and remembers the last."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Tensor, tuple[object, ...], Among] | None = None
+
+    def __call__(
+        self,
+        features: Tensor,
+        num_labelled: int,
+        fitted: Sequence[float],
+        *,
+        origin: bool,
+        limit: float | None = None,
+    ) -> Among:
+        """Compare vectors (B, seen, d_T) with each other, or remember it."""
+        settings, last = (num_labelled, fitted, origin, limit), self._last
+        if last is not None and last[1] == settings and torch.equal(last[0], features):
+            return last[2]
+        among = Among.of(features, num_labelled, fitted, origin=origin, limit=limit)
+        ground = among.ground
+        if len(features) == 1:
+            among = replace(
+                among, ground=KeptGround(ground.geometry, ground.origin, ground.solutions)
+            )
+        self._last = features, settings, among
+        return among
+
+
+def _numbers(features: Tensor, met: Meeting) -> int:
+    return sum(each.numel() for each in (features, met.channels, met.operators, met.kernels))
+
 
 MAX_SHARE = 0.5
 """Of the width: with more labelled vectors than that, a basis saves too little."""

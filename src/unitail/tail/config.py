@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from unitail.configuration import require, require_at_least, take_words
-from unitail.nn.episode_model import Visibility
-from unitail.nn.normalisation import Normalisation
+from unitail.configuration import require_at_least, take_words
+from unitail.errors import require
+from unitail.nn.episode_model import Normalisation, Visibility
 from unitail.nn.projection import ProjectionKind, WidthReduction
 
 

@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from unitail.errors import InvalidEpisode, UserError
-from unitail.framework.arrays import ArrayLike, as_class_indices, as_features
 from unitail.framework.episode import (
+    ArrayLike,
     Episode,
+    as_class_indices,
+    as_features,
     check_class_indices,
     check_features,
     check_finite,

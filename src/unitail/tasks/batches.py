@@ -12,8 +12,8 @@ from typing import Protocol, Self, runtime_checkable
 
 import torch
 
-from unitail.configuration import require, require_at_least
-from unitail.errors import UserError
+from unitail.configuration import require_at_least
+from unitail.errors import UserError, require
 from unitail.framework.episode import Episode
 from unitail.randomness import RangeLaw, choose, draw_between, draw_uniform, pick
 

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from unitail.configuration import require, require_at_least
+from unitail.configuration import require_at_least
+from unitail.errors import require
 from unitail.nn.episode_model import Visibility
 
 DEFAULT_SEED = 0

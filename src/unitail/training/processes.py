@@ -10,7 +10,7 @@ from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.nn.parallel import DistributedDataParallel
 
 from unitail.devices import has_accelerator
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.nn.episode_model import AnyModel
 from unitail.processes import ProcessGroup, launched
 

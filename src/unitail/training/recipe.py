@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from unitail.banks.bank import bank_matches
-from unitail.configuration import from_table, read_toml, require
-from unitail.errors import InvalidConfig
+from unitail.configuration import from_table, read_toml
+from unitail.errors import InvalidConfig, require
 from unitail.learners.registry import model_config, model_kind
 from unitail.nn.episode_model import ModelConfig
 from unitail.tasks.batches import EpisodeRanges

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unitail.errors import NonFiniteLoss
-from unitail.extras import optional
+from unitail.errors import NonFiniteLoss, optional
 from unitail.files import disk_errors, write_text
 from unitail.tasks.batches import BatchShape
 from unitail.training.config import TrainingConfig

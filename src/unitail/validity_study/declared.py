@@ -9,8 +9,8 @@ import numpy as np
 
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.banks.table import FeatureTable
-from unitail.configuration import from_table, read_toml, require
-from unitail.errors import InvalidConfig, UserError
+from unitail.configuration import from_table, read_toml
+from unitail.errors import InvalidConfig, UserError, require
 from unitail.framework.curves import SHOTS
 from unitail.framework.task import Task
 from unitail.randomness import stream

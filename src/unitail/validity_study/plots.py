@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.framework.task import Task
 from unitail.framework.validity import ValidityReport
 from unitail.plotting import as_png, make_panels

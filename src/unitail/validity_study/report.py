@@ -5,7 +5,7 @@ import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.files import write_bytes, write_json, write_text
 from unitail.framework.validity import Unsolved, ValidityReport
 from unitail.validity_study.plots import plot_curves, plot_verdicts

@@ -20,8 +20,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from unitail.errors import InvalidConfig
-from unitail.web.asgi import Scope, header, header_values
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal, Scope, header, header_values
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MIN_TOKEN = 16

@@ -5,8 +5,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from unitail.web.asgi import Message, Receive, Scope, header
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Message, Receive, Refusal, Scope, header
 
 FORM = "multipart/form-data"
 MAX_DRAINED, DRAIN_SECONDS = 64 * 2**20, 5.0

@@ -5,9 +5,18 @@ from dataclasses import KW_ONLY, dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
 from unitail.web.access import Access, cookie_name
-from unitail.web.asgi import App, Message, Receive, Scope, Send, header, send_html, send_json
 from unitail.web.body import BodyLimits, LimitedBody
-from unitail.web.refusal import Refusal
+from unitail.web.replies import (
+    App,
+    Message,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    header,
+    send_html,
+    send_json,
+)
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 """The content security policy of answers that are no page."""

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unitail.errors import CannotWrite
-from unitail.extras import optional
+from unitail.errors import CannotWrite, optional
 from unitail.files import disk_errors, followed, write_bytes, write_json, write_text
 from unitail.inputs.cells import harmless
 from unitail.inputs.items import Items, Record
-from unitail.inputs.tables import prefix_beside
+from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
 
 STDOUT = Path("-")

@@ -9,11 +9,10 @@ from typing import Any
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import Kind, TableEncoder
-from unitail.errors import InvalidCheckpoint, InvalidInput
+from unitail.errors import InvalidCheckpoint, InvalidInput, optional
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.saving.folder import is_classifier
-from unitail.extras import optional
 from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
 from unitail.inputs.encode import Unread, contradictions, encode, unread_items

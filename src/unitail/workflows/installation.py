@@ -17,8 +17,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.model_folder import has_weights
 from unitail.encoders.registry import ENCODERS
 from unitail.encoders.text import MINILM_PACKAGE
-from unitail.errors import MissingExtra, UserError
-from unitail.extras import optional
+from unitail.errors import MissingExtra, UserError, optional
 from unitail.learners.pretrained import fingerprint, load_shipped, shipped_folder
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "safetensors")

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unitail.answer_defaults import COVERAGE, TOP
-from unitail.configuration import require
 from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
-from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning
+from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.doubts import check_coverage
 from unitail.estimator.fit_predict import size_notes
@@ -35,8 +34,7 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.learners.pretrained import DEFAULT
 from unitail.nn.episode_model import Visibility
 from unitail.progress import OnProgress
-from unitail.workflows.answers import Answer, Answers
-from unitail.workflows.why import explain, with_nearest
+from unitail.workflows.answers import Answer, Answers, explain, with_nearest
 
 AT_ONCE = 4096
 """Rows that are answered before it is told how far the work is."""

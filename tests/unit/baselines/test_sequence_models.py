@@ -15,8 +15,7 @@ from unitail.baselines.snail import Snail, SnailConfig
 from unitail.configuration import from_table, to_table
 from unitail.errors import InvalidConfig, TooManyClasses, TooManyExamples, WrongWidth
 from unitail.framework.episode import Episode
-from unitail.nn.episode_model import AnyModel
-from unitail.nn.normalisation import Normalisation
+from unitail.nn.episode_model import AnyModel, Normalisation
 from unitail.randomness import stream
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 from unitail.training.step import query_loss

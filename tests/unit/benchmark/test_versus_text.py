@@ -3,8 +3,7 @@ import math
 import pytest
 
 from unitail.benchmark.store import TableResult
-from unitail.benchmark.versus import Versus
-from unitail.benchmark.versus_text import chosen_anchor, versus_cell, versus_sections
+from unitail.benchmark.versus import Versus, chosen_anchor, versus_cell, versus_sections
 from unitail.errors import UserError
 
 

@@ -8,8 +8,7 @@ import pytest
 from unitail import TailClassifier
 from unitail.errors import InvalidConfig, WrongWidth
 from unitail.estimator.rows import Rows
-from unitail.estimator.scaling import Scale, Scaling, from_plain, plain, read_scale
-from unitail.estimator.scaling_parts import PartsScaling
+from unitail.estimator.scaling import PartsScaling, Scale, Scaling, from_plain, plain, read_scale
 
 RNG = np.random.default_rng(0)
 Y = np.arange(40) % 2

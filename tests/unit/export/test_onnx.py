@@ -13,7 +13,7 @@ import pytest
 from helpers.blobs import blobs
 from unitail import TailClassifier
 from unitail.errors import InvalidConfig
-from unitail.export import operators
+from unitail.export import graphs as operators
 from unitail.export.onnx import CannotExport, GraphSizes, _quiet, export_classifier, export_model
 from unitail.relational import model as model_module
 from unitail.relational import regressions

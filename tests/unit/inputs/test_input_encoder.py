@@ -7,7 +7,7 @@ import pytest
 
 from helpers.letters import Letters
 from unitail.errors import InvalidCheckpoint
-from unitail.inputs.examples import choose_encoder, vectors_of
+from unitail.inputs.encode import choose_encoder, vectors_of
 from unitail.inputs.input_encoder import ItemEncoder, describe_encoder, restore_encoder
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unitail.errors import InvalidInput
-from unitail.inputs import table_formats
+from unitail.inputs import table_files
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 ROWS = "x,label\n1,a\n2,b\n"
@@ -78,14 +78,14 @@ def test_a_small_file_that_stands_for_a_huge_table_is_refused(
 ) -> None:
     column = pa.array(["a", "b"] * 500)
     pq.write_table(pa.table({"x": column, "label": column}), tmp_path / "t.parquet")
-    monkeypatch.setattr(table_formats, "MAX_CELLS", 1999)
+    monkeypatch.setattr(table_files, "MAX_CELLS", 1999)
     message = "stands for a table that is too large: got 2,000 cells; allowed: at most 1,999"
     with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path / "t.parquet")
-    monkeypatch.setattr(table_formats, "MAX_CELLS", 5)
+    monkeypatch.setattr(table_files, "MAX_CELLS", 5)
     with pytest.raises(InvalidInput, match="got 6 cells; allowed: at most 5"):
         read_labelled(_write(tmp_path / "t.xlsx", _sheet()))
-    monkeypatch.setattr(table_formats, "MAX_UNPACKED", 10**6)
+    monkeypatch.setattr(table_files, "MAX_UNPACKED", 10**6)
     with pytest.raises(InvalidInput, match="bytes, unpacked; allowed: at most 1,000,000"):
         read_labelled(_write(tmp_path / "t.xlsx", _sheet(sheet1=bytes(10**6))))
 

@@ -11,7 +11,7 @@ import pytest
 from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput
-from unitail.inputs import table_formats
+from unitail.inputs import table_files
 from unitail.inputs.cells import as_features, with_reading
 from unitail.inputs.encode import beyond_examples, fit_encoder
 from unitail.inputs.input_encoder import describe_encoder, restore_encoder
@@ -86,7 +86,7 @@ def test_more_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
 def test_broken_files_of_these_formats_are_told(
     name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_formats, "MAX_UNPACKED", 1000)
+    monkeypatch.setattr(table_files, "MAX_UNPACKED", 1000)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path / name)

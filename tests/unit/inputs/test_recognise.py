@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.inputs.recognise import are_files, listed, recognise
-from unitail.inputs.tables import decode
+from unitail.inputs.table_files import decode
 
 PIXELS = np.zeros((4, 5, 3), np.uint8)
 SOUND = (np.zeros(100, np.float32), 8000)

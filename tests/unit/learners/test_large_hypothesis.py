@@ -6,9 +6,9 @@ import torch
 from unitail.errors import InvalidEpisode
 from unitail.framework.episode import Support
 from unitail.learners.large_hypothesis import read_many
-from unitail.nn.normalisation import MIN_LIMITED_WIDTH
 from unitail.randomness import stream
 from unitail.relational.config import PRESETS
+from unitail.relational.geometry import MIN_LIMITED_WIDTH
 from unitail.relational.model import Relational
 
 ORDER = torch.arange(60)

@@ -2,14 +2,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from unitail.nn import normalisation
-from unitail.nn.normalisation import MIN_LIMITED_WIDTH, coordinate_limit
 from unitail.randomness import stream
 from unitail.relational import geometry as module
 from unitail.relational.geometry import (
     MAX_DEVIATIONS,
+    MIN_LIMITED_WIDTH,
     Centre,
     Geometry,
+    coordinate_limit,
 )
 
 
@@ -194,5 +194,5 @@ def test_a_coordinate_far_beyond_the_limit_counts_as_the_limit(
     limit: float, expected: float
 ) -> None:
     features = torch.full((1, 1, 32), 1e200, dtype=torch.float64)
-    ended = normalisation.limited(features, torch.full((1, 1, 1), limit, dtype=torch.float64))
+    ended = module.limited(features, torch.full((1, 1, 1), limit, dtype=torch.float64))
     torch.testing.assert_close(ended, torch.full_like(features, expected))

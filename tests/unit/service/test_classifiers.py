@@ -15,7 +15,7 @@ from unitail.service.classifiers import MAX_VERSIONS, Classifiers
 from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
 from unitail.service.request_vectors import RequestVectors
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".a", "a b", "a" * 65, "ä"])

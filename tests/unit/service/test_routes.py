@@ -21,7 +21,7 @@ from helpers.services import (
 )
 from unitail import TailClassifier
 from unitail.client import Refused
-from unitail.web.json_reply import JsonReply
+from unitail.web.replies import JsonReply
 
 TABLE = pd.DataFrame({"size": [1.0, 1.2, 0.8, 5.0, 5.5, 4.9], "kind": list("xxyzzz")})
 NEW_ROWS = [{"size": 1.1, "kind": "x"}, {"kind": "z", "size": None}]

@@ -11,7 +11,7 @@ from helpers.services import ASKED, vector_classifier
 from unitail.service.classifiers import Classifiers, Served, Version
 from unitail.service.limits import ServiceLimits
 from unitail.service.service import Service
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 
 def with_service(

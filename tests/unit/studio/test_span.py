@@ -7,7 +7,7 @@ from unitail.encoders.registry import make_encoder
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs.input_encoder import InputEncoder, ItemEncoder
 from unitail.learners.pretrained import load_default
-from unitail.nn.normalisation import limited
+from unitail.relational.geometry import limited
 from unitail.relational.model import Relational
 from unitail.studio.span import Span, Spanned, sharing, spanned
 

@@ -6,8 +6,7 @@ import torch
 from helpers.builders import flops, random_episode, random_support, small_model
 from unitail.errors import InvalidEpisode, TooManyClasses
 from unitail.learners.registry import preset
-from unitail.nn.episode_model import Visibility
-from unitail.nn.normalisation import Normalisation
+from unitail.nn.episode_model import Normalisation, Visibility
 from unitail.randomness import stream
 from unitail.tail.model import Tail
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.asgi import header_lines
 from unitail.errors import InvalidConfig
 from unitail.web.access import COOKIE, LOCAL_HOSTS, Access, is_local, new_token
-from unitail.web.refusal import Refusal
+from unitail.web.replies import Refusal
 
 TOKEN = "a-token-of-24-characters"
 

@@ -7,9 +7,9 @@ import pytest
 
 from helpers.asgi import HOST, header_lines
 from unitail.web.access import Access
-from unitail.web.asgi import Message, Receive, Scope, Send
 from unitail.web.body import BodyLimits
 from unitail.web.guards import Guards
+from unitail.web.replies import Message, Receive, Scope, Send
 
 TOKEN = "a-token-of-24-characters"
 KNOWN = {**HOST, "authorization": f"Bearer {TOKEN}"}

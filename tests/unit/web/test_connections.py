@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 
 from helpers.studios import wait_until
-from unitail.web.asgi import Receive, Scope, Send
 from unitail.web.connections import LimitedConnection
+from unitail.web.replies import Receive, Scope, Send
 
 SECONDS = 0.4
 MOST = 6

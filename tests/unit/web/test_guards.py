@@ -10,10 +10,9 @@ from fastapi import FastAPI
 from helpers.asgi import HOST, ask, connect
 from helpers.studios import wait_until
 from unitail.web.access import COOKIE, Access, Pass
-from unitail.web.asgi import App, Message, Receive, Scope, Send
 from unitail.web.body import BodyLimits, LimitedBody
 from unitail.web.guards import HEADERS, NOTHING, Guards
-from unitail.web.refusal import Refusal
+from unitail.web.replies import App, Message, Receive, Refusal, Scope, Send
 
 TOKEN = "a-token-of-24-characters"
 LONG = 2**24

@@ -13,7 +13,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import CannotWrite
 from unitail.inputs.encode import Unread
 from unitail.inputs.items import Items, Record
-from unitail.inputs.tables import read_table
+from unitail.inputs.table_files import read_table
 from unitail.workflows import answer_files
 from unitail.workflows.answer_files import (
     SUFFIXES,

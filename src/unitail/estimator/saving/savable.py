@@ -21,7 +21,7 @@ from unitail.estimator.saving.folder import (
     save_classifier,
 )
 from unitail.estimator.scaling import Scale, from_plain, plain, scale_after
-from unitail.inputs.examples import EncoderChoice
+from unitail.inputs.encode import EncoderChoice
 from unitail.inputs.input_encoder import (
     AUTO,
     InputEncoder,

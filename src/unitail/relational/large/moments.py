@@ -18,9 +18,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from unitail.nn.normalisation import FeatureScale
+from unitail.nn.episode_model import FeatureScale
 from unitail.relational.geometry import Centre, centres_to_mean, look, ratio
-from unitail.relational.weighing import MIN_SQUARE
+from unitail.relational.regressions import MIN_SQUARE
 
 CHUNK = 2**22
 """Numbers of rows that are looked at at once."""

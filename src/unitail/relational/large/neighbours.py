@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unitail.errors import MissingExtra
-from unitail.extras import optional
+from unitail.errors import MissingExtra, optional
 from unitail.relational.large.moments import CHUNK
 
 MAX_SEARCHED = 200_000

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from unitail.configuration import require
+from unitail.errors import require
 from unitail.framework.episode import Episode
 from unitail.framework.statistics import MeanInterval
 from unitail.framework.task import Loss, zero_one_loss

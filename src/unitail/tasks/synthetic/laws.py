@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.configuration import require
+from unitail.errors import require
 from unitail.framework.episode import Episode
 from unitail.tasks.assemble import assemble, random_order, take
 from unitail.tasks.batches import Batch, BatchShape

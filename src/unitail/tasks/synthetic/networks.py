@@ -10,7 +10,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from unitail.configuration import require
+from unitail.errors import require
 from unitail.randomness import PerEpisode, pick
 from unitail.tasks.assemble import take
 from unitail.tasks.batches import BatchShape, EpisodeRanges

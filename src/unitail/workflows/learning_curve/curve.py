@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from unitail.estimator.doubts import SuspiciousLabel, suspicious_labels
 from unitail.estimator.held_out import HeldOut
 from unitail.estimator.rows import Rows
-from unitail.framework.ask import Cannot, ask
 from unitail.framework.episode import Episode, Query, Support
-from unitail.framework.learner import Inference
+from unitail.framework.learner import Cannot, Inference, ask
 from unitail.learners.in_context import episodes_at_once
 from unitail.learners.pretrained import load_default
 from unitail.progress import OnProgress

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unitail.extras import optional
+from unitail.errors import optional
 from unitail.files import disk_errors, write_bytes, write_json, write_text
 from unitail.learners.registry import LEARNERS
 from unitail.wording import numbered

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.nn.episode_model import FeatureScale, Normalisation
 from unitail.randomness import stream
 from unitail.relational.geometry import Geometry
 from unitail.relational.large import moments
@@ -18,7 +18,7 @@ def rows(classes: list[int]) -> LabelledRows:
 def test_sums_tell_what_pairs_tell(
     classes: list[int], origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unitail.relational.weighing import _lie
+    from unitail.relational.regressions import _lie
 
     monkeypatch.setattr(moments, "CHUNK", 8)
     support = rows(classes)

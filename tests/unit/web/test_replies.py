@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from unitail.web.json_reply import JsonReply
+from unitail.web.replies import JsonReply
 
 CONTENTS = [
     None,

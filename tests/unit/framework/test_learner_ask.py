@@ -4,8 +4,8 @@ from torch import Tensor
 
 from helpers.known_learners import SolvesNothing, SureOfFirst
 from unitail.errors import TooManyClasses, UserError
-from unitail.framework.ask import Cannot, ask, check_log_probabilities
 from unitail.framework.episode import Support
+from unitail.framework.learner import Cannot, ask, check_log_probabilities
 from unitail.randomness import stream
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 

@@ -1,6 +1,6 @@
 import torch
 
-from unitail.export.operators import Exportable, newton_inverse
+from unitail.export.graphs import Exportable, newton_inverse
 
 
 def test_newtons_iteration_inverts_what_models_invert() -> None:

@@ -12,8 +12,7 @@ from helpers.studios import answered, open_studio, write_pictures
 from unitail.estimator.classifier import TailClassifier
 from unitail.relational.regressions import LOGISTIC_PENALTIES
 from unitail.relational.relations import Among, Ground
-from unitail.studio.kept_relations import KeptRelations
-from unitail.studio.span import Spanned, sharing
+from unitail.studio.span import KeptRelations, Spanned, sharing
 from unitail.studio.studio import Studio
 
 
@@ -84,7 +83,7 @@ def test_no_more_is_kept_than_there_is_room_for(
     rows: Tensor, met: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = 12 + (7 + 5 + 9) * 9
-    monkeypatch.setattr("unitail.studio.kept_relations.MAX_KEPT", 20 * each)
+    monkeypatch.setattr("unitail.studio.span.MAX_KEPT", 20 * each)
     ground = KeptRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
     for _ in range(3):
         for start in (9, 19, 29):

@@ -17,7 +17,7 @@ from unitail.errors import (
     Unreadable,
 )
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs.examples import choose_encoder, vectors_of
+from unitail.inputs.encode import choose_encoder, vectors_of
 from unitail.inputs.input_encoder import ItemEncoder
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -12,10 +12,10 @@ from unitail.cli.commands.predict import predict
 from unitail.encoders import cache
 from unitail.inputs import encode as vectors
 from unitail.inputs.read import read_labelled, read_unlabelled
-from unitail.workflows import why
+from unitail.workflows import answers as why
 from unitail.workflows.answer_files import AnswerTable
+from unitail.workflows.answers import nearest_rows
 from unitail.workflows.predict import predict_files
-from unitail.workflows.why import nearest_rows
 
 TEXTS = "text,label\naaa,A\naa ab,A\nbbb,B\nbb ba,B\n"
 

@@ -6,7 +6,7 @@ from unitail.banks.cross import CrossTable
 from unitail.banks.table import FeatureTable
 from unitail.errors import UserError
 from unitail.randomness import stream
-from unitail.tasks.cross_episodes import CrossEpisodes
+from unitail.tasks.bank_episodes import CrossEpisodes
 
 
 def _table(domain: float, sizes: tuple[int, ...]) -> FeatureTable:

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
-from unitail.inputs import examples as conversion
-from unitail.inputs.examples import converted
+from unitail.inputs import encode as conversion
+from unitail.inputs.encode import converted
 
 FRAME = pandas.DataFrame({"size": [1.0, 2.0, 8.0, 9.0], "colour": ["red", "red", "blue", "blue"]})
 LABELS = ["small", "small", "large", "large"]

@@ -1,8 +1,8 @@
 import torch
 
 from unitail.randomness import PerEpisode, stream
-from unitail.tasks.synthetic.rules import MAX_CELLS, MAX_COLUMNS, Rule
 from unitail.tasks.synthetic.table_columns import TableShape
+from unitail.tasks.synthetic.tables import MAX_CELLS, MAX_COLUMNS, Rule
 
 CLASSES = torch.arange(3).repeat(20, 100)  # (20, 300)
 NUMBERS = PerEpisode(20, stream(0))

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from unitail.inputs.tables import ANSWER_COLUMNS, prefix_beside, without_answers
+from unitail.inputs.table_files import ANSWER_COLUMNS, prefix_beside, without_answers
 
 
 def _columns(*names: str) -> list[str]:

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from unitail.nn.normalisation import FeatureScale, Normalisation
+from unitail.nn.episode_model import FeatureScale, Normalisation
 from unitail.randomness import stream
 
 

@@ -5,7 +5,7 @@ import pytest
 from helpers.services import ASKED, vector_classifier
 from unitail import TailClassifier
 from unitail.errors import InvalidInput
-from unitail.service.loading import load_classifiers
+from unitail.service.classifiers import load_classifiers
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from unitail.inputs.tables import DelimitedRows
+from unitail.inputs.table_files import DelimitedRows
 
 LONG = "word " * 50_000
 

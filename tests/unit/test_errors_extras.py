@@ -2,8 +2,7 @@ import sys
 
 import pytest
 
-from unitail.errors import MissingExtra
-from unitail.extras import optional
+from unitail.errors import MissingExtra, optional
 
 
 def test_a_package_that_is_there_is_imported() -> None:

@@ -30,7 +30,7 @@ from unitail.nn.episode_model import Visibility
 from unitail.randomness import stream
 from unitail.relational.config import RelationalConfig
 from unitail.relational.model import Relational, RelationalDraw
-from unitail.relational.regressions import Evidence
+from unitail.relational.weighing import Evidence
 from unitail.tasks.batches import EpisodeSource
 from unitail.training.data import Sources, build_sources, draw_pool, draw_visibility
 from unitail.training.processes import Processes

@@ -53,7 +53,7 @@ LATER = {
         "estimator/scaling.py",
         "encoders/table_view.py",
     ),
-    "regressions weighed by evidence": ("relational/regressions.py",),
+    "regressions weighed by evidence": ("relational/weighing.py",),
     "supports of any number of rows": (
         "estimator/support_size.py:read_large",
         "estimator/support_size.py:reads_many",
@@ -65,7 +65,8 @@ LATER = {
         "workflows/predict.py:unread_pool",
     ),
     "why an answer is as it is, examples near to it": (
-        "workflows/answers.py",
+        "workflows/answers.py:explain",
+        "workflows/answers.py:with_nearest",
         "workflows/html_report/previews.py:Examples.near_as_html",
     ),
     "sorting files, corrections, scores of what has a label": (

@@ -7,26 +7,38 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MAX_FILE, MAX_FUNCTION = 300, 50
-"""Lines of a file, and of a function without its head and its docstring."""
-MAX_WHOLE = 400
+MAX_FILE, MAX_FUNCTION = 400, 50
+"""Lines of a file, and of a function, without docstrings; of a function without its head, too."""
+MAX_WHOLE = 500
 WHOLE = {
-    "src/unitail/encoders/tables.py": "what a column is, learns and becomes",
-    "src/unitail/relational/block.py": "a layer as it is defined, and as it runs",
-    "src/unitail/relational/model.py": "the model, and what it keeps of a support",
-    "src/unitail/relational/geometry.py": "what is measured of vectors, from each centre",
+    "src/unitail/estimator/classifier.py": "the class that users call, each method with its page",
 }
 """Files that may be longer: one concept each, which would be read in two files at a time."""
+
+
+def docstring_lines(node: ast.AST) -> int:
+    """Count the lines of a docstring, if there is one; of a field, those of what describes it."""
+    body = getattr(node, "body", [])
+    texts = [
+        each
+        for each in (body if isinstance(body, list) else [])
+        if isinstance(each, ast.Expr)
+        and isinstance(each.value, ast.Constant)
+        and isinstance(each.value.value, str)
+    ]
+    return sum((each.end_lineno or 0) - each.lineno + 1 for each in texts)
 
 
 def too_long(text: str, most: int = MAX_FILE) -> Iterator[str]:
     """Name the file, and those of its functions, that have too many lines."""
     lines = text.count("\n")
-    if lines > most:
-        yield f"the file: {lines} lines, at most {most}"
     if lines <= MAX_FUNCTION:
         return
-    for node in ast.walk(ast.parse(text)):
+    nodes = list(ast.walk(ast.parse(text)))
+    code = lines - sum(map(docstring_lines, nodes))
+    if code > most:
+        yield f"the file: {code} lines, at most {most}"
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, *rest = node.body
             if ast.get_docstring(node, clean=False) is not None and rest:
@@ -48,7 +60,7 @@ def test_files_and_functions_are_short(folder: str) -> None:
 
 @pytest.mark.parametrize("path", WHOLE)
 def test_only_files_that_need_it_may_be_longer(path: str) -> None:
-    assert (ROOT / path).read_text().count("\n") > MAX_FILE, "take it off the list"
+    assert [*too_long((ROOT / path).read_text())], "take it off the list"
 
 
 def function(lines: int) -> str:
@@ -59,4 +71,10 @@ def test_what_is_too_long_is_named() -> None:
     assert [*too_long(function(MAX_FUNCTION))] == []
     assert [*too_long(function(MAX_FUNCTION + 1))] == ["long: 51 lines, at most 50"]
     assert [*too_long("a = 1\n" * MAX_FILE)] == []
-    assert [*too_long("a = 1\n" * (MAX_FILE + 1))] == ["the file: 301 lines, at most 300"]
+    assert [*too_long("a = 1\n" * (MAX_FILE + 1))] == ["the file: 401 lines, at most 400"]
+
+
+def test_docstrings_do_not_count() -> None:
+    told = '"""What it is.\n\nAnd why.\n"""\n' + "a = 1\n" * (MAX_FILE - 1)
+    assert [*too_long(told + '"""Of a field."""\n')] == []
+    assert [*too_long(told + 'b = """Not a docstring."""\na = 1\n')] != []

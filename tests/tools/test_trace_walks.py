@@ -25,7 +25,7 @@ def test_calls_of_the_package_are_counted_and_no_others() -> None:
 
     taken = TOOL["walk"](task)
     assert (taken.calls, len(taken.functions)) == (3, 1)
-    assert TOOL["files"](taken.functions) == ["configuration.py"]
+    assert TOOL["files"](taken.functions) == ["errors.py"]
 
 
 def test_what_came_later_is_left_out_with_all_that_it_calls() -> None:
@@ -52,9 +52,9 @@ def test_what_came_later_is_still_there() -> None:
 def test_the_walks_go_where_their_names_say(tmp_path: Path) -> None:
     taken = TOOL["walks"](tmp_path).values()
     fit, predict, sets, step, command = (set(TOOL["files"](each.functions)) for each in taken)
-    assert {"estimator/fit_predict.py", "relational/model.py"} <= fit
+    assert {"estimator/classifier.py", "relational/model.py"} <= fit
     assert predict < command
-    assert "estimator/doubts.py" in sets
+    assert "estimator/prediction_sets.py" in sets
     assert {"training/step.py", "tail/model.py"} <= step
     assert {"cli/main.py", "workflows/predict.py"} <= command
     *_, before = (set(TOOL["files"](each.alike)) for each in taken)

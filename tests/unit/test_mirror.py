@@ -19,8 +19,8 @@ ELSEWHERE = {
     "engines/engine.py": "unit/engines/test_local.py",  # the base class of all
     "engines/chunk_items.py": "unit/engines/test_rows.py",
     "engines/results.py": "unit/engines/test_job.py",
-    "estimator/saving/folder.py": "unit/estimator/saving/test_savable.py",
-    "estimator/saving/content.py": "unit/estimator/saving/test_savable.py",
+    "estimator/saving/folder.py": "unit/estimator/test_classifier_saving.py",
+    "estimator/saving/content.py": "unit/estimator/test_classifier_saving.py",
     "inputs/folders.py": "unit/inputs/test_read_folders.py",
     "inputs/table_rows.py": "unit/inputs/test_read_tables.py",
     "progress.py": "cli/test_console.py",  # one type
@@ -28,12 +28,10 @@ ELSEWHERE = {
     "service/questions.py": "unit/service/test_batching.py",
     "service/api_page.py": "unit/service/test_routes.py",
     "service/decoder_process.py": "unit/service/test_decoder_pool.py",  # runs in their processes
-    "service/routes.py": "unit/service/test_app.py",
     "service/limits.py": "unit/service/test_app.py",
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
-    "studio/latest_answers.py": "unit/studio/test_studio.py",
     "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from unitail.benchmark.means import GroupMeans, grouped
+from unitail.benchmark.merge import merge_results
 from unitail.benchmark.report import (
     accuracy_cell,
     require_report_packages,
@@ -16,7 +17,7 @@ from unitail.benchmark.report import (
 )
 from unitail.benchmark.run import BenchRun
 from unitail.benchmark.setup import BenchSetup
-from unitail.benchmark.store import TableResult, merge_results
+from unitail.benchmark.store import TableResult
 from unitail.benchmark.suite_file import SuiteFile, changed_suite, read_suite, swaps
 from unitail.benchmark.versus import chosen_anchor
 from unitail.benchmark.workers import run_in_processes

@@ -16,7 +16,7 @@ from unitail.cli.pipes import NoOutput
 from unitail.encoders.cache import default_cache
 from unitail.errors import UserError, choice, require
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import check_coverage
+from unitail.estimator.prediction_sets import check_coverage
 from unitail.inputs.items import Items, LabelledItems, ReadOptions, settle
 from unitail.inputs.read import (
     read_half_labelled,

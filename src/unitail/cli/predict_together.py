@@ -17,7 +17,7 @@ from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig, require
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import check_coverage
+from unitail.estimator.prediction_sets import check_coverage
 from unitail.inputs.encode import Unread
 from unitail.inputs.items import LabelledItems, ReadOptions
 from unitail.inputs.read import read_labelled

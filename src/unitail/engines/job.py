@@ -22,7 +22,7 @@ from unitail.engines.rows import JobRows
 from unitail.engines.storage import Storage
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.held_out import scores_key
+from unitail.estimator.prediction_sets import scores_key
 from unitail.inputs.input_encoder import describe_encoder
 from unitail.nn.episode_model import Visibility
 from unitail.own_code import is_own

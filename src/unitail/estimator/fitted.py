@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unitail.errors import InvalidConfig
-from unitail.estimator.held_out import HeldOut, calibration_folds, folds, some_of
 from unitail.estimator.novelty import Novelty, PartsNovelty
+from unitail.estimator.prediction_sets import HeldOut, calibration_folds, folds, some_of
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import (
     AnyScaling,
@@ -32,6 +32,9 @@ from unitail.learners.in_context import MAX_STATES, episodes_at_once
 from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.episode_model import Visibility
+
+MANY_ROWS = 2000
+"""From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +132,29 @@ class Fitted:
         """Whether the model read the rows themselves, in pairs."""
         whole = len(self.kept) == self.rows.total
         return whole and not isinstance(self.hypothesis, LargeHypothesis)
+
+    @property
+    def log_shares(self) -> NDArray[np.float64]:
+        """The classes' shares as logarithms, (K,): the answer to what nothing is known of.
+
+        Of all rows: what stands for those of a large support has other shares.
+        """
+        rows = self.rows.repeated()
+        shares = np.log(rows.shots / len(rows))
+        offsets = self.settings.offsets(rows.class_indices[None], rows.ways)
+        shares = shares if offsets is None else shares + offsets[0].cpu().numpy()
+        return np.asarray(shares - np.logaddexp.reduce(shares))
+
+    @property
+    def size_notes(self) -> list[str]:
+        """Where another method is better for this number of rows, a phrase each."""
+        scale = self.settings.scale
+        if isinstance(scale, tuple) or not scale.views or len(self.rows) < MANY_ROWS:
+            return []
+        return [
+            f"A table of {len(self.rows):,} labelled rows: from about {MANY_ROWS:,} on, gradient"
+            " boosting (HistGradientBoostingClassifier) is usually better, and faster"
+        ]
 
     # What follows costs much and is seldom asked for: it is computed when it is.
 

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from unitail.errors import InvalidEpisode, WeightWarning
+from unitail.errors import InvalidConfig, InvalidEpisode, InvalidInput, WeightWarning
 from unitail.framework.episode import Support
-from unitail.inputs.encode import converted
+from unitail.inputs.encode import converted, no_numbers
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 
+MAX_NUMBER = 1e300
+"""Sums of some larger ones are infinite."""
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
 CLASS_KINDS = "biuU"
@@ -170,6 +173,31 @@ def weighted_rows(
     return rows.weighing(weights[present]), classes
 
 
+def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Return vectors, and labels, that are checked; what is missing is filled in later."""
+    data = vectors, *map(plain_labels, labels)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+            valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
+        rows = valid[0] if isinstance(valid, tuple) else valid
+        ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
+        largest = float(np.abs(ends).max())
+        if largest > MAX_NUMBER:
+            raise OverflowError(f"{largest:g}")
+    except OverflowError as error:
+        raise InvalidInput(
+            "X holds a number that is too large",
+            got=str(error),
+            allowed=f"numbers within ±{MAX_NUMBER:g}",
+            remedy="Divide the column by some power of ten.",
+        ) from error
+    except (ValueError, TypeError) as error:
+        if (told := no_numbers(vectors, error)) is None:
+            raise
+        raise told from error
+    return valid
+
+
 def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give
     """Return labels, those of pandas' own dtypes as numpy has them; refuse what is no label.
 
@@ -269,3 +297,45 @@ def drawn_pool(pool: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """
     lowest = np.argsort(content_ranks(pool, seed), kind="stable")[:MAX_POOL]
     return np.asarray(pool[lowest], dtype=np.float64)
+
+
+def check_expected(expected: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse labels that the first call of `partial_fit` did not name."""
+    strange = np.setdiff1d(labels, expected)
+    if len(strange):
+        raise InvalidEpisode(
+            "there are labels that the first call did not name",
+            got=some(map(repr, strange.tolist()), 5),
+            allowed=some(map(repr, expected.tolist()), 5),
+            remedy="Name all labels in `classes` at the first call, or leave it out.",
+        )
+
+
+def check_later_classes(
+    given: NDArray[Any], expected: NDArray[Any] | None, known: NDArray[Any]
+) -> None:
+    """Refuse classes, sorted, other than those named before, or that lack a known one."""
+    covers = set(known.tolist()) <= set(given.tolist())
+    if covers if expected is None else np.array_equal(given, expected):
+        return
+    demand, before = ("at least", known) if expected is None else ("just", expected)
+    raise InvalidConfig(
+        "classes do not fit the earlier calls",
+        got=some(map(repr, given.tolist()), 5),
+        allowed=f"{demand} {some(map(repr, before.tolist()), 5)}",
+        remedy="Leave `classes` out, or call `fit` to start anew.",
+    )
+
+
+def check_places(places: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return places among `count` rows, each once; refuse any other."""
+    array = np.asarray(places)
+    known = array.dtype.kind in "iu" and bool(((array >= 0) & (array < count)).all())
+    if array.ndim != 1 or not (known or array.size == 0):
+        raise InvalidEpisode(
+            "there are no such rows",
+            got=f"places {array.tolist()!r:.60}",
+            allowed=f"a list of integers from 0 to {count - 1}",
+            remedy="Count the rows as kept_examples() has them.",
+        )
+    return np.unique(array.astype(np.int64))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import unitail
 from unitail.errors import UserError, optional
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import threshold
+from unitail.estimator.prediction_sets import threshold
 from unitail.export.graphs import ClassifierGraph, ModelGraph
 from unitail.files import followed, write_bytes
 from unitail.nn.episode_model import AnyModel

@@ -29,7 +29,6 @@ from unitail.nn.episode_model import Contributions
 from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     NUM_RIDGES,
-    Weights,
     constants,
     for_each_penalty,
     own_penalties,
@@ -37,6 +36,7 @@ from unitail.relational.regressions import (
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
+from unitail.relational.weighing import Weights
 
 NODES = 4
 """Of Gauss and Legendre's rule."""

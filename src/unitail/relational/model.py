@@ -32,15 +32,9 @@ from unitail.relational.class_lists import Few, most_hopeful
 from unitail.relational.config import VISIBILITIES, FeaturesAs, RelationalConfig
 from unitail.relational.influence import contributions
 from unitail.relational.joint_share import joint_share, never_yields
-from unitail.relational.regressions import (
-    NUM_CANDIDATES,
-    NUM_OPERATORS,
-    Weighing,
-    Weights,
-    are_many,
-    constants,
-)
+from unitail.relational.regressions import NUM_CANDIDATES, NUM_OPERATORS, are_many, constants
 from unitail.relational.relations import Among, Frame, Relations, relate
+from unitail.relational.weighing import Weighing, Weights
 
 UNKNOWN_DEVIATION = 0.5
 """Of the state that queries start from, before training."""

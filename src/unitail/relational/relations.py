@@ -18,7 +18,6 @@ from unitail.relational.geometry import Centre, Comparison, Geometry
 from unitail.relational.regressions import (
     ANGLES,
     NUM_OPERATORS,
-    Evidence,
     LogisticRegressions,
     fit_logistic,
     fitted_penalties,
@@ -27,8 +26,8 @@ from unitail.relational.regressions import (
     logistic_steps,
     solve,
     stack_kernels,
-    weigh_evidence,
 )
+from unitail.relational.weighing import Evidence, weigh_evidence
 
 STRETCH = 4.0
 """Cosines are small numbers; attention scores are not."""

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 import unitail
 from unitail.answer_defaults import COVERAGE
 from unitail.errors import InvalidInput, UserError
-from unitail.estimator.held_out import folds
+from unitail.estimator.prediction_sets import folds
 from unitail.service.classifiers import Classifiers, Version
 from unitail.service.limits import ServiceLimits
 from unitail.service.messages import Number

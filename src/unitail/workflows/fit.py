@@ -11,7 +11,6 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.tables import Kind, TableEncoder
 from unitail.errors import InvalidCheckpoint, InvalidInput, optional
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.fit_predict import size_notes
 from unitail.estimator.saving.folder import is_classifier
 from unitail.inputs.cells import ORDERS, with_reading
 from unitail.inputs.columns import Layout
@@ -71,7 +70,7 @@ def fit_files(
     return FittedFiles(
         classifier=classifier.with_encoder(by),
         encoder=by,
-        notes=(*by.notes, *contradictions(support, known), *size_notes(classifier._fitted)),
+        notes=(*by.notes, *contradictions(support, known), *classifier._fitted.size_notes),
         examples=dict(sorted(Counter(support.labels[place] for place in known.kept).items())),
         unreadable=(
             *unread_items("examples", support, known),

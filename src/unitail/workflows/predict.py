@@ -15,8 +15,7 @@ from unitail.encoders.cache import FeatureCache
 from unitail.encoders.encoding import Vectors
 from unitail.errors import CannotSolve, InvalidConfig, InvalidInput, TableSizeWarning, require
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import check_coverage
-from unitail.estimator.fit_predict import size_notes
+from unitail.estimator.prediction_sets import check_coverage
 from unitail.estimator.scaling import Scale, plain, scale_after
 from unitail.estimator.support_size import MAX_SUPPORT
 from unitail.inputs.encode import (
@@ -99,7 +98,7 @@ def predict_files(
         notes=(
             *by.notes,
             *contradictions(support, known),
-            *size_notes(classifier._fitted),
+            *classifier._fitted.size_notes,
             *long_texts(by, support.items, queries.items),
             *beyond_examples(by, support.items, queries.items),
         ),

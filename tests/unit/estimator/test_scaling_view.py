@@ -93,7 +93,7 @@ def test_more_labels_do_not_undo_what_fewer_have_taught(make: Callable[..., Any]
 def test_large_tables_are_told_where_they_are_in_better_hands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("unitail.estimator.fit_predict.MANY_ROWS", len(X))
+    monkeypatch.setattr("unitail.estimator.fitted.MANY_ROWS", len(X))
     with pytest.warns(TableSizeWarning, match="A table of 18 labelled rows: from about 18 on"):
         TailClassifier().fit(X * UNITS, Y)
     with warnings.catch_warnings():

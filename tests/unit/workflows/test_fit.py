@@ -8,7 +8,7 @@ from helpers.letters import Letters
 from helpers.wavy_table import wavy_table
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.estimator import fit_predict
+from unitail.estimator import fitted
 from unitail.estimator.classifier import TailClassifier
 from unitail.inputs import encode as encoding
 from unitail.inputs.items import LabelledItems
@@ -124,12 +124,12 @@ def test_a_table_is_answered_as_the_classifier_with_an_encoder_answers(tmp_path:
 
 def test_that_a_table_is_large_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In Python it is a warning, which the commands would show as that of a bug."""
-    monkeypatch.setattr(fit_predict, "MANY_ROWS", 30)
+    monkeypatch.setattr(fitted, "MANY_ROWS", 30)
     wavy_table(30).to_csv(tmp_path / "known.csv", index=False)
     examples = read_labelled(tmp_path / "known.csv")
     told = "A table of 30 labelled rows: from about 30 on, gradient boosting"
     assert fit_files(examples, device="cpu").notes[-1].startswith(told)
     assert predict_files(examples, examples, device="cpu").notes[-1].startswith(told)
     monkeypatch.setattr(encoding, "make_encoder", lambda *_, **__: Letters())
-    monkeypatch.setattr(fit_predict, "MANY_ROWS", 4)
+    monkeypatch.setattr(fitted, "MANY_ROWS", 4)
     assert not fit_files(TEXTS, device="cpu").notes, "four texts are no table"

@@ -22,7 +22,7 @@ from unitail.configuration import parse_json
 from unitail.encoders.cache import AUTO
 from unitail.encoders.encoder import Encoder
 from unitail.errors import CannotWrite, InvalidCheckpoint, UserError
-from unitail.estimator.held_out import SavedScores
+from unitail.estimator.prediction_sets import SavedScores
 from unitail.estimator.rows import Rows
 from unitail.estimator.saving.card import card
 from unitail.estimator.saving.content import (

@@ -21,7 +21,7 @@ from unitail.relational.large.members import Members
 from unitail.relational.large.moments import LabelledRows
 from unitail.relational.large.shortlist import ASKED, KeptFew, keep_few, num_known, update_few
 from unitail.relational.model import Relational
-from unitail.relational.regressions import MAX_SHOTS
+from unitail.relational.weighing import MAX_SHOTS
 
 MAX_MEMBERS, MAX_PAIRS = 4000, 2**24
 """The most members, and their number times rows, ..."""

@@ -40,13 +40,11 @@ from unitail.relational.regressions import (
     NUM_OPERATORS,
     OPERATORS,
     CosineKernel,
-    Weighing,
-    Weights,
-    hear,
     invert,
     own_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
+from unitail.relational.weighing import Weighing, Weights, hear
 
 MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200
 """Labelled rows that evidence is heard from: the first of few rows, the second of many, the third

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unitail.nn.episode_model import FeatureScale
 from unitail.relational.geometry import Centre, centres_to_mean, look, ratio
-from unitail.relational.regressions import MIN_SQUARE
+from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22
 """Numbers of rows that are looked at at once."""

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.estimator.doubts import SuspiciousLabel, suspicious_labels
-from unitail.estimator.held_out import HeldOut
+from unitail.estimator.prediction_sets import HeldOut
 from unitail.estimator.rows import Rows
+from unitail.estimator.suspicious_labels import SuspiciousLabel, suspicious_labels
 from unitail.framework.episode import Episode, Query, Support
 from unitail.framework.learner import Cannot, Inference, ask
 from unitail.learners.in_context import episodes_at_once

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.errors import InvalidInput
-from unitail.estimator.held_out import folds
+from unitail.estimator.prediction_sets import folds
 from unitail.estimator.rows import Rows
 from unitail.estimator.support_size import class_quota
 from unitail.randomness import stream

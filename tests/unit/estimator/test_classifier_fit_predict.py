@@ -21,7 +21,7 @@ from unitail.errors import (
 )
 from unitail.estimator import rows as rows_module
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.held_out import SavedScores
+from unitail.estimator.prediction_sets import SavedScores
 from unitail.estimator.rows import drawn_pool, repeats
 from unitail.relational.config import PRESETS
 from unitail.relational.model import Relational

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.geometry import Geometry
-from unitail.relational.regressions import TEMPERATURES, Evidence, num_statistics, weigh_evidence
+from unitail.relational.weighing import TEMPERATURES, Evidence, num_statistics, weigh_evidence
 
 WAYS = 3
 

@@ -1,13 +1,18 @@
-"""Rows of the support that are left out and asked: what prediction sets and label checks go by.
+r"""Prediction sets: as many classes as it takes to hold the true one with a stated probability.
 
 Every row that can be left out of the support is asked as a query of the rest. A row alone in its
 class cannot: without it the class is unknown. One row of every class is left out at a time, or
 several of classes with more rows than there are folds. Leaving out single rows would take K times
 as many readings, and put each row at a disadvantage: its class alone would be short of an example.
+
+The score of a row that was left out is 1 - p(true class). With the n scores, the set of a query is
+{k : 1 - p_k <= q}, where q is the ceil((n + 1) coverage)-th smallest score; where there are fewer
+scores, q is infinite and the set holds all classes.
 """
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -17,10 +22,11 @@ import torch
 from numpy.typing import NDArray
 
 from unitail.configuration import to_table
+from unitail.errors import InvalidConfig
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import Settings
 from unitail.learners.pretrained import sealed_as, shipped_folder
-from unitail.nn.episode_model import EpisodeModel
+from unitail.nn.episode_model import EpisodeModel, Visibility
 
 MAX_FOLDS = 20
 """The most folds that a support is left out in; classes of more rows leave several out at once."""
@@ -136,3 +142,51 @@ def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib 
     else:
         plain = value if isinstance(value, str) else np.asarray(value).tolist()
         digest.update(json.dumps(plain, default=str).encode())
+
+
+def check_isolated(visibility: Visibility) -> None:
+    """Refuse to make prediction sets of answers that depend on what else was asked."""
+    if not visibility.isolates_queries:
+        raise InvalidConfig(
+            "prediction sets need answers to one row at a time",
+            got=f"log_proba with visibility='{visibility}'",
+            allowed="X, or log_proba with visibility='isolated'",
+        )
+
+
+def check_coverage(coverage: object, name: str = "coverage") -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not isinstance(coverage, int | float | np.number) or not 0 < float(coverage) < 1:
+        raise InvalidConfig(
+            f"{name} is out of range",
+            got=repr(coverage),
+            allowed="a number between 0 and 1",
+            remedy="Give the share of sets that shall hold the true class, such as 0.9.",
+        )
+
+
+def threshold(scores: NDArray[np.float64], coverage: float) -> float:
+    """Return the largest score that a class in the set may have."""
+    rank = math.ceil((len(scores) + 1) * coverage)
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
+
+
+def prediction_sets(
+    probabilities: NDArray[np.float64], scores: NDArray[np.float64], coverage: float
+) -> NDArray[np.bool_]:
+    """Choose the classes of each query: (m, K), (n,) -> (m, K).
+
+    Without scores it is the most probable classes until their probabilities reach the coverage. The
+    most probable class is always in.
+    """
+    check_coverage(coverage)
+    if len(scores):
+        member = 1 - probabilities <= threshold(scores, coverage)
+    else:
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        ranked = np.take_along_axis(probabilities, order, axis=1)
+        before = np.cumsum(ranked, axis=1) - ranked
+        member = np.empty(probabilities.shape, dtype=bool)
+        np.put_along_axis(member, order, before < coverage, axis=1)
+    member[np.arange(len(member)), probabilities.argmax(axis=1)] = True
+    return member

@@ -3,8 +3,8 @@ import pytest
 
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import suspicious_labels
-from unitail.estimator.held_out import HeldOut
+from unitail.estimator.prediction_sets import HeldOut
+from unitail.estimator.suspicious_labels import suspicious_labels
 
 GENERATOR = np.random.default_rng(0)
 Y = np.arange(40) % 4

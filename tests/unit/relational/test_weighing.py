@@ -4,14 +4,8 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.regressions import (
-    MAX_SHOTS,
-    NUM_CANDIDATES,
-    Evidence,
-    Weighing,
-    Weights,
-    num_statistics,
-)
+from unitail.relational.regressions import NUM_CANDIDATES
+from unitail.relational.weighing import MAX_SHOTS, Evidence, Weighing, Weights, num_statistics
 
 EPISODES = 2
 

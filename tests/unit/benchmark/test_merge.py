@@ -9,8 +9,9 @@ from helpers.known_learners import SureOfFirst, write_blobs
 from unitail.banks.bank import FeatureBank
 from unitail.baselines.proto_head import ProtoHead
 from unitail.benchmark.learners import BenchLearner
+from unitail.benchmark.merge import merge_results
 from unitail.benchmark.run import BenchRun
-from unitail.benchmark.store import ResultStore, StoredEvaluation, merge_results
+from unitail.benchmark.store import ResultStore, StoredEvaluation
 from unitail.benchmark.suites import BenchTable
 from unitail.errors import UserError
 from unitail.evaluation.protocol import EvaluationProtocol

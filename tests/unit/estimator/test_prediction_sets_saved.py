@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from helpers.builders import small_model
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.fitted import Fitted
-from unitail.estimator.held_out import SavedScores, scores_key
+from unitail.estimator.prediction_sets import SavedScores, scores_key
 from unitail.estimator.rows import Rows
 from unitail.estimator.saving.folder import CLASSIFIER_FILE, ROWS_FILE
 from unitail.nn.episode_model import Visibility

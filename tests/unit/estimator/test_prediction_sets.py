@@ -5,15 +5,16 @@ import numpy as np
 import pytest
 
 from unitail.errors import InvalidConfig
-from unitail.estimator import held_out
+from unitail.estimator import prediction_sets as held_out
 from unitail.estimator.classifier import TailClassifier
-from unitail.estimator.doubts import prediction_sets, threshold
-from unitail.estimator.held_out import (
+from unitail.estimator.prediction_sets import (
     FEW_FOLDS,
     MAX_FOLDS,
     calibration_folds,
     folds,
+    prediction_sets,
     some_of,
+    threshold,
 )
 from unitail.estimator.rows import Rows
 

@@ -25,7 +25,7 @@ from unitail.encoders.encoder import Encoder, Modality
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.background import calm_numpy
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.latest_answers import Answered
+from unitail.studio.latest import Answered
 from unitail.studio.schema import database_of
 from unitail.studio.store import Store
 from unitail.studio.studio import Studio

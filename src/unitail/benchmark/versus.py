@@ -1,4 +1,7 @@
-"""All learners against one: paired differences, intervals over episodes and data sets, wins."""
+"""All learners against one: paired differences, intervals over episodes and data sets, wins.
+
+`versus` measures, `versus_sections` puts it into a report.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +19,14 @@ from unitail.framework.statistics import LEVEL, MeanInterval, holm
 from unitail.wording import markdown_table
 
 ALL_GROUPS = "all groups"
+ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
+"""What others are compared with, if nothing else is said: the strongest simple method."""
+TEXT = """\
+Points of accuracy, learner minus `{name}`, on the same episodes: mean over data sets, each counted
+once whatever its encoders; ± half width of the 95 % interval over episodes (these data sets, other
+episodes; bold where it leaves out 0) / over data sets (other sets of the kind). Then data sets won,
+tied and lost, where a win or a loss is beyond doubt by a paired test with Holm's correction over
+the data sets of the cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,16 +142,6 @@ def _p_value(interval: MeanInterval) -> float:
     freedom = interval.count - 1
     ratio = abs(interval.mean) / interval.half_width * stats.t.ppf((1 + LEVEL) / 2, freedom)
     return float(2 * stats.t.sf(ratio, freedom))
-
-
-ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
-"""What others are compared with, if nothing else is said: the strongest simple method."""
-TEXT = """\
-Points of accuracy, learner minus `{name}`, on the same episodes: mean over data sets, each counted
-once whatever its encoders; ± half width of the 95 % interval over episodes (these data sets, other
-episodes; bold where it leaves out 0) / over data sets (other sets of the kind). Then data sets won,
-tied and lost, where a win or a loss is beyond doubt by a paired test with Holm's correction over
-the data sets of the cell."""
 
 
 def versus_sections(results: Sequence[TableResult], against: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""Run `unitail predict`."""
+"""Run `unitail predict`, and show its answers and their scores on the screen."""
 
 import sys
 from collections import Counter
@@ -51,6 +51,8 @@ MAX_NAMED = 8
 """Classes named on the screen."""
 MAX_CLASSES = 12
 """Classes whose scores are shown, those with most mistakes."""
+PAGES = (".html", ".htm")
+DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
 
 
 def tell_inputs(
@@ -209,10 +211,6 @@ def _cut(text: str, room: int) -> str:
 
 def _style(marked: bool) -> str:
     return "yellow" if marked else ""
-
-
-PAGES = (".html", ".htm")
-DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ Standardised columns are those of `unitail.encoders.tables`: (x - mean) / deviat
 `MAX_DEVIATIONS`, the median where a value is missing, and a second coordinate that says so if the
 support has missing values there. A column that is constant in the support is zero for all rows.
 Tables, from arrays or data frames, are then seen with steps and weights
-(`unitail.encoders.table_view`), the only thing here that looks at labels.
+(`unitail.encoders.table_view`), the only thing here that looks at labels. Vectors that have parts
+are treated part by part.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,21 @@
-"""What is exported, as modules of torch: tensors in, tensors out, nothing that looks at values.
+r"""What is exported, as modules of torch: tensors in, tensors out, nothing that looks at values.
 
 A fitted classifier becomes f_S: what its model made of the support is part of the graph. A model
 becomes g(S, x): the support is an input.
+
+Operators of torch that ONNX lacks, or that are only for speed, are written in terms of those it has.
+
+- Cutting rows into chunks for a CPU's caches would fix their number: it is left out.
+- Layers of no rows, which runtimes stumble over, are zeros of their shape.
+- A diagonal that is changed in place becomes a change of the whole matrix.
+- ONNX inverts no matrices. The inverse of a positive definite A, which our models take by
+  Cholesky's factors, is found by Newton's iteration (Schulz 1933)
+
+      X <- X (2 I - A X),    X_0 = I / max_i sum_j |A_ij|,
+
+  which squares the error I - A X in each step, and needs products alone. The error is at most
+  1 - 1 / κ at first, κ the condition of A in that norm, so log2(κ) + 6 steps are enough; `STEPS`
+  are for κ up to 1e9.
 """
 
 import math

@@ -5,7 +5,8 @@ A *learning algorithm* A maps a support set to a hypothesis f (section 2.1). A
 3.1). For every g there is A_g with A_g(S)(x) = g(S, x), and for every A there is g_A with
 g_A(S, x) = A(S)(x).
 
-Predictions are log-probabilities over the K classes; their argmax is the paper's label.
+Predictions are log-probabilities over the K classes; their argmax is the paper's label. `ask` is
+the one way to them, for every measurement.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from torch import Tensor
 
 from unitail.errors import CannotSolve, UserError
 from unitail.framework.episode import Episode, Support
+
+TOLERANCE = 0.05
+"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
 
 
 class Paradigm(StrEnum):
@@ -115,10 +119,6 @@ class InducedInference:
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
         """Fit, then apply the hypothesis."""
         return self.algorithm.fit(support)(query_features)
-
-
-TOLERANCE = 0.05
-"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The road from what a user has to vectors, for the command line and `TailClassifier` alike.
 
 The labelled examples decide what makes the vectors: a frozen encoder for what they are, or the
-scales and categories of their columns. Everything else is then encoded by the same.
+scales and categories of their columns. Everything else is then encoded by the same. First come
+files and tables of the command line, then X of `TailClassifier`: vectors, or whatever else.
 """
 
 import sys
@@ -50,6 +51,14 @@ from unitail.wording import numbered, some
 
 MAX_BEYOND = 0.5
 """The share of numbers beyond those of the examples from which on it is said."""
+EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
+"""What users may say about what makes vectors of X."""
+Examples: TypeAlias = ArrayLike | Sequence[object]
+"""What users may give as X: vectors, or items for the encoder."""
+NO_NUMBERS = ("could not convert string", "could not be promoted")
+"""How numpy says that something is neither a number nor like one: texts, dates."""
+MAX_DENSE_BYTES = 2 * 2**30
+"""Of a sparse matrix that is written out."""
 
 
 def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEncoder:  # noqa: ANN401
@@ -203,16 +212,6 @@ def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object])
         allowed=f"what the encoder {name} reads",
         remedy="Fix them or leave them out.",
     )
-
-
-EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
-"""What users may say about what makes vectors of X."""
-Examples: TypeAlias = ArrayLike | Sequence[object]
-"""What users may give as X: vectors, or items for the encoder."""
-NO_NUMBERS = ("could not convert string", "could not be promoted")
-"""How numpy says that something is neither a number nor like one: texts, dates."""
-MAX_DENSE_BYTES = 2 * 2**30
-"""Of a sparse matrix that is written out."""
 
 
 def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncoder | None:  # noqa: ANN401

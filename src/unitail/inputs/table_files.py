@@ -1,4 +1,8 @@
-"""Files of rows and columns, read without guessing more than delimiter and encoding."""
+"""Files of tables: CSV, Excel, Parquet, Feather and JSON, packed or not, as columns of texts.
+
+Of a CSV file the delimiter and the encoding are guessed, and nothing else. Other files are checked
+before they are opened: a small one can stand for a table beyond all memory.
+"""
 
 import codecs
 import csv
@@ -25,6 +29,32 @@ MAX_UNPACKED = 2**30
 
 Columns = tuple[list[str], list[list[Any]], list[str]]
 """Names, cells by column, and what was guessed, a phrase each."""
+TABLES = (
+    ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
+)  # fmt: skip
+"""A file with one of these holds one item in each row; after it there may be `.gz`."""
+SAMPLE = 4096
+"""Bytes at the beginning of a text that tell UTF-16 without a mark, ..."""
+MIN_ZEROS = 0.02
+"""... by this share of zeros, in every other place: half of each space, comma and line break. Few
+letters of other alphabets have their zero in the other half."""
+DELIMITERS = ",;\t|"
+"""Those tried, the earlier first where they give as many columns."""
+MAX_CELL = 2**31 - 1
+"""Characters of a cell; what Python's reader takes on every platform."""
+_LIMIT = threading.Lock()
+WINDOWS = "cp1252"
+"""What spreadsheets write in much of the world, if they do not write UTF-8."""
+GUESSES = "guesses"
+NESTED = (list, dict, bytes)
+_NAMELESS = re.compile(r"|__index_level_\d+__")
+"""What CSV and Parquet files call row numbers that pandas wrote."""
+ANSWER_COLUMNS = ("answer", "probability", "state", "set", "novelty", "reason")
+"""What `unitail predict` adds to a table: they stand side by side, in this order."""
+MORE_COLUMNS = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
+"""What may follow them."""
+ANSWER_PREFIX = "unitail_"
+"""Goes before all of them if the user's table has a column of such a name."""
 
 
 def read_excel(content: bytes, name: str) -> Columns:
@@ -173,30 +203,6 @@ def _bad_line(name: str, number: int, got: str) -> InvalidInput:
     )
 
 
-TABLES = (
-    ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
-)  # fmt: skip
-"""A file with one of these holds one item in each row; after it there may be `.gz`."""
-SAMPLE = 4096
-"""Bytes at the beginning of a text that tell UTF-16 without a mark, ..."""
-MIN_ZEROS = 0.02
-"""... by this share of zeros, in every other place: half of each space, comma and line break. Few
-letters of other alphabets have their zero in the other half."""
-DELIMITERS = ",;\t|"
-"""Those tried, the earlier first where they give as many columns."""
-MAX_CELL = 2**31 - 1
-"""Characters of a cell; what Python's reader takes on every platform."""
-_LIMIT = threading.Lock()
-WINDOWS = "cp1252"
-"""What spreadsheets write in much of the world, if they do not write UTF-8."""
-GUESSES = "guesses"
-NESTED = (list, dict, bytes)
-_NAMELESS = re.compile(r"|__index_level_\d+__")
-"""What CSV and Parquet files call row numbers that pandas wrote."""
-ANSWER_COLUMNS = ("answer", "probability", "state", "set", "novelty", "reason")
-"""What `unitail predict` adds to a table: they stand side by side, in this order."""
-MORE_COLUMNS = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
-"""What may follow them."""
 PACKED = {
     ".parquet": read_parquet,
     ".pq": read_parquet,
@@ -204,8 +210,6 @@ PACKED = {
     ".arrow": read_feather,
     ".xlsx": read_excel,
 }
-ANSWER_PREFIX = "unitail_"
-"""Goes before all of them if the user's table has a column of such a name."""
 
 
 def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame

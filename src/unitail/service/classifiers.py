@@ -1,4 +1,7 @@
-"""Named classifiers and their versions: every change makes a new one, the last few can be asked."""
+"""Named classifiers and their versions: every change makes a new one, the last few can be asked.
+
+A service starts with folders of saved classifiers, or with labelled examples to fit them on.
+"""
 
 import asyncio
 import copy

@@ -1,4 +1,7 @@
-"""The addresses of the service."""
+"""The addresses of the service.
+
+JSON is parsed and checked in a thread, away from where all requests wait.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
@@ -19,6 +22,25 @@ from unitail.service.service import Service
 from unitail.web.replies import JsonReply, Refusal
 
 JSON = "application/json"
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": messages.Problem, "description": text}
+    for status, text in {
+        404: "There is no such classifier.",
+        409: "There is no such version.",
+        413: "Too much in one request.",
+        422: "The request cannot be answered as it is.",
+        503: "Too much to do; try again after `Retry-After` seconds.",
+    }.items()
+}
+FEW_NUMBERS = 1000
+"""Numbers that are written sooner than another thread would begin."""
+Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
+Coverage = Annotated[
+    Annotated[float, Field(gt=0, lt=1)] | None,
+    BeforeValidator(lambda given: None if given == "" else given),
+    Query(description="How often sets should hold the true label; empty is no sets."),
+]
+Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
 
 
 class _Parsed(Request):
@@ -68,27 +90,7 @@ def _message(kind: type[BaseModel], body: bytes) -> BaseModel:
         raise RequestValidationError(told) from error
 
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": messages.Problem, "description": text}
-    for status, text in {
-        404: "There is no such classifier.",
-        409: "There is no such version.",
-        413: "Too much in one request.",
-        422: "The request cannot be answered as it is.",
-        503: "Too much to do; try again after `Retry-After` seconds.",
-    }.items()
-}
-FEW_NUMBERS = 1000
-"""Numbers that are written sooner than another thread would begin."""
 router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS, route_class=JsonRoute)
-
-Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
-Coverage = Annotated[
-    Annotated[float, Field(gt=0, lt=1)] | None,
-    BeforeValidator(lambda given: None if given == "" else given),
-    Query(description="How often sets should hold the true label; empty is no sets."),
-]
-Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
 
 
 def _service(request: Request) -> Service:

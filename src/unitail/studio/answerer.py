@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from unitail.errors import CannotSolve
 from unitail.studio.background import share_behind, share_cores
 from unitail.studio.fitted import NO_POOL, Fitted, Pool, Support, pool_of
-from unitail.studio.latest_answers import (
+from unitail.studio.latest import (
     NONE,
     Answered,
     Labelled,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unitail.errors import InvalidInput
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
-from unitail.studio.latest_answers import Labelled
+from unitail.studio.latest import Labelled
 from unitail.studio.vectors import Vectors
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
 from unitail.workflows.learning_curve.interval import Estimate, forecast

@@ -24,7 +24,7 @@ from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import ASIDE, LabelRow
 from unitail.studio.fitted import pool_of
-from unitail.studio.latest_answers import Labels
+from unitail.studio.latest import Labels
 from unitail.studio.vectors import Vectors
 from unitail.wording import shown
 from unitail.workflows.answer_files import write_answers

@@ -12,7 +12,7 @@ from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
-from unitail.studio.latest_answers import Labelled, Places
+from unitail.studio.latest import Labelled, Places
 from unitail.studio.span import Spanned, sharing, spanned
 from unitail.studio.vectors import Vectors
 from unitail.workflows.predict import make_classifier

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import Snapshot
 from unitail.studio.estimate import Estimated
-from unitail.studio.latest_answers import Answered, Labels, Places
+from unitail.studio.latest import Answered, Labels, Places
 from unitail.studio.vectors import Vectors
 
 DECIDING = 6

@@ -7,8 +7,10 @@ coordinates in place of a thousand. Where the model limits coordinates (`relatio
 it matters which ones vectors are given in: they are limited before, as the model would limit them,
 and the model that reads them limits none.
 
-While labels change but the labelled items stay the same, so do these vectors, and how they lie to
-each other (`kept_relations.py`).
+Most of what a fit and its answers take for relations (`relational/relations.py`) depends on vectors
+alone: distances, angles, kernels and their inverses. Somebody who corrects a label changes none of
+these. So they are kept by the vectors that they belong to, number by number: whatever changes, a
+labelled item more or less, a file, a basis, finds nothing here that was kept for others.
 """
 
 import threading
@@ -30,10 +32,17 @@ from unitail.relational.config import FeaturesAs
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 from unitail.relational.relations import Among, Ground, Meeting
-from unitail.studio.latest_answers import NONE, Places
+from unitail.studio.latest import NONE, Places
 
 MAX_KEPT = 2**24
 """Numbers that are kept for the labelled vectors of one moment: 64 MB."""
+MAX_SHARE = 0.5
+"""Of the width: with more labelled vectors than that, a basis saves too little."""
+MAX_LABELLED = 500
+"""As many rows as the model reads in pairs, or fewer."""
+MIN_LEFT = 1e-2
+"""What is left is measured again, without a difference of squares, where its share is less."""
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,16 +104,6 @@ class KeptRelations:
 
 def _numbers(features: Tensor, met: Meeting) -> int:
     return sum(each.numel() for each in (features, met.channels, met.operators, met.kernels))
-
-
-MAX_SHARE = 0.5
-"""Of the width: with more labelled vectors than that, a basis saves too little."""
-MAX_LABELLED = 500
-"""As many rows as the model reads in pairs, or fewer."""
-MIN_LEFT = 1e-2
-"""What is left is measured again, without a difference of squares, where its share is less."""
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)

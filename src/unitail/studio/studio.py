@@ -23,7 +23,7 @@ from unitail.studio.changes import Done, StoreAway
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
 from unitail.studio.exports import GONE, LatestResults, Results
-from unitail.studio.latest_answers import NONE, Answered, Labelled, Labels, LatestAnswers, Places
+from unitail.studio.latest import NONE, Answered, Labelled, Labels, LatestAnswers, Places
 from unitail.studio.media import Media
 from unitail.studio.store import Store
 from unitail.studio.suggestions import doubts, suggest

@@ -1,4 +1,7 @@
-"""Episodes from feature banks, drawn on the training device (paper, appendix D.1)."""
+"""Episodes from feature banks, drawn on the training device (paper, appendix D.1).
+
+Where examples come from one table and queries from another, they are `CrossEpisodes`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

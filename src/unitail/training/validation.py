@@ -1,11 +1,9 @@
 """Accuracy and loss on episodes that training never sees, the same ones at every validation."""
 
-import signal
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import product
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -106,36 +104,3 @@ def _accuracy_and_loss(scores: Tensor, episode: Episode) -> Tensor:
     assert truth is not None, "sources sample labelled queries"
     answers = scores.log_softmax(dim=-1)
     return torch.stack([accuracy(answers, truth), log_loss(answers, truth).mean(dim=-1)], dim=1)
-
-
-class StopRequest:
-    """Remembers SIGINT and SIGTERM while a run is under way; a second Ctrl-C ends it at once.
-
-    Launchers send SIGTERM more than once, so only the first of those counts.
-    """
-
-    def __init__(self) -> None:
-        self.signal: signal.Signals | None = None
-        self._previous: dict[int, object] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._remember)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._restore()
-
-    @property
-    def asked(self) -> bool:
-        """Whether someone asked to stop."""
-        return self.signal is not None
-
-    def _remember(self, number: int, frame: FrameType | None) -> None:
-        self.signal = signal.Signals(number)
-        if number == signal.SIGINT:
-            self._restore(signal.SIGINT)
-
-    def _restore(self, *numbers: int) -> None:
-        for number in numbers or tuple(self._previous):
-            signal.signal(number, self._previous.pop(number))  # type: ignore[arg-type]

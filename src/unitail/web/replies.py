@@ -1,4 +1,10 @@
-"""Why a request was refused: one sentence in the form of all our errors, and a status of HTTP."""
+"""Replies: refusals in the form of all our errors, with a status of HTTP, and JSON in pieces.
+
+A call of `json.dumps` holds all of Python until it is done, in whatever thread it runs. So long
+lists are written in pieces, and others have their turn in between. It is meant for a thread.
+
+The types are those of the interface between servers and applications (ASGI).
+"""
 
 import json
 from collections.abc import (
@@ -22,6 +28,10 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+PIECE = 16
+"""Members of a list that are written at once, ..."""
+PLAIN_PIECE = 4096
+"""... or this many if they are numbers and short texts."""
 
 
 def header(scope: Scope, name: str) -> str | None:
@@ -79,12 +89,6 @@ class Refusal(UserError):
     def content(self) -> dict[str, str]:
         """What the body of the answer says."""
         return {"error": str(self)}
-
-
-PIECE = 16
-"""Members of a list that are written at once, ..."""
-PLAIN_PIECE = 4096
-"""... or this many if they are numbers and short texts."""
 
 
 class JsonReply(Response):

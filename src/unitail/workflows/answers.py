@@ -1,4 +1,7 @@
-"""Answers about a user's items, and how right they are where the user knows the labels."""
+"""Answers about a user's items: what speaks for each, and how right they are where that is known.
+
+Examples and columns speak for an answer; the examples nearest to an item are shown beside it.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +26,16 @@ DOUBTFUL = 0.8
 """Answers of a lower probability are doubtful: one in five or more of those just below is wrong."""
 NOVEL = 0.95
 """Novelty that is marked: about one in twenty items of the known classes is as strange."""
+DIGITS = 6
+NAMED = 3
+"""Examples, and columns, that are named beside an answer."""
+MAX_EXPLAINED = 1000
+"""Answers that are explained, the least sure ones."""
+MAX_VALUES = 2**25
+"""Answers times examples: of very many examples, fewer answers are explained."""
+MAX_WALKED = 200_000
+"""Rows of exchanged columns that are answered for all of them."""
+MIN_WALKS, MAX_WALKS = 4, 32
 
 
 class State(StrEnum):
@@ -114,9 +127,6 @@ class Answers:
     def by_uncertainty(self) -> list[Answer]:
         """Return the answers, the least probable first."""
         return sorted(self.answers, key=lambda answer: (answer.probability, answer.place))
-
-
-DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -230,17 +240,6 @@ def scores_as_json(scores: AnswerScores) -> dict[str, Any]:
         },
         "confusion": {label: dict(row) for label, row in scores.confusion.items()},
     }
-
-
-NAMED = 3
-"""Examples, and columns, that are named beside an answer."""
-MAX_EXPLAINED = 1000
-"""Answers that are explained, the least sure ones."""
-MAX_VALUES = 2**25
-"""Answers times examples: of very many examples, fewer answers are explained."""
-MAX_WALKED = 200_000
-"""Rows of exchanged columns that are answered for all of them."""
-MIN_WALKS, MAX_WALKS = 4, 32
 
 
 def explain(

@@ -14,7 +14,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.fitted import Fitted, pool_of
-from unitail.studio.latest_answers import NONE, Answered, LatestAnswers
+from unitail.studio.latest import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from unitail.studio.fitted import MAX_POOLED, POOL, pool_of
-from unitail.studio.latest_answers import Labelled
+from unitail.studio.latest import Labelled
 
 
 def test_a_pool_is_of_items_without_labels_and_stays_nearly_the_same() -> None:

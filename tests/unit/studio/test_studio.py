@@ -12,7 +12,7 @@ from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio import page_data
 from unitail.studio.changes import ASIDE, Done
-from unitail.studio.latest_answers import NONE, Answered
+from unitail.studio.latest import NONE, Answered
 from unitail.studio.studio import Studio
 
 

@@ -9,6 +9,11 @@ distribution of features but that columns are causes and effects of each other. 
     a rule      of a few columns: parity or a table of all combinations of their levels, while
                 all other columns have nothing to do with it
 
+By a rule every combination of levels is a cell. By parity, the sum of the levels modulo the number
+of classes is the class (two columns of two levels: XOR; of more: a checkerboard). By a lookup
+table, each cell has a random class. Classes are drawn first, then one of their cells, so every
+class has its rows.
+
 The number of rows of each class is given, so an effect is cut where the counts come out right.
 """
 
@@ -39,6 +44,22 @@ MAX_CELLS = 64
 """Combinations of levels, at most."""
 SPREADS = (0.05, 0.5)
 """Of numbers around the middle of their level, in widths of a level, log-uniform."""
+PIECES = (1, 1, 1, 2, 3)
+"""Intervals or clusters of a class; one of these numbers is drawn for each batch."""
+HIDDEN = 0.2
+"""The share of the effects that hidden nodes decide about."""
+MAX_TERMS = 3
+"""Functions whose sum decides about a class, at most."""
+LABEL_NOISE = (0.003, 0.3)
+"""Of what decides about a class, in deviations, log-uniform."""
+SEPARATIONS = (1.0, 8.0)
+"""How far apart the clusters of classes that are causes are, in deviations, log-uniform."""
+MAX_LEVELS = 8
+"""Different categories of a column, at most."""
+VIEWED = 0.75
+"""The share of the batches whose columns have steps and weights; the others are plain."""
+SOME = 0.4
+"""The share of the batches with categories, and of those with missing values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,24 +125,6 @@ class Rule:
         """Return the levels of every cell, (cells, columns)."""
         powers = self.levels ** torch.arange(self.columns, device=device)
         return torch.arange(self.cells, device=device)[:, None] // powers % self.levels
-
-
-PIECES = (1, 1, 1, 2, 3)
-"""Intervals or clusters of a class; one of these numbers is drawn for each batch."""
-HIDDEN = 0.2
-"""The share of the effects that hidden nodes decide about."""
-MAX_TERMS = 3
-"""Functions whose sum decides about a class, at most."""
-LABEL_NOISE = (0.003, 0.3)
-"""Of what decides about a class, in deviations, log-uniform."""
-SEPARATIONS = (1.0, 8.0)
-"""How far apart the clusters of classes that are causes are, in deviations, log-uniform."""
-MAX_LEVELS = 8
-"""Different categories of a column, at most."""
-VIEWED = 0.75
-"""The share of the batches whose columns have steps and weights; the others are plain."""
-SOME = 0.4
-"""The share of the batches with categories, and of those with missing values."""
 
 
 @dataclass(frozen=True, kw_only=True)

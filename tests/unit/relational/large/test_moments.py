@@ -18,7 +18,7 @@ def rows(classes: list[int]) -> LabelledRows:
 def test_sums_tell_what_pairs_tell(
     classes: list[int], origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unitail.relational.regressions import _lie
+    from unitail.relational.weighing import _lie
 
     monkeypatch.setattr(moments, "CHUNK", 8)
     support = rows(classes)

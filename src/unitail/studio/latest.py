@@ -1,4 +1,4 @@
-"""The latest answer of each item."""
+"""What holds now, in memory: classes and labels as the store last told of them, and answers."""
 
 import math
 import threading
@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import ASIDE, ClassRow, LabelRow, Snapshot
+
+NONE = -1
+"""In place of a class where there is no answer."""
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,6 @@ class Labels:
         with self._lock:
             rows = [row for row in self._elsewhere.values() if row.class_id is not None]
         return sorted(rows, key=lambda row: row.item)
-
-
-NONE = -1
-"""In place of a class where there is no answer."""
-
-Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

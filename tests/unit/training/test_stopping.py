@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from unitail.training.validation import StopRequest
+from unitail.training.stopping import StopRequest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,7 +8,7 @@ support that was read (`fitted`), `prediction_sets`, `novelty`, `influence`, `su
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -21,13 +21,14 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
+    validate_data,
 )
 
 from unitail.answer_defaults import COVERAGE
 from unitail.encoders.encoder import Encoder
-from unitail.errors import InvalidConfig, TableSizeWarning, require
+from unitail.errors import InvalidConfig, InvalidInput, TableSizeWarning, require
 from unitail.estimator.cost import Plan, Sizes, make_plan
-from unitail.estimator.fitted import Fitted
+from unitail.estimator.fitted import Fitted, KeptExamples
 from unitail.estimator.influence import (
     Influence,
     above_mean,
@@ -49,7 +50,6 @@ from unitail.estimator.rows import (
     check_later_classes,
     check_places,
     check_same_kind,
-    checked,
     drawn_pool,
     encode_labels,
     plain_labels,
@@ -75,6 +75,7 @@ from unitail.inputs.encode import (
     EncoderChoice,
     Examples,
     choose_encoder,
+    no_numbers,
     vectors_of,
     vectors_of_asked,
 )
@@ -92,20 +93,8 @@ from unitail.nn.episode_model import AnyModel
 Floats = NDArray[np.float64]
 FLOATS = [np.float64, np.float32]
 """Taken as they are; others as the first."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class KeptExamples:
-    """What there is of the examples that a classifier was fitted on; not they themselves."""
-
-    vectors: NDArray[np.float64]
-    """(n, d_T)."""
-    labels: NDArray[Any]
-    """(n,)."""
-    encoder: InputEncoder | None
-    """What made the vectors; None if they were given."""
-    pool: NDArray[Any] | None = None
-    """The unlabelled rows that were read with them, (u, d_T)."""
+MAX_NUMBER = 1e300
+"""Sums of some larger ones are infinite."""
 
 
 class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -337,8 +326,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels, of the dtype of `classes_`.
 
         """
-        chosen = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
+        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
 
     def predict_proba(self, X: Examples) -> Floats:
         """Return the probability of each class.
@@ -747,7 +735,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             inputs=describe_encoder(self._inputs),
             scale=plain(self._fitted.settings.scale),
             pool=self._fitted.pool,
-            saved_scores=self._saved_scores() if calibrate else None,
+            saved_scores=self._fitted.scores_to_save() if calibrate else None,
             expected=getattr(self, "_expected", None),
         )
         return save_classifier(saved, Path(path))
@@ -908,14 +896,30 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.zeros(len(rows), dtype=bool)
         return np.asarray(np.isnan(rows).all(axis=1))
 
-    def _saved_scores(self) -> SavedScores | None:
-        """Return what prediction sets are made with, if the model can make them."""
-        fitted = self._fitted
-        try:
-            scores = fitted.held_out_scores
-            return SavedScores.of(scores, fitted.rows, fitted.settings, fitted.pool)
-        except InvalidConfig:  # a model that was never asked for one row at a time
-            return None
+
+def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
+    """Return vectors, and labels, that are checked; what is missing is filled in later."""
+    data = vectors, *map(plain_labels, labels)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+            valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
+        rows = valid[0] if isinstance(valid, tuple) else valid
+        ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
+        largest = float(np.abs(ends).max())
+        if largest > MAX_NUMBER:
+            raise OverflowError(f"{largest:g}")
+    except OverflowError as error:
+        raise InvalidInput(
+            "X holds a number that is too large",
+            got=str(error),
+            allowed=f"numbers within ±{MAX_NUMBER:g}",
+            remedy="Divide the column by some power of ten.",
+        ) from error
+    except (ValueError, TypeError) as error:
+        if (told := no_numbers(vectors, error)) is None:
+            raise
+        raise told from error
+    return valid
 
 
 @cache

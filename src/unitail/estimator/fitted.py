@@ -13,7 +13,13 @@ from torch import Tensor
 
 from unitail.errors import InvalidConfig
 from unitail.estimator.novelty import Novelty, PartsNovelty
-from unitail.estimator.prediction_sets import HeldOut, calibration_folds, folds, some_of
+from unitail.estimator.prediction_sets import (
+    HeldOut,
+    SavedScores,
+    calibration_folds,
+    folds,
+    some_of,
+)
 from unitail.estimator.rows import Rows, as_support
 from unitail.estimator.scaling import (
     AnyScaling,
@@ -27,6 +33,7 @@ from unitail.estimator.settings import Parameters, Settings, draw_seed
 from unitail.estimator.support_size import check_joint_call, pair_limit, read_large, reduced
 from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
+from unitail.inputs.input_encoder import InputEncoder
 from unitail.learners.class_shares import impose_shares
 from unitail.learners.in_context import MAX_STATES, episodes_at_once
 from unitail.learners.large_hypothesis import LargeHypothesis
@@ -35,6 +42,20 @@ from unitail.nn.episode_model import Visibility
 
 MANY_ROWS = 2000
 """From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptExamples:
+    """What there is of the examples that a classifier was fitted on; not they themselves."""
+
+    vectors: NDArray[np.float64]
+    """(n, d_T)."""
+    labels: NDArray[Any]
+    """(n,)."""
+    encoder: InputEncoder | None
+    """What made the vectors; None if they were given."""
+    pool: NDArray[Any] | None = None
+    """The unlabelled rows that were read with them, (u, d_T)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,6 +206,13 @@ class Fitted:
         some = [some_of(fold) for fold in folds(self.rows)[:1]]
         held_out = self.held_out(calibration_folds(self.rows) if whole else some)
         return 1 - held_out.own_probabilities(self.rows)
+
+    def scores_to_save(self) -> SavedScores | None:
+        """Return what prediction sets are made with, if the model can make them."""
+        try:
+            return SavedScores.of(self.held_out_scores, self.rows, self.settings, self.pool)
+        except InvalidConfig:  # a model that was never asked for one row at a time
+            return None
 
     def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:
         """Leave out some folds, and ask for them, one row at a time."""

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
-from unitail.errors import InvalidConfig, InvalidEpisode, InvalidInput, WeightWarning
+from unitail.errors import InvalidConfig, InvalidEpisode, WeightWarning
 from unitail.framework.episode import Support
-from unitail.inputs.encode import converted, no_numbers
+from unitail.inputs.encode import converted
 from unitail.randomness import content_ranks
 from unitail.wording import numbered, some
 
-MAX_NUMBER = 1e300
-"""Sums of some larger ones are infinite."""
 KINDS = {"b": "booleans", "U": "strings", "O": "strings"}
 """What arrays hold, by numpy's character; all others hold numbers."""
 CLASS_KINDS = "biuU"
@@ -171,31 +168,6 @@ def weighted_rows(
         )
     rows, classes = weighted_rows(features[present], labels[present], None)
     return rows.weighing(weights[present]), classes
-
-
-def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
-    """Return vectors, and labels, that are checked; what is missing is filled in later."""
-    data = vectors, *map(plain_labels, labels)
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
-            valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
-        rows = valid[0] if isinstance(valid, tuple) else valid
-        ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
-        largest = float(np.abs(ends).max())
-        if largest > MAX_NUMBER:
-            raise OverflowError(f"{largest:g}")
-    except OverflowError as error:
-        raise InvalidInput(
-            "X holds a number that is too large",
-            got=str(error),
-            allowed=f"numbers within ±{MAX_NUMBER:g}",
-            remedy="Divide the column by some power of ten.",
-        ) from error
-    except (ValueError, TypeError) as error:
-        if (told := no_numbers(vectors, error)) is None:
-            raise
-        raise told from error
-    return valid
 
 
 def plain_labels(labels: Any) -> Any:  # noqa: ANN401 - whatever users give

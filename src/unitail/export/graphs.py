@@ -3,7 +3,8 @@ r"""What is exported, as modules of torch: tensors in, tensors out, nothing that
 A fitted classifier becomes f_S: what its model made of the support is part of the graph. A model
 becomes g(S, x): the support is an input.
 
-Operators of torch that ONNX lacks, or that are only for speed, are written in terms of those it has.
+Operators of torch that ONNX lacks, or that are only for speed, are written in terms of those it
+has.
 
 - Cutting rows into chunks for a CPU's caches would fix their number: it is left out.
 - Layers of no rows, which runtimes stumble over, are zeros of their shape.

@@ -326,7 +326,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels, of the dtype of `classes_`.
 
         """
-        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+        chosen = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
 
     def predict_proba(self, X: Examples) -> Floats:
         """Return the probability of each class.
@@ -772,12 +773,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         saved = load_classifier(Path(path))
-        asked = {
-            "device": device,
-            "encoder": encoder,
-            "visibility": visibility,
-            "class_shares": class_shares,
-        }
+        asked = {"device": device, "encoder": encoder, "visibility": visibility}
+        asked["class_shares"] = class_shares
         changes = {name: value for name, value in asked.items() if value is not None}
         check_parameters(Path(path), saved.parameters, cls._get_param_names())
         with load_errors(Path(path)):

@@ -773,8 +773,12 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         """
         saved = load_classifier(Path(path))
-        asked = {"device": device, "encoder": encoder, "visibility": visibility}
-        asked["class_shares"] = class_shares
+        asked = {
+            "device": device,
+            "encoder": encoder,
+            "visibility": visibility,
+            "class_shares": class_shares,
+        }
         changes = {name: value for name, value in asked.items() if value is not None}
         check_parameters(Path(path), saved.parameters, cls._get_param_names())
         with load_errors(Path(path)):

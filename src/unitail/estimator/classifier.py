@@ -66,11 +66,7 @@ from unitail.estimator.saving.folder import (
 from unitail.estimator.scaling import Scale, Scales, for_parts, from_plain, plain, scale_after
 from unitail.estimator.settings import Settings, class_weights, draw_seed
 from unitail.estimator.support_size import MAX_SUPPORT
-from unitail.estimator.suspicious_labels import (
-    MAX_PROBABILITY,
-    SuspiciousLabel,
-    suspicious_labels,
-)
+from unitail.estimator.suspicious_labels import MAX_PROBABILITY, SuspiciousLabel, suspicious_labels
 from unitail.inputs.encode import (
     EncoderChoice,
     Examples,

@@ -1,5 +1,6 @@
 """The guide to the service: every curl line and the client's example run; so does deploy/."""
 
+import json
 import re
 import shlex
 import shutil
@@ -96,3 +97,18 @@ def test_the_container_is_not_root_and_has_nothing_to_spare() -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert (ROOT / "deploy" / service["build"]["context"]).resolve() == ROOT
+    assert service["init"] is True  # else a stop is not heard while classifiers are loaded
+    [port] = service["ports"]
+    assert port.startswith("127.0.0.1:")
+    check = re.search(r"^  CMD (\[.*\])$", docker, re.MULTILINE)
+    assert check is not None
+    assert service["healthcheck"]["test"] == ["CMD", *json.loads(check[1])]
+
+
+def test_a_classifier_is_mounted_with_its_folder() -> None:
+    """It is replaced as a whole, and a mount point cannot be renamed."""
+    service = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]["unitail"]
+    [volume] = service["volumes"]
+    assert Path(service["command"][0]).parent == Path(volume["target"])
+    assert volume["bind"]["create_host_path"] is False
+    assert "/models" in (ROOT / ".gitignore").read_text().split()

@@ -1,8 +1,8 @@
 """TailClassifier: in-context learning behind scikit-learn's interface.
 
-Everything that users call is here, with its documentation. What it rests on stands beside it: a
-support that was read (`fitted`), `prediction_sets`, `novelty`, `influence`, `suspicious_labels`,
-`saving`.
+Every method that users call is here, with its documentation. The work is done by the modules next
+to this one: `fitted` (a support that the model has read), `prediction_sets`, `novelty`,
+`influence`, `suspicious_labels` and `saving`.
 """
 
 import copy
@@ -88,114 +88,125 @@ from unitail.nn.episode_model import AnyModel
 
 Floats = NDArray[np.float64]
 FLOATS = [np.float64, np.float32]
-"""Taken as they are; others as the first."""
+"""Dtypes that are kept; any other is converted to the first."""
 MAX_NUMBER = 1e300
-"""Sums of some larger ones are infinite."""
+"""Largest absolute value allowed in X; sums of larger values may overflow."""
 
 
 class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn from a few labelled examples in one forward pass of a meta-trained model.
+    """Classify from a few labelled examples, in one forward pass of a meta-trained model.
 
-    `fit` shows the model the labelled rows; nothing is optimised. Vectors may come from anywhere
-    and have any width and dtype; columns in units of their own are standardised (see `scale`).
-    Missing values (NaN) are filled in, infinite ones refused; sparse matrices are written out. A
-    constant column other than zeros moves all rows away from the origin, from which some angles are
-    measured. With an `encoder` X may hold files, images, texts, sounds or a table.
+    `fit` shows the model the labelled rows (the support); no weights are updated. Vectors may come
+    from anywhere and have any width and dtype; columns with units of their own are standardised
+    (see `scale`). Missing values (NaN) are imputed, infinite ones are refused, and sparse matrices
+    are made dense. A constant column that is not zero shifts all rows away from the origin, from
+    which the model measures some angles. With an `encoder`, X may hold files, images, texts, sounds
+    or a table.
 
     Parameters
     ----------
     model : str, Path or model, default="default"
         "default", "tail" or "tail-50w" for the models that come with the package, the folder of a
-        model, or a model. "tail" is the paper's, for few classes, "tail-50w" for up to 50 and more.
+        saved model, or a model object. "tail" is the paper's model, for few classes; "tail-50w" is
+        for up to 50 classes and more.
     visibility : {"auto", "isolated", "joint", "causal"}, default="auto"
-        Who sees whom. "isolated": every row is answered by itself, so an answer depends on the
-        support and that row alone. "joint": all rows of one call see each other (transduction).
-        Answers then depend on which rows are asked together: use it when you have the whole batch
-        at hand, in which every class occurs, and few labels; not for single rows or streams. With
-        two labels of a class or more, joint answers of "default" come the nearer to isolated ones
-        the more labelled rows lie far from the mean of their class.
-        "causal": a row sees those before it. "auto": as the model has it, "default" isolated,
-        "tail" and "tail-50w" joint. What a model was not trained for is refused; these three were
-        trained for both.
+        Which other queries the model may look at when it answers one. "isolated": none, so a
+        prediction depends on the support and that row alone. "joint": all rows of the same call
+        (transductive inference), so predictions depend on which rows are passed together. Use it
+        when the whole batch is at hand, every class occurs in it, and labels are few; not for
+        single rows or streams. With two or more labels per class, joint predictions of "default"
+        come the nearer to the isolated ones the more labelled rows lie far from their class mean.
+        "causal": the rows before it. "auto": the model's own mode, which is "isolated" for
+        "default" and "joint" for "tail" and "tail-50w". A mode that the model was not trained for
+        is refused; these three models were trained for both "isolated" and "joint".
     class_shares : "balanced", array-like of shape (n_classes,) or None, default=None
-        With "joint": how often the classes occur among the rows of a call, if that is known:
-        "balanced", or a number for each class in the order of `classes_`, adding up to one.
-        Answers then agree with it, which is worth some points; a wrong claim costs more.
+        For "joint": how often each class occurs among the rows of one call, if that is known.
+        "balanced", or one number per class in the order of `classes_`, summing to one. Predictions
+        are adjusted to agree with it. This gains some points of accuracy if the shares are right,
+        and costs more than that if they are wrong.
     n_draws : int or None, default=None
-        How many random draws are averaged, for models that are random. None: as the card of a
-        shipped model says (8 for "tail" and "tail-50w"; the default model is not random), else 1.
+        Number of random draws to average over, for randomised models. None: the number on the
+        card of a shipped model (8 for "tail" and "tail-50w"; the default model is not random),
+        otherwise 1.
     device : str, default="auto"
         "auto" (a CUDA device if there is one), "cpu", "cuda", ...
     random_state : int, RandomState or None, default=None
-        Decides the draws and the reduction of large supports, both in `fit`.
+        Seeds the random draws and the reduction of large supports, both of which happen in `fit`.
     chunk_size : int or None, default=None
-        How many isolated rows are answered at once; None is what fits into some hundred MB. It
-        changes speed and memory, not answers.
+        Number of isolated rows to process at once; None takes as many as fit into a few hundred
+        MB. It affects speed and memory, not predictions.
     max_support : int or None, default=4000
-        The most rows that the model relates to each other. Beyond 1,000 of them, of
-        more than 256 classes, or of 131,072 rows times classes, isolated answers of the default
-        model follow from regressions on all rows and blocks of some (`unitail.relational.large`);
-        joint ones, those with a pool and of other models follow from cluster centres of each class
-        (`unitail.estimator.support_size`), with the shares of the classes among all rows. None
-        relates all, whatever the memory it takes.
+        Largest number of labelled rows that the model compares with one another; this takes memory
+        quadratic in their number. For isolated predictions of the default model, supports of more
+        than 1,000 rows (or `max_support`, if smaller), of more than 256 classes, or of more than
+        131,072 rows times classes are read by regressions on all rows and blocks of some
+        (`unitail.relational.large`). Joint predictions, a pool, `parts` and other models use
+        cluster centres of each class instead of its rows (`unitail.estimator.support_size`), and
+        keep the class shares of all rows. None compares all rows, whatever memory that takes.
     precision : {"auto", "single", "double"}, default="auto"
-        The dtype of the computation; "auto" is double for supports of up to 256 rows. In double
-        precision the order of rows, and which are asked together, change nothing; in single
-        precision they move probabilities by about 1e-5.
+        Dtype of the computation; "auto" is double for supports of up to 256 rows. In double
+        precision, the order of rows and which rows are passed together do not change predictions;
+        in single precision they change probabilities by about 1e-5.
     encoder : str, Encoder, dict or None, default=None
-        What makes vectors of X. None: X holds vectors. "auto": by what X holds in `fit`: paths (or
-        their names) go by suffix, other strings are texts, PIL images and arrays of pixels (uint8,
-        or three-dimensional) images, pairs (samples, rate) sounds, a DataFrame is a table, encoded
-        by the rows of `fit` (columns of texts or paths by the encoders of these), other arrays are
-        vectors. Else an encoder's name ("minilm"), a model's hub id or folder, an `Encoder`, or for
-        some columns of a table {column: name, "text", "image", "audio", "table" or "skip"}.
-        Unreadable items raise `Unreadable`. What is asked and says nothing (an empty text, None) is
-        answered by the classes' shares in the support, with a `BlankWarning`.
+        How the items in X become vectors. None: X already holds vectors. "auto": decided by what X
+        holds in `fit`. Paths (or strings that name files) are encoded by file suffix; other strings
+        are texts; PIL images and arrays of pixels (uint8, or three-dimensional) are images; pairs
+        (samples, rate) are sounds; a DataFrame is a table, whose encoding is learned from the rows
+        of `fit` (columns of texts or paths use the encoders of these); other arrays are vectors.
+        Otherwise the name of an encoder ("minilm"), a model's hub id or folder, an `Encoder`, or,
+        for some columns of a table, {column: name, "text", "image", "audio", "table" or "skip"}.
+        Items that cannot be decoded raise `Unreadable`. Blank queries (an empty text, None) get
+        the class shares of the support, with a `BlankWarning`.
     scale : {"auto", "none", "standard", "table"} or a sequence of them, default="auto"
-        What is done to the columns of vectors. "standard": each is brought to mean 0 and deviation
-        1 by the support's rows, ended at ten deviations; what is missing becomes the median, and a
-        column of its own says so if the support has such. "table": then each also gets steps at its
-        quantiles, and a weight by what it says about the classes (`unitail.encoders.table_view`).
-        "none": only what is missing is filled in. "auto": "table" for data frames that an `encoder`
-        reads and for what looks like a table by `unitail.estimator.scaling`: few columns carry all
-        distances and spreads differ by much, or values are missing, or at most 8 columns have 20
-        rows a class; else "none".
+        How the columns of vectors are preprocessed. "standard": each is scaled to mean 0 and
+        standard deviation 1 over the support, and clipped at ten deviations. Missing values become
+        the median; a column with missing values in the support gets an indicator column. "table":
+        like "standard", and each column also gets steps at its quantiles, and a weight by how
+        much it tells about the classes (`unitail.encoders.table_view`). "none": only missing values
+        are imputed. "auto": "table" for data frames read by an `encoder`, and for arrays that look
+        like a table (`unitail.estimator.scaling`): few columns carry all distances and their
+        spreads differ by much, or values are missing, or there are at most 8 columns and at least
+        20 rows per class. Otherwise "none".
     parts : sequence of int or None, default=None
-        For vectors of several encoders side by side: the columns of each, in their order. Each part
-        answers by itself and answers multiply (`unitail.learners.parts`), so that one that says
-        nothing does little harm. `scale` is then "none" by default, or one for each part, such as
-        ["none", "table"] for vectors beside columns of numbers. None: of a table with columns of
-        texts or paths, what each encoder made; else all columns are one part.
+        For vectors that several encoders made, side by side: the number of columns of each, in
+        order. Each part is classified on its own and the predictions are multiplied
+        (`unitail.learners.parts`), so a part without information does little harm. `scale` then
+        defaults to "none", or is given for each part, such as ["none", "table"] for vectors next
+        to numeric columns. None: for a table with columns of texts or paths, one part for each
+        encoder; otherwise all columns are one part.
     class_prior : "balanced", array-like of shape (n_classes,) or None, default=None
-        How often the classes occur among what is asked. None: as in the support. Else "balanced",
-        or a number for each class, adding up to one: p(k | x) becomes p(k | x) prior(k) / share(k),
-        normalised, where share(k) is that of the rows that the model read (Bayes' rule). Use it
-        where the support's shares are an accident of labelling, or a rare class matters.
+        How often each class occurs among the queries. None: as often as in the support. Otherwise
+        "balanced", or one number per class, summing to one: p(k | x) becomes
+        p(k | x) prior(k) / share(k), normalised, where share(k) is the share of class k among the
+        rows that the model read (Bayes' rule). Use it if the class shares of the support are an
+        accident of labelling, or if a rare class matters.
     class_weight : "balanced", dict of label to float or None, default=None
-        What each class counts, as scikit-learn has it: probabilities are multiplied by it and
-        normalised, which by Bayes' rule is a `class_prior` of that times the shares in the support.
-        "balanced" is n / (n_classes * rows of the class): the balanced prior, so that a class of
-        few rows is not drowned. Classes that are not named count 1.
+        Weight of each class, as in scikit-learn: probabilities are multiplied by it and
+        normalised. By Bayes' rule this is a `class_prior` proportional to the weight times the
+        class's share of the support. "balanced" is n / (n_classes * rows of the class), which is
+        the balanced prior: classes of few rows are not drowned out. Classes that are not named have
+        weight 1.
     cache : "auto", bool, str or Path, default="auto"
-        Where vectors that an encoder made are kept, so that equal items are encoded once. "auto":
-        in the user's cache (see `unitail cache`), but a single item is only looked up, since to
-        keep it would double the time of an answer. True: single items, too. False: nothing is
-        looked up or kept. Else a folder.
+        Where the vectors that an encoder makes are cached, so equal items are encoded only once.
+        "auto": in the user's cache (see `unitail cache`); a single item is looked up but not
+        stored, since storing it would double the response time. True: single items are stored, too.
+        False: nothing is looked up or stored. Otherwise a folder.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels, sorted.
+        The class labels, sorted.
     visibility_ : str
-        Who sees whom: what "auto" came to.
+        The visibility in use, with "auto" resolved.
     scaled_ : bool
-        Whether columns are standardised: what `scale` came to in `fit`; `add` keeps to it.
+        Whether columns are standardised: what `scale` was resolved to in `fit`. `add` keeps it.
     dropped_columns_ : dict of str to str
-        Columns of a table that are not used, and why; `fit` warns of them (`ColumnWarning`).
+        Columns of a table that are not used, with the reasons; `fit` warns about them
+        (`ColumnWarning`).
     n_features_in_ : int
-        The width of vectors.
+        Width of the vectors.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The names of columns, if X was a DataFrame.
+        Column names, if X was a DataFrame.
 
     Examples
     --------
@@ -212,9 +223,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     _fitted: Fitted
     _inputs: InputEncoder | None
-    """What makes vectors of X; None where X holds vectors."""
+    """Turns items into vectors; None if X holds vectors."""
     _weightless: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    """Places among the rows of `fit` and `add` of those that have no weight, and are not kept."""
+    """Places, among all rows passed to `fit` and `add`, of the rows of weight zero, not kept."""
 
     def __init__(
         self,
@@ -259,24 +270,26 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         pool: Examples | None = None,
     ) -> Self:
-        """Read the labelled rows.
+        """Fit the classifier: the model reads the labelled rows.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features), or n items for the encoder
-            Vectors of any dtype, or files, images, texts, sounds, a table.
+            The labelled rows: vectors of any dtype, or files, images, texts, sounds or a table.
         y : array-like of shape (n,)
             Labels of two or more classes: strings, numbers or booleans.
         sample_weight : array-like of shape (n,), default=None
-            How often each row counts. Whole numbers are exactly as many equal rows, zero is none.
-            Of others the smallest becomes as many equal rows, ten at most, as keep all ratios to
-            5 %: (1, 1.5) is (2, 3). More than 10,000 rows, or twice as many as X has, are not made
-            of them: it is 1,000 then, or twice as many, with ratios rounded and a `WeightWarning`.
+            How often each row counts. A whole number is exactly that many copies of the row; zero
+            leaves it out. Other weights are turned into whole numbers of copies: the smallest
+            weight becomes as few copies, ten at most, as keep all ratios within 5 %, so (1, 1.5)
+            becomes (2, 3). The copies are limited to 10,000, or twice the rows of X if that is
+            more. Beyond that limit, weights are rounded so as to make at most 1,000 copies, or
+            twice the rows of X if that is more, with a `WeightWarning`.
         pool : array-like of shape (u, n_features), or u items for the encoder, default=None
-            Rows without labels, like those that will be asked; for isolated answers of models
-            that take a pool, as the default model does. It is read once with the labelled rows, and
-            answers gain most of what "joint" gains, though none depends on what else is asked. Of
-            more than 1,000 rows that many are drawn.
+            Unlabelled rows that resemble the queries to come; for isolated predictions of models
+            that take a pool, as the default model does. The pool is read once, with the labelled
+            rows. Predictions gain most of what "joint" gains, yet none depends on the other
+            queries. From a pool of more than 1,000 rows, 1,000 are drawn at random.
 
         Returns
         -------
@@ -291,11 +304,11 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_consistent_length(X, y)
             inputs = choose_encoder(self.encoder, X, self.device)
         vectors = self._vectors(inputs, X)
-        # 2. Check, and keep rows in double precision, so that their dtype changes nothing.
+        # 2. Validate; rows are kept in double precision, so their dtype makes no difference.
         features, labels = checked(self, vectors, y, dtype=np.float64, order="C", copy=True)
-        # 3. Number the classes; leave out rows without weight.
+        # 3. Number the classes; leave out rows of weight zero.
         rows, classes = weighted_rows(features, labels, sample_weight)
-        # 4. Let the model read the rows, and the pool, with this fit's own draws.
+        # 4. Let the model read the rows and the pool, with this fit's own draws.
         seed = draw_seed(self.random_state)
         drawn = None if pool is None else self._pool(pool, inputs, seed)
         self._learn(rows, classes, seed, inputs, None, drawn)
@@ -303,7 +316,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
             self._weightless = np.flatnonzero(weights == 0)
-        # 5. Say where another method is the better choice.
+        # 5. Warn if another method is likely to be better.
         for note in self._fitted.size_notes:
             warnings.warn(f"{note}.", TableSizeWarning, stacklevel=2)
         return self
@@ -314,24 +327,24 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
+            The queries.
 
         Returns
         -------
         ndarray of shape (m,)
-            Labels, of the dtype of `classes_`.
+            Predicted labels, with the dtype of `classes_`.
 
         """
         chosen = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     def predict_proba(self, X: Examples) -> Floats:
-        """Return the probability of each class.
+        """Return the probability of each class for each row.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
+            The queries.
 
         Returns
         -------
@@ -342,9 +355,9 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Examples) -> Floats:
-        """Return the logarithms of what `predict_proba` returns."""
+        """Return the logarithm of `predict_proba`."""
         check_is_fitted(self)
-        return self._answers(self._fitted, self._validated(X))
+        return self._log_probabilities(self._fitted, self._validated(X))
 
     def predict_set(
         self,
@@ -353,27 +366,29 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         log_proba: Floats | None = None,
     ) -> NDArray[np.bool_]:
-        """Return for each row the classes that hold the true one with probability `coverage`.
+        """Return a set of classes for each row that holds the true one with probability `coverage`.
 
-        Sets are conformal: support rows are left out and asked, and tell how sure an answer must
-        be. The promise is for the average over supports and rows that come like the support's, not
-        for each class. With few rows it is kept by sets of all classes: 0.9 needs nine rows. If no
-        class has two rows, the model's own probabilities decide. The most probable class is always
-        in. Rows are answered in isolation, whatever `visibility` is.
+        The sets are conformal: support rows are held out and classified, which shows how probable a
+        class must be to enter a set. The guarantee holds on average over supports and over rows
+        drawn like the support's, not for each class. With too few rows to guarantee more, sets hold
+        all classes: a coverage of 0.9 needs nine rows. If no class has two rows, the model's own
+        probabilities decide. The most probable class is always included. Rows are classified in
+        isolation, whatever `visibility` is.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
+            The queries.
         coverage : float, default=0.9
-            Between 0 and 1.
+            Probability that a set holds the true class, between 0 and 1.
         log_proba : ndarray of shape (m, n_classes), default=None
-            In place of X: what `predict_log_proba` told of the rows, isolated ones.
+            Instead of X: what `predict_log_proba` returned for the rows, in isolation.
 
         Returns
         -------
         ndarray of shape (m, n_classes)
-            Booleans, in the order of `classes_`; `set_labels` turns them into labels.
+            True for each class in the set, in the order of `classes_`; `set_labels` turns the sets
+            into labels.
 
         """
         check_is_fitted(self)
@@ -383,33 +398,33 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 got="neither X nor log_proba" if X is None else "both X and log_proba",
                 allowed="one of them",
             )
-        check_coverage(coverage)  # before what takes long
+        check_coverage(coverage)  # before the slow part
         scores = self._fitted.held_out_scores
         if log_proba is not None:
             check_isolated(self._fitted.settings.visibility)
             return prediction_sets(np.exp(log_proba), scores, coverage)
         rows = self._validated(X)
-        answers = self._answers(self._fitted.isolated, rows)
+        answers = self._log_probabilities(self._fitted.isolated, rows)
         sets = prediction_sets(np.exp(answers), scores, coverage)
-        sets[self._unknown(rows)] = True  # nothing can be ruled out
+        sets[self._is_blank(rows)] = True  # no class can be ruled out
         return sets
 
     def set_labels(self, sets: NDArray[np.bool_]) -> list[NDArray[Any]]:
-        """Turn prediction sets (m, n_classes) into a list of the labels in each."""
+        """Convert prediction sets (m, n_classes) to a list with the labels in each set."""
         check_is_fitted(self)
         return [self.classes_[member] for member in sets]
 
     def novelty(self, X: Examples) -> Floats:
-        """Return 0 to 1 for each row: the higher, the less it looks like any of the classes.
+        """Return how unlike all of the classes each row looks, from 0 to 1 (most novel).
 
-        It is the quantile of the row's strangeness among the support's own rows: 0.95 says that
-        about one in twenty rows of the known classes is as strange. It follows from distances
-        alone, not from the model; see `unitail.estimator.novelty`.
+        Novelty is the quantile of a row's strangeness among the support's own rows: at 0.95, about
+        one in twenty rows of the known classes is as strange. It is computed from distances alone,
+        without the model; see `unitail.estimator.novelty`.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
+            The queries.
 
         Returns
         -------
@@ -420,48 +435,51 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         fitted, rows = self._fitted, self._validated(X)
         novelty: Floats = fitted.novelty(fitted.scaling(rows))
-        novelty[self._unknown(rows)] = 1.0  # what says nothing looks like no class
+        novelty[self._is_blank(rows)] = 1.0  # a blank item looks like no class
         return novelty
 
     def influence(self, X: Examples, label: Any = None) -> Influence:  # noqa: ANN401
-        """Say which labelled rows decided each answer, and by how much.
+        """Return how much each labelled row contributed to each prediction.
 
-        What is taken apart is log p(label) less the mean of log p over all classes, of isolated
-        answers, whatever `visibility` is. Of two labels, the difference of their values is what
-        each row adds to the log of the odds. Exact for the regressions that the model starts from,
-        by integrated gradients for what its blocks correct (`unitail.relational.influence`). A
-        pool's rows have no labels: they are given, and what they change is in all values and in
-        `base`. Where rows were averaged (a pool or several parts, beyond `max_support` rows), those
-        of an average share alike in what it adds. It is
-        not what would change if a row was left out; ranks correlate with that at 0.41 to 0.59, and
-        the row that matters most is among the first three in 80 to 100 % (results/influence.md).
+        The score that is decomposed is log p(label) minus the mean of log p over all classes, of
+        isolated predictions, whatever `visibility` is. The difference between the values for two
+        labels is what each row adds to their log-odds. The decomposition is exact for the
+        regressions that the model starts from, and uses integrated gradients for the corrections
+        by its blocks (`unitail.relational.influence`). Rows of a pool have no labels: they are
+        taken as given, and their effect is part of all values and of `base`. Where cluster centres
+        were read in place of rows (with a pool or several parts, beyond `max_support` rows), the
+        rows of a cluster share its contribution equally.
+
+        The values are not what would change if a row were left out. Their ranks correlate with that
+        at 0.41 to 0.59, and the row with the largest such change is among the top three in 80 to
+        100 % of the cases (results/influence.md).
 
         Parameters
         ----------
         X : array-like of shape (m, n_features), or m items for the encoder
-            What is asked.
+            The queries.
         label : label or array-like of m labels, default=None
             The class to speak of; None: the most probable one of each row.
 
         Returns
         -------
         Influence
-            With `values` (m, n) in the order of the rows of `fit` and `add`, above zero if a row
-            speaks for the label, zero for rows of weight zero; those are not kept by `save`, after
-            which the order is that of `kept_examples()`.
-            `values.sum(axis=1) + base` is `score`. `shares` are parts of all that speaks for it,
-            `top(3)` the places of the three strongest rows. No row decides what is said of an item
-            that says nothing: its values are zero.
+            With `values` (m, n) in the order of the rows of `fit` and `add`: positive if a row
+            supports the label, zero for rows of weight zero. `save` does not keep rows of weight
+            zero; after it, the order is that of `kept_examples()`.
+            `values.sum(axis=1) + base` equals `score`. `shares` are each row's share of all
+            positive values, and `top(3)` gives the places of the three strongest rows. The values
+            for a blank query are zero, as no row decides its prediction.
 
         """
         check_is_fitted(self)
         fitted, rows = self._fitted.isolated, self._validated(X)
-        log_proba = self._answers(fitted, rows)
+        log_proba = self._log_probabilities(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
-        told, values = ~self._unknown(rows), np.zeros((len(rows), len(fitted.rows)))
-        if told.any():
-            values[told] = row_influence(fitted, rows[told], places[told])
-        weightless = self._weightless  # rows that were given, but not read
+        mask, values = ~self._is_blank(rows), np.zeros((len(rows), len(fitted.rows)))
+        if mask.any():
+            values[mask] = row_influence(fitted, rows[mask], places[mask])
+        weightless = self._weightless  # rows that were passed to fit, but not read
         return Influence(
             labels=self.classes_[places],
             score=above_mean(log_proba, places),
@@ -476,24 +494,26 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_walks: int = 32,
         columns: Mapping[str, slice] | None = None,
     ) -> Influence:
-        """Say which columns decided each answer, and by how much.
+        """Return how much each column contributed to each prediction.
 
-        By permutation: the columns of a labelled row are exchanged for those asked, in random
-        order, and the answer is watched (`unitail.estimator.influence`). So values sum to the
-        difference between the score of what is asked and the mean score of the labelled rows that
-        were drawn, which is `base`; they estimate Shapley's values.
+        By permutation: starting from a labelled row, columns are replaced by the query's in random
+        order, and the change of the score at each step is recorded
+        (`unitail.estimator.influence`). The values sum to the difference between the query's score
+        and the mean score of the labelled rows that were drawn, which is `base`; they estimate
+        Shapley values.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features), or a table for the encoder
-            What is asked.
+            The queries.
         label : label or array-like of m labels, default=None
             The class to speak of; None: the most probable one of each row.
         n_walks : int, default=32
-            Orders that are averaged; time grows with it, and with the number of columns.
+            Number of random orders to average over; time is proportional to it, and grows with the
+            number of columns.
         columns : dict of str to slice, default=None
-            Which coordinates of vectors belong to which column. None: as the encoder of a table
-            has it; of vectors, each is a column.
+            Which coordinates of the vectors belong to each column. None: taken from the encoder of
+            a table; for vectors, each coordinate is a column.
 
         Returns
         -------
@@ -506,40 +526,40 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted, rows = self._fitted.isolated, self._validated(X)
         named = getattr(self, "feature_names_in_", None)
         spans = columns or column_spans(self._inputs, named, rows.shape[1])
-        log_proba = self._answers(fitted, rows)
+        log_proba = self._log_probabilities(fitted, rows)
         places = class_places(self.classes_, label, log_proba)
 
-        def score(asked: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.float64]:
-            return above_mean(self._answers(fitted, asked), classes)
+        def score(queries: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+            return above_mean(self._log_probabilities(fitted, queries), classes)
 
-        known = fitted.rows.features
+        starts = fitted.rows.features
         seed = fitted.settings.seed
         return Influence(
             labels=self.classes_[places],
             score=above_mean(log_proba, places),
-            values=column_influence(score, rows, places, known, spans, n_walks, seed),
+            values=column_influence(score, rows, places, starts, spans, n_walks, seed),
             names=tuple(spans),
         )
 
     def flag_labels(self, max_probability: float = MAX_PROBABILITY) -> list[SuspiciousLabel]:
-        """Name the labels of the support that look wrong.
+        """List the labels of the support that look wrong.
 
-        Every row whose class has another is left out and asked, as for `predict_set`
-        (which asks some of a large support's only). Its label is
-        named if another class is more probable and the label's own probability is small. Of those
-        named about three in four are wrong where one label in twenty is (results/label_noise.md),
-        fewer where classes are alike: look at them, do not drop them.
+        Every row whose class has another row is held out and classified, as for `predict_set`
+        (which holds out only some rows of a large support). Its label is listed if another class is
+        more probable and the label itself is improbable. If one label in twenty is wrong, about
+        three in four of those listed are wrong (results/label_noise.md), fewer if classes are
+        similar: check them before you drop them.
 
         Parameters
         ----------
         max_probability : float, default=0.05
-            Labels are named that are less probable.
+            Only labels less probable than this are listed.
 
         Returns
         -------
         list of SuspiciousLabel
-            With `place` (the row in `fit`), `label`, `likely` and their probabilities; the least
-            probable label first.
+            With `place` (the index of the row in `fit`), `label`, `likely` (the more probable
+            class) and the probabilities of both; the least probable label comes first.
 
         """
         check_is_fitted(self)
@@ -548,20 +568,20 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return suspicious_labels(held_out, rows.class_indices, self.classes_, max_probability)
 
     def add(self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take more labelled rows in, of old classes or new ones; the result equals a fit on all.
+        """Add labelled rows, of known or new classes; the result equals a fit on all rows.
 
-        The rows from before were kept. The support is read again, since what the model makes of a
-        row depends on all others. Draws, the pool, the choice of `scale` and a table's encoding
-        stay.
+        Earlier rows were kept. The whole support is read again, since how the model represents a
+        row depends on all others. The random draws, the pool, the resolved `scale` and the encoding
+        of a table do not change.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features), or n items for the encoder
             The new rows.
         y : array-like of shape (n,)
-            Their labels, of the same kind as before.
+            Their labels, of the same kind (strings, numbers or booleans) as before.
         sample_weight : array-like of shape (n,), default=None
-            How often each counts, as in `fit`.
+            How often each row counts, as in `fit`.
 
         Returns
         -------
@@ -579,24 +599,24 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from some rows at a time: `fit` at the first call, then all rows are read again.
+        """Learn incrementally: the first call is a `fit`, later ones re-read all rows so far.
 
-        After any number of calls the result equals a fit on all rows together, `scale` as it is
-        chosen for all of them; only a table's encoding stays that of the first call. There is no
-        class without rows: `classes_` has those that came so far, and the first call needs two.
+        After any number of calls the result equals a fit on all rows together, with `scale` chosen
+        for all of them; only the encoding of a table stays that of the first call. There are no
+        classes without rows: `classes_` holds those seen so far, and the first call needs two.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features), or n items for the encoder
-            Labelled rows.
+            The labelled rows of this call.
         y : array-like of shape (n,)
             Their labels.
         classes : array-like, default=None
-            The labels that may ever come, at the first call, as scikit-learn has it; others are
-            refused then. Later calls may repeat them, or name them after calls that did not.
-            None: any may come.
+            All labels that may ever occur, given at the first call, as in scikit-learn; any other
+            label is then refused. Later calls may repeat the list, or give it if no earlier call
+            did. None: any label may occur.
         sample_weight : array-like of shape (n,), default=None
-            How often each counts, as in `fit`.
+            How often each row counts, as in `fit`.
 
         Returns
         -------
@@ -607,10 +627,10 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first = not hasattr(self, "_fitted")
         expected = None if first else getattr(self, "_expected", None)
         if classes is not None:
-            given = np.unique(np.asarray(plain_labels(classes)))
+            named = np.unique(np.asarray(plain_labels(classes)))
             if not first:
-                check_later_classes(given, expected, self.classes_)
-            expected = given
+                check_later_classes(named, expected, self.classes_)
+            expected = named
         if expected is not None:
             check_expected(expected, np.asarray(plain_labels(y)))
         learned = self.fit(X, y, sample_weight) if first else self._add(X, y, sample_weight, None)
@@ -618,16 +638,16 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return learned
 
     def remove(self, places: ArrayLike) -> Self:
-        """Forget labelled rows; the result equals a fit on the others.
+        """Remove labelled rows; the result equals a fit on the remaining ones.
 
-        Draws, the pool, the choice of `scale` and a table's encoding stay, as with `add`. A class
-        without rows is a class no more.
+        The random draws, the pool, the resolved `scale` and the encoding of a table do not change,
+        as with `add`. A class that loses all its rows is dropped.
 
         Parameters
         ----------
         places : array-like of int
-            Places among the rows of `fit` and `add` as they were given, as `influence` counts
-            them; the first is 0. Rows of weight zero have a place, too, but not after `save`.
+            Indices of the rows in the order they were passed to `fit` and `add`, as `influence`
+            counts them, from 0. Rows of weight zero are counted, too, but not after `save`.
 
         Returns
         -------
@@ -637,24 +657,24 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         rows, settings = self._fitted.rows, self._fitted.settings
-        given = np.arange(len(rows) + len(self._weightless))
-        gone = check_places(places, len(given))
-        rest = rows.take(~np.isin(np.delete(given, self._weightless), gone))
-        classes, indices = encode_labels(self.classes_[rest.class_indices])
-        rest = replace(rest, class_indices=indices, ways=len(classes))
-        rest = rest.weighing(rest.given_weights)
+        every = np.arange(len(rows) + len(self._weightless))
+        removed = check_places(places, len(every))
+        remaining = rows.take(~np.isin(np.delete(every, self._weightless), removed))
+        classes, indices = encode_labels(self.classes_[remaining.class_indices])
+        remaining = replace(remaining, class_indices=indices, ways=len(classes))
+        remaining = remaining.weighing(remaining.given_weights)
         pool = self._fitted.pool
-        self._learn(rest, classes, settings.seed, self._inputs, settings.scale, pool)
-        self._weightless = np.flatnonzero(np.isin(np.delete(given, gone), self._weightless))
+        self._learn(remaining, classes, settings.seed, self._inputs, settings.scale, pool)
+        self._weightless = np.flatnonzero(np.isin(np.delete(every, removed), self._weightless))
         return self
 
     def add_pool(self, X: Examples) -> Self:
-        """Take more unlabelled rows in; the result equals a fit with all of them as its pool.
+        """Add unlabelled rows to the pool; the result equals a fit with the whole pool.
 
         Parameters
         ----------
         X : array-like of shape (u, n_features), or u items for the encoder
-            Rows like those that will be asked.
+            Unlabelled rows that resemble the queries to come.
 
         Returns
         -------
@@ -671,7 +691,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._learn(fitted.rows, self.classes_, seed, self._inputs, scale, pool)
 
     def kept_examples(self) -> KeptExamples:
-        """Return what a fitted classifier knows of its examples."""
+        """Return the vectors and labels that the fitted classifier keeps of its examples."""
         check_is_fitted(self)
         rows = self._fitted.rows
         return KeptExamples(
@@ -691,7 +711,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Plan:
         """Estimate memory and time of a fit and a prediction of these sizes, without running them.
 
-        Without `n_features`, the width is that of the last fit, or 1024.
+        `n_features` defaults to the width of the last fit, or 1024.
         """
         width = getattr(self, "n_features_in_", 1024) if n_features is None else n_features
         sizes = Sizes(
@@ -700,19 +720,20 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return make_plan(Settings.of(self, seed=0), sizes)
 
     def save(self, path: Path | str, *, calibrate: bool = True) -> Path:
-        """Write the fitted classifier to a folder, without pickle.
+        """Save the fitted classifier to a folder, without pickle.
 
-        The folder holds all rows, and the model unless it is the shipped one, which is referred to
-        by hash, as is the encoder; a card, README.md, says what it is. Labels may be strings,
-        numbers and booleans.
+        The folder holds all rows, and the model unless it is a shipped one. Shipped models and
+        encoders are referred to by hash. A README.md describes the classifier. Labels may be
+        strings, numbers and booleans.
 
         Parameters
         ----------
         path : Path or str
             A new or empty folder, or one with a classifier to replace.
         calibrate : bool, default=True
-            Whether to save what `predict_set` needs, too. If it was not called yet, that takes some
-            seconds for 1,000 rows, now rather than after every load.
+            Whether to save the calibration scores of `predict_set`, too. If `predict_set` was not
+            called yet, computing them takes some seconds for 1,000 rows, now rather than after
+            every load.
 
         Returns
         -------
@@ -747,35 +768,35 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         visibility: str | None = None,
         class_shares: str | ArrayLike | None = None,
     ) -> Self:
-        """Read a classifier that `save` wrote.
+        """Load a classifier from a folder that `save` wrote.
 
         Parameters
         ----------
         path : Path or str
             The folder.
         device : str, default=None
-            In place of the one that it was fitted on.
+            Replaces the device that it was fitted on.
         encoder : Encoder, default=None
-            One of your own, which cannot be made again by its name.
+            Needed if it was fitted with an encoder of your own, which cannot be rebuilt by name.
         visibility : str, default=None
-            In place of the one that it was fitted with.
+            Replaces the visibility that it was fitted with.
         class_shares : "balanced" or array-like, default=None
-            In place of those that it was fitted with.
+            Replaces the class shares that it was fitted with.
 
         Returns
         -------
         TailClassifier
-            It answers as the saved one did.
+            A classifier that predicts as the saved one did.
 
         """
         saved = load_classifier(Path(path))
-        asked = {
+        overrides = {
             "device": device,
             "encoder": encoder,
             "visibility": visibility,
             "class_shares": class_shares,
         }
-        changes = {name: value for name, value in asked.items() if value is not None}
+        changes = {name: value for name, value in overrides.items() if value is not None}
         check_parameters(Path(path), saved.parameters, cls._get_param_names())
         with load_errors(Path(path)):
             classifier = cls(saved.model, **{**saved.parameters, **changes})
@@ -791,9 +812,10 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def with_encoder(self, encoder: InputEncoder | None) -> Self:
-        """Return the same classifier for what this encoder makes vectors of; None is vectors.
+        """Return a copy that takes this encoder's items; with None, it takes vectors.
 
-        Its `scale` is then the one that a fit with the encoder, or on the vectors, comes to again.
+        The copy's `scale` is set so that a fit with the encoder, or on the vectors, resolves to the
+        scaling in use.
         """
         check_is_fitted(self)
         other = copy.copy(self)
@@ -808,13 +830,13 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return other
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn what X may hold."""
+        """Declare to scikit-learn that X may hold NaN, and may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     def _vectors(self, encoder: InputEncoder | None, X: Examples) -> Any:  # noqa: ANN401
-        """Return X as vectors, or as what scikit-learn makes them of; arrays are taken as is."""
+        """Encode X, or return it in a form that scikit-learn can validate; arrays are unchanged."""
         is_array = encoder is None and type(X) is np.ndarray
         return X if is_array else vectors_of(encoder, X, self.cache)
 
@@ -822,10 +844,10 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_array = self._inputs is None and type(X) is np.ndarray
         vectors = X if is_array else vectors_of_asked(self._inputs, X, self.cache)
         vectors = checked(self, vectors, dtype=FLOATS, reset=False)
-        return np.require(vectors, requirements=["C", "W"])  # unlike a data frame's columns
+        return np.require(vectors, requirements=["C", "W"])  # a data frame's may be neither
 
     def _pool(self, pool: Examples, inputs: InputEncoder | None, seed: int) -> NDArray[np.float64]:
-        """Return the vectors of unlabelled rows, or of some that are drawn."""
+        """Return the vectors of unlabelled rows; a random draw if there are too many."""
         vectors = self._vectors(inputs, pool)
         return drawn_pool(checked(self, vectors, dtype=FLOATS, reset=False), seed)
 
@@ -839,7 +861,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pool: NDArray[Any] | None,
         saved: SavedScores | None = None,
     ) -> Self:
-        """Read the support; only what succeeds is remembered."""
+        """Let the model read the support; attributes are set only once that has succeeded."""
         settings = Settings.of(self, seed)
         if not isinstance(settings.class_weight, str):
             weights = class_weights(settings.class_weight, classes.tolist())
@@ -855,50 +877,53 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._learned_with = {name: getattr(self, name) for name in names}
         self.visibility_ = str(fitted.settings.visibility)
         self.dropped_columns_ = {} if inputs is None else dict(inputs.dropped)
-        self.scaled_ = any(one.standardises for one in for_parts(fitted.settings.scale, [0]))
+        self.scaled_ = any(each.standardises for each in for_parts(fitted.settings.scale, [0]))
         return self
 
     def _add(
         self, X: Examples, y: ArrayLike, sample_weight: ArrayLike | None, scale: Scales | None
     ) -> Self:
-        """Take rows in; a `scale` of None is chosen anew, as a fit on all rows would."""
+        """Add labelled rows; a `scale` of None is chosen anew, as a fit on all rows would."""
         vectors = self._vectors(self._inputs, X)
         features, labels = checked(self, vectors, y, dtype=np.float64, reset=False)
         check_same_kind(self.classes_, labels)
-        known, seed = self._fitted.rows, self._fitted.settings.seed
-        new = _check_sample_weight(sample_weight, features, dtype=np.float64)
+        old, seed = self._fitted.rows, self._fitted.settings.seed
+        weights = _check_sample_weight(sample_weight, features, dtype=np.float64)
         rows, classes = weighted_rows(
-            np.concatenate([known.features, features]),
-            np.concatenate([self.classes_[known.class_indices], labels]),
-            np.concatenate([known.given_weights, new]),
+            np.concatenate([old.features, features]),
+            np.concatenate([self.classes_[old.class_indices], labels]),
+            np.concatenate([old.given_weights, weights]),
         )
         self._learn(rows, classes, seed, self._inputs, scale, self._fitted.pool)
-        added = len(known) + len(self._weightless) + np.flatnonzero(new == 0)
+        added = len(old) + len(self._weightless) + np.flatnonzero(weights == 0)
         self._weightless = np.concatenate([self._weightless, added])
         return self
 
-    def _answers(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:
-        """Ask for rows (m, d_T) that say something; others have shares, and no say: (m, K)."""
-        told = ~self._unknown(rows)
-        if told.all():
+    def _log_probabilities(self, fitted: Fitted, rows: NDArray[Any]) -> Floats:
+        """Return log-probabilities (m, K) of rows (m, d_T); blank rows get the class shares.
+
+        Blank rows are not passed to the model, so they cannot affect joint answers to the others.
+        """
+        mask = ~self._is_blank(rows)
+        if mask.all():
             return fitted.log_probabilities(rows)
         answers = np.tile(fitted.log_shares, (len(rows), 1))
-        if told.any():
-            answers[told] = fitted.log_probabilities(rows[told])
+        if mask.any():
+            answers[mask] = fitted.log_probabilities(rows[mask])
         return answers
 
-    def _unknown(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Tell which rows are of items that say nothing; see `vectors_of_asked`."""
-        if self._inputs is None:  # what is missing from vectors of the user's own is filled in
+    def _is_blank(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return a mask of the rows that come from blank items; see `vectors_of_asked`."""
+        if self._inputs is None:  # missing values in the user's own vectors are imputed
             return np.zeros(len(rows), dtype=bool)
         return np.asarray(np.isnan(rows).all(axis=1))
 
 
 def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any) -> Any:  # noqa: ANN401
-    """Return vectors, and labels, that are checked; what is missing is filled in later."""
+    """Validate vectors, and labels if given; missing values are allowed and imputed later."""
     data = vectors, *map(plain_labels, labels)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # of sums that look for infinity
+        with np.errstate(over="ignore", invalid="ignore"):  # the check for infinities sums X
             valid = validate_data(estimator, *data, ensure_all_finite="allow-nan", **options)
         rows = valid[0] if isinstance(valid, tuple) else valid
         ends = [np.fmax.reduce(rows, None, initial=0), np.fmin.reduce(rows, None, initial=0)]
@@ -913,13 +938,13 @@ def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any
             remedy="Divide the column by some power of ten.",
         ) from error
     except (ValueError, TypeError) as error:
-        if (told := no_numbers(vectors, error)) is None:
+        if (explained := no_numbers(vectors, error)) is None:
             raise
-        raise told from error
+        raise explained from error
     return valid
 
 
 @cache
 def parameter_names(kind: type[BaseEstimator]) -> tuple[str, ...]:
-    """Return the names of an estimator's parameters, which are read off its signature, once."""
+    """Return the names of an estimator's parameters; cached, as reading the signature is slow."""
     return tuple(kind._get_param_names())

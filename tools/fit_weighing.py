@@ -107,7 +107,7 @@ def keep(
         relations = seen.frame.relate(queries)
     else:
         n = support.num_support
-        seen, relations = model._look(support, torch.cat([support.features, queries], dim=1))
+        seen, relations = model._relate(support, torch.cat([support.features, queries], dim=1))
     candidates = relations.candidates[:, :, n:]
     scores = model.answer(read, queries)
     correction = (scores - seen.weights.first_answer(candidates)) / seen.weights.strength

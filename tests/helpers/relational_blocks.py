@@ -25,7 +25,7 @@ def random_block(seed: int = 0) -> FusedBlock:
 
 
 @dataclass(frozen=True)
-class Heard:
+class BlockInputs:
     """What one block is called with."""
 
     z: Tensor
@@ -35,14 +35,14 @@ class Heard:
     relations: Relations
 
 
-def random_heard(
+def random_inputs(
     shots: Sequence[int] = (2, 1, 3),
     *,
     seen_queries: int = 2,
     rows: int = 4,
     episodes: int = 2,
     seed: int = 0,
-) -> Heard:
+) -> BlockInputs:
     """Return rows that hear a support and some queries; episodes have their own order of labels."""
     generator = stream(seed, "heard")
 
@@ -56,7 +56,7 @@ def random_heard(
     for order in orders[1::2]:
         order[(order == 0).nonzero()[1:]] = ways - 1
     seen = n + seen_queries
-    return Heard(
+    return BlockInputs(
         z=normal(episodes, rows, ways, CONFIG.channels),
         seen=normal(episodes, seen, ways, CONFIG.channels),
         labels=F.one_hot(torch.stack(orders), ways).double(),

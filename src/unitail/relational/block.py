@@ -1,13 +1,14 @@
-"""One layer of the relational model: as it is defined, and as it runs, faster.
+"""One layer of the relational model, written twice: as it is defined, and as it runs.
 
-Tests hold `FusedBlock`, which runs, to `RelationalBlock`, the definition.
+`RelationalBlock` is the definition. `FusedBlock` computes the same, faster, and is what runs; tests
+hold it to the definition. What makes it faster:
 
-- What the seen tokens say is worked out once, by `keep`, however many rows hear it, by `update`.
-- Linear layers with the same input are joined to one product.
-- A CPU works on a chunk of rows at a time that its caches hold.
-- Where all tokens know is their label, as in the first layer, two states speak for them all, and
-  what is heard of a class is one number for each head and operator.
-- Where classes are many, labelled rows may have states for a few of them (`class_lists.py`).
+- All that depends on the seen tokens alone is computed once, by `cache`, for any number of rows.
+- Linear layers with the same input are joined into one product.
+- A CPU processes rows in chunks that fit into its caches.
+- Where the states of seen tokens depend on their labels alone, as in the first layer, two states
+  stand for all of them, and each head and operator carries one number per class.
+- Where classes are many, labelled rows may have states for only a few of them (`class_lists.py`).
 """
 
 import math
@@ -26,36 +27,40 @@ from unitail.relational.regressions import NUM_OPERATORS
 from unitail.relational.relations import Relations
 
 GATE_SCALE = 0.3
-"""How strongly the summary of an episode bends the weights of relations, at first."""
+"""Factor of the gates through which the summary of an episode changes the relation weights."""
 RELATION_DEVIATION = 0.3
-"""Of the weights of relations, at first."""
+"""Standard deviation of the relation weights at initialisation."""
 MIN_PROBABILITY = 1e-4
-"""Probabilities and shares below this are taken as this in logarithms."""
+"""Probabilities and shares are clamped to at least this before a logarithm."""
 LABEL_WIDTH = 2
-"""What is said of a label: y and y - p."""
+"""Inputs of V that come from the label: y and y - p."""
 BELIEF_WIDTH = 2
-"""What the MLP is told of a belief: p and log p."""
+"""Inputs of the MLP that come from its own belief: p and log p."""
 STATES_PER_CHUNK = 2**13
-"""About as many states as the caches of a CPU hold."""
+"""Number of states that roughly fit into the caches of a CPU."""
 MAX_CHUNKS = 16
-"""However many rows there are: every chunk has its price."""
+"""Largest number of chunks, however many rows there are: each one has an overhead."""
 
 
 class RelationalBlock(ShardUnit):
-    r"""Update the state z_ik of every example i and class k, alike for all classes.
+    r"""Update the state z_ik of every example i and class k, treating all classes alike.
 
-    Every row i hears what the seen examples j say. With u = LN(z),
+    Every row i attends to the seen examples j. With u = LN(z),
 
-        p_jk   = softmax_k(s . u_jk)                what the layer believes
-        v_jk   = V [u_jk ; y_jk ; y_jk - p_jk]      what is said about class k by example j
-        z_ik  += O [a_h v_.k]_h                     heard through heads and operators h
+        p_jk   = softmax_k(s . u_jk)                what the layer believes about example j
+        v_jk   = V [u_jk ; y_jk ; y_jk - p_jk]      value of example j for class k
+        z_ik  += O [sum_j a_hij v_hjk]_h            over all heads and operators h
         z_ik  += MLP(z_ik, its rivals, class k, c)
 
-    y is the label, one-hot, and for queries that are seen their belief p. a_h is, for a head,
-    softmax_j(sum_c w_hc r_c(i, j)), where c, the summary of the episode, bends w; for an operator,
-    the ridge regression of `relational/regressions.py`. The MLP is told of the rivals the mean of
-    their states, plain and weighed by belief; of class k the mean state of those seen examples that
-    are in it, and how many they are. Nothing depends on names or number of classes.
+    y is the one-hot label; for seen queries, which have none, it is p. For a head,
+    a_hij = softmax_j(sum_r w_hr r(i, j)) over the channels r of `relations.py`, and its weights w
+    are gated by c, the summary of the episode. For an operator, a is the ridge regression of
+    `regressions.py` and carries values of labelled examples only. The MLP sees two means over the
+    states of the row, plain and weighted by its belief (the rivals); for class k, the mean state of
+    the seen examples in it, and its share of them. Nothing depends on the names or the number of
+    classes.
+
+    In the code s is `belief`, V is `head_values` and `operator_values`, and O is `out`.
     """
 
     def __init__(self, config: RelationalConfig) -> None:
@@ -80,7 +85,7 @@ class RelationalBlock(ShardUnit):
         self.mlp_out = nn.Linear(config.mlp_dim, width)
 
     def initialise(self, generator: torch.Generator, layers: int) -> None:
-        """Start from small weights; the summary does not bend anything at first."""
+        """Draw small random weights; the gates start at zero, so c has no effect at first."""
         for name, layer in self.named_children():
             if isinstance(layer, nn.Linear):
                 branch = name in ("out", "mlp_out")
@@ -91,30 +96,34 @@ class RelationalBlock(ShardUnit):
     def forward(
         self, z: Tensor, seen: Tensor, labels: Tensor, size: Tensor, relations: Relations
     ) -> Tensor:
-        """Update z (B, rows, K, width) by what is heard of the states `seen` (B, t, K, width).
+        """Update z (B, rows, K, width) from the states `seen` (B, t, K, width).
 
-        `labels` (B, n, K) are those of the first n that are seen, one-hot; `size` (B, context_dim)
-        says how large the episode is.
+        `labels` (B, n, K) are the one-hot labels of the first n seen examples; `size`
+        (B, context_dim) embeds the size of the episode.
         """
         n = labels.shape[1]
         u = self.norm(seen)
         p = self.belief(u).softmax(dim=2)  # (B, t, K, 1)
         y = torch.cat([labels.unsqueeze(-1), p[:, n:]], dim=1)  # (B, t, K, 1)
-        own = (y * u)[:, :n].sum(dim=2)  # the state of the class that an example is in
-        c = self.summarise(own, (y * p)[:, :n].sum(dim=(2, 3)), size)
+        own_u = (y * u)[:, :n].sum(dim=2)  # of the class that each labelled example is in
+        own_p = (y * p)[:, :n].sum(dim=(2, 3))
+        c = self.summarise(own_u, own_p, size)
+        w = self.gated_weights(c)
 
-        said = torch.cat([u, y, y - p], dim=-1)  # (B, t, K, width + 2)
-        v = self.head_values(said).unflatten(-1, (self.heads, -1))  # (B, t, K, heads, value_dim)
-        by_heads = torch.einsum("bhij,bjkhv->bikhv", self.attend(self.bend(c), relations), v)
-        v = self.operator_values(said[:, :n]).unflatten(-1, (NUM_OPERATORS, -1))
-        by_operators = torch.einsum("bhij,bjkhv->bikhv", relations.operators, v)
-        z = z + self.out(torch.cat([by_heads, by_operators], dim=3).flatten(3))
+        inputs = torch.cat([u, y, y - p], dim=-1)  # (B, t, K, width + 2)
+        a = self.attend(w, relations)
+        v = self.head_values(inputs).unflatten(-1, (self.heads, -1))  # (B, t, K, heads, value_dim)
+        from_heads = torch.einsum("bhij,bjkhv->bikhv", a, v)
+        a = relations.operators
+        v = self.operator_values(inputs[:, :n]).unflatten(-1, (NUM_OPERATORS, -1))
+        from_operators = torch.einsum("bhij,bjkhv->bikhv", a, v)
+        z = z + self.out(torch.cat([from_heads, from_operators], dim=3).flatten(3))
 
         mass = y.sum(dim=1)  # (B, K, 1)
-        of_class = torch.cat([(y * u).sum(dim=1) / mass, log_shares(mass)], dim=-1)
-        return z + self._mlp(z, of_class, c)
+        classes = torch.cat([(y * u).sum(dim=1) / mass, log_shares(mass)], dim=-1)
+        return z + self._mlp(z, classes, c)
 
-    def _mlp(self, z: Tensor, of_class: Tensor, c: Tensor) -> Tensor:
+    def _mlp(self, z: Tensor, classes: Tensor, c: Tensor) -> Tensor:
         u = self.mlp_norm(z)
         score = self.mlp_belief(u)  # (B, rows, K, 1)
         p = score.softmax(dim=2)
@@ -123,87 +132,88 @@ class RelationalBlock(ShardUnit):
         hidden = (
             self.from_state(u)
             + self.from_others(others).unsqueeze(2)
-            + self.from_class(of_class).unsqueeze(1)
+            + self.from_class(classes).unsqueeze(1)
             + self.from_belief(torch.cat([p, score.log_softmax(dim=2)], dim=-1))
         )
         change: Tensor = self.mlp_out(F.gelu(hidden))
         return change
 
-    def summarise(self, own: Tensor, likelihood: Tensor, size: Tensor) -> Tensor:
-        """Return c: how well the labelled examples explain each other, (B, context_dim).
+    def summarise(self, own_u: Tensor, own_p: Tensor, size: Tensor) -> Tensor:
+        """Return c (B, context_dim): how well the labelled examples explain each other.
 
-        `own` (B, n, width) are the states of their classes, believed with `likelihood` (B, n).
+        `own_u` (B, n, width) are their normalised states for their own class, and `own_p` (B, n)
+        the probabilities that the layer gives it.
         """
-        surprise = likelihood.clamp_min(MIN_PROBABILITY).log().unsqueeze(-1)
-        evidence = F.gelu(self.evidence(torch.cat([own, surprise.to(own.dtype)], dim=-1)))
-        summed: Tensor = self.summary(evidence.mean(dim=1))
-        return summed + size
+        log_p = own_p.clamp_min(MIN_PROBABILITY).log().unsqueeze(-1)
+        evidence = F.gelu(self.evidence(torch.cat([own_u, log_p.to(own_u.dtype)], dim=-1)))
+        summary: Tensor = self.summary(evidence.mean(dim=1))
+        return summary + size
 
-    def bend(self, c: Tensor) -> Tensor:
-        """Return w: the weights of relations, each changed and all of a head stretched by c."""
+    def gated_weights(self, c: Tensor) -> Tensor:
+        """Return w (B, heads, relations): per relation a gate is added, per head one multiplies."""
         gates = GATE_SCALE * self.gate(c).view(len(c), self.heads, -1)
-        bent: Tensor = (self.relation_weights + gates[..., :-1]) * torch.exp(gates[..., -1:])
-        return bent
+        w: Tensor = (self.relation_weights + gates[..., :-1]) * torch.exp(gates[..., -1:])
+        return w
 
     def attend(self, w: Tensor, relations: Relations) -> Tensor:
-        """Return a of the heads: softmax over the seen, (B, heads, rows, t)."""
+        """Return a of the heads, a softmax over the seen examples: (B, heads, rows, t)."""
         channels = relations.channels
         scores = w @ channels.flatten(2).to(w.dtype)  # sum over channels as one product
         return scores.view(*scores.shape[:2], *channels.shape[2:]).softmax(dim=-1)
 
 
 def log_shares(masses: Tensor) -> Tensor:
-    """Take numbers of examples (B, K, 1) in units of their mean, as logarithms."""
+    """Return the logarithms of class masses (B, K, 1) relative to their mean."""
     return (masses / masses.mean(dim=1, keepdim=True)).clamp_min(MIN_PROBABILITY).log()
 
 
 class ClassList(Protocol):
-    """Which classes of a row have a state: s of them, all or a few (`class_lists.py`)."""
+    """The classes for which each row has a state: s of them, all or a few (`class_lists.py`)."""
 
-    def believe(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the probability of a class by its scores (B, rows, s), and its logarithm."""
+    def softmax(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Return class probabilities from scores (B, rows, s), and their logarithms."""
 
-    def shares(self, p: Tensor) -> Tensor:
-        """Return what states add to the mean over classes, and to that by p: (B, rows, 2, s)."""
+    def mean_weights(self, p: Tensor) -> Tensor:
+        """Return weights of states in the plain mean over classes and by p: (B, rows, 2, s)."""
 
     def total(self, values: Tensor) -> Tensor:
         """Sum values (B, rows, ..., s) over all classes: (B, rows, ...)."""
 
-    def of(self, values: Tensor) -> Tensor:
-        """Take what there is of each class (B, K, w) for each state: (B, rows or 1, s, w)."""
+    def gather(self, values: Tensor) -> Tensor:
+        """Gather per-class values (B, K, w) for the states of each row: (B, rows or 1, s, w)."""
 
-    def take(self, values: Tensor) -> Tensor:
-        """Take what rows have of each class (B, rows, ..., K) for each state: (B, rows, ..., s)."""
+    def to_states(self, values: Tensor) -> Tensor:
+        """Reduce values of all classes (B, rows, ..., K) to the states: (B, rows, ..., s)."""
 
-    def spread(self, values: Tensor) -> Tensor:
-        """Give each class the value of its state: (B, rows, ..., s) -> (B, rows, ..., K)."""
+    def to_classes(self, values: Tensor) -> Tensor:
+        """Expand values of states (B, rows, ..., s) to all classes: (B, rows, ..., K)."""
 
 
 class EveryClass:
-    """A state for each: nothing is left out, and nothing is to be done."""
+    """The trivial list: each class has a state of its own."""
 
-    def believe(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Take softmax."""
+    def softmax(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the softmax and its logarithm."""
         return scores.softmax(dim=-1), scores.log_softmax(dim=-1)
 
-    def shares(self, p: Tensor) -> Tensor:
-        """Take p as it is."""
+    def mean_weights(self, p: Tensor) -> Tensor:
+        """Return 1 / K and p."""
         return torch.stack([torch.full_like(p, 1 / p.shape[-1]), p], dim=2)
 
     def total(self, values: Tensor) -> Tensor:
-        """Sum."""
+        """Sum over the last dimension."""
         return values.sum(dim=-1)
 
-    def of(self, values: Tensor) -> Tensor:
-        """Take all."""
+    def gather(self, values: Tensor) -> Tensor:
+        """Return all values, the same for each row."""
         return values.unsqueeze(1)
 
-    def take(self, values: Tensor) -> Tensor:
-        """Take all."""
+    def to_states(self, values: Tensor) -> Tensor:
+        """Return the values unchanged."""
         return values
 
-    def spread(self, values: Tensor) -> Tensor:
-        """Leave all where they are."""
+    def to_classes(self, values: Tensor) -> Tensor:
+        """Return the values unchanged."""
         return values
 
 
@@ -211,182 +221,196 @@ EVERY_CLASS = EveryClass()
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """What one layer keeps of the tokens that are seen."""
+class LayerCache:
+    """All that one layer needs of the seen tokens to update any number of rows."""
 
     values: Tensor
-    """v for each head, then each operator: (B, heads + operators, t, value_dim, K)."""
+    """v for each head, then each operator: (B, heads + operators, t, value_dim, K). With `labels`
+    set, O times v instead, as the difference between the own class and the others, and for the
+    others: (2, heads + operators, width)."""
     weights: Tensor
-    """w, bent: (B, heads, relations)."""
-    classes: Tensor
-    """What the hidden layer of the MLP takes from each class and from c, with all that it adds to
-    whatever it is told: (B, K, hidden)."""
-    from_state: Tensor
-    """Its weights of a state, p and log p: (hidden, width + 2)."""
+    """w, gated: (B, heads, relations)."""
+    from_class: Tensor
+    """Share of the MLP's hidden layer that comes from each class and from c, with all of the
+    hidden layer's biases: (B, K, hidden)."""
+    state_weight: Tensor
+    """Weight of the hidden layer for a state, p and log p: (hidden, width + 2)."""
     labels: Tensor | None = None
-    """If that is all that the seen know, (B, t, K); `values` is then what a state takes from one of
-    its class more than from others, and from others: (2, heads + operators, width)."""
+    """Labels (B, t, K) where the states of the seen tokens depend on nothing else, or None."""
 
 
 class FusedBlock(RelationalBlock):
-    """`block(z, seen, labels, size, r)` is `block.update(z, block.keep(seen, labels, size), r)`."""
+    """The same function in two steps: `block.update(z, block.cache(seen, labels, size), r)`."""
 
-    entry_points = ("keep", "keep_alike", "update")
+    entry_points = ("cache", "cache_two_states", "update")
 
-    def keep(
-        self, seen: Tensor, labels: Tensor, size: Tensor, listed: ClassList = EVERY_CLASS
-    ) -> Kept:
-        """Work out what others hear of the tokens that are seen.
+    def cache(
+        self, seen: Tensor, labels: Tensor, size: Tensor, class_list: ClassList = EVERY_CLASS
+    ) -> LayerCache:
+        """Compute all that depends on the seen tokens alone.
 
-        If they have states for a few classes only, `listed`, all of them are labelled.
+        A `class_list` of a few classes requires that all seen tokens are labelled.
         """
-        return self._keep(seen, labels, size, listed)
+        n = labels.shape[1]
+        u = self.norm(seen)
+        p, _ = class_list.softmax(self.belief(u).squeeze(-1))  # (B, t, states)
+        # A label is one-hot, so labelled rows need a gather where the definition has products.
+        y = class_list.to_states(labels)
+        own = y.argmax(dim=2, keepdim=True)  # (B, n, 1)
+        own_u = u[:, :n].gather(2, own.unsqueeze(-1).expand(-1, -1, -1, u.shape[3])).squeeze(2)
+        own_p = p[:, :n].gather(2, own).squeeze(2)
+        sums, mass = labels.mT.to(own_u.dtype) @ own_u, labels.sum(dim=1)  # (B, K, width), (B, K)
+        if seen.shape[1] > n:
+            y_queries = p[:, n:]
+            y, mass = torch.cat([y, y_queries], dim=1), mass + y_queries.sum(dim=1)
+            sums = sums + (u[:, n:] * y_queries.to(u.dtype).unsqueeze(-1)).sum(dim=1)
+        mass = mass.unsqueeze(-1)
+        c = self.summarise(own_u, own_p, size)
+        from_class = self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1))
+        v = self.values(u, torch.stack([y, y - p], dim=-1))
+        v = class_list.to_classes(v.transpose(1, 2)).transpose(1, 2)
+        return self._layer_cache(v, c, from_class)
 
-    def keep_alike(self, tokens: Tensor, labels: Tensor, size: Tensor) -> Kept:
-        """Do as `keep` does where all that the seen know is their label.
+    def cache_two_states(self, tokens: Tensor, labels: Tensor, size: Tensor) -> LayerCache:
+        """Do what `cache` does where the states of seen tokens depend on their labels alone.
 
-        `tokens` (2, width) are the state of the class that one is in, and that of any other.
+        `tokens` (2, width) are the state for the class of an example, and that for any other class.
         """
         u = self.norm(tokens)
         scores = self.belief(u).squeeze(-1)
-        most = scores.new_zeros(2)
-        most[1] = math.log(labels.shape[2] - 1)  # the other classes
-        p = (scores - (scores + most).logsumexp(dim=0)).exp().to(u.dtype)
-        context = self.summarise(u[None, :1], p[None, :1], size)
+        log_counts = scores.new_zeros(2)
+        log_counts[1] = math.log(labels.shape[2] - 1)  # the second state is for K - 1 classes
+        p = (scores - (scores + log_counts).logsumexp(dim=0)).exp().to(u.dtype)
+        c = self.summarise(u[None, :1], p[None, :1], size)
         mass = labels.sum(dim=1).unsqueeze(-1)
-        own = u[0].expand(*mass.shape[:2], -1)
-        of_class = self.from_class(torch.cat([own, log_shares(mass)], dim=-1))
+        mean_u = u[0].expand(*mass.shape[:2], -1)
+        from_class = self.from_class(torch.cat([mean_u, log_shares(mass)], dim=-1))
         y = torch.zeros_like(p)
         y[0] = 1
-        values = self.say(u[None, None], torch.stack([y, y - p], dim=-1)[None, None])
-        own, other = values[0, :, 0].unbind(dim=-1)  # (heads + operators, value_dim)
+        v = self.values(u[None, None], torch.stack([y, y - p], dim=-1)[None, None])
+        own, other = v[0, :, 0].unbind(dim=-1)  # (heads + operators, value_dim)
+        # O is linear: applied to two values here, not to the sum of each row and class later.
         out = self.out.weight.view(-1, *own.shape)
         values = torch.einsum("whv,ohv->ohw", out, torch.stack([own - other, other]))
-        return self._kept(values, context, of_class, labels)
+        return self._layer_cache(values, c, from_class, labels)
 
     def update(
-        self, z: Tensor, kept: Kept, relations: Relations, listed: ClassList = EVERY_CLASS
+        self,
+        z: Tensor,
+        cache: LayerCache,
+        relations: Relations,
+        class_list: ClassList = EVERY_CLASS,
     ) -> Tensor:
-        """Update z (B, rows, states, width) by what is kept of the seen."""
-        a, operators = self.attend(kept.weights, relations), relations.operators
-        a = a.to(kept.values.dtype)
-        if relations.heard is not None:
-            heard = relations.heard.unsqueeze(1)
-            a, operators = a * heard, operators * heard[..., : operators.shape[3]]
-        if kept.labels is None:
-            values = kept.values.flatten(3)  # (B, heads + operators, t, value_dim * K)
-            by_operators = operators @ values[:, self.heads :, : operators.shape[3]]
-            carried = [a @ values[:, : self.heads], by_operators]
-            carried = [each.view(*each.shape[:3], self.value_dim, -1) for each in carried]
-        else:  # what comes from the rows of each class: (B, heads + operators, rows, K)
-            shares = [each.flatten(1, 2) @ kept.labels for each in (a, operators)]
-            carried = [each.view(len(z), -1, z.shape[1], each.shape[2]) for each in shares]
-        taken = [listed.take(each.transpose(1, 2)) for each in carried]
-        classes = listed.of(kept.classes).expand(-1, z.shape[1], -1, -1)
-        chunks = _row_chunks(z, *taken, classes)
-        return _joined([self._update_rows(kept, listed, *chunk) for chunk in chunks], dim=1)
+        """Update z (B, rows, states, width) from the cache of the seen tokens."""
+        a, operators = self.attend(cache.weights, relations), relations.operators
+        a = a.to(cache.values.dtype)
+        if relations.seen_scale is not None:
+            scale = relations.seen_scale.unsqueeze(1)
+            a, operators = a * scale, operators * scale[..., : operators.shape[3]]
+        if cache.labels is None:
+            v = cache.values.flatten(3)  # (B, heads + operators, t, value_dim * K)
+            from_operators = operators @ v[:, self.heads :, : operators.shape[3]]
+            sums = [a @ v[:, : self.heads], from_operators]
+            sums = [each.view(*each.shape[:3], self.value_dim, -1) for each in sums]
+        else:  # the total weight of the rows of each class: (B, heads + operators, rows, K)
+            sums = [each.flatten(1, 2) @ cache.labels for each in (a, operators)]
+            sums = [each.view(len(z), -1, z.shape[1], each.shape[2]) for each in sums]
+        av = [class_list.to_states(each.transpose(1, 2)) for each in sums]
+        from_class = class_list.gather(cache.from_class).expand(-1, z.shape[1], -1, -1)
+        chunks = _row_chunks(z, *av, from_class)
+        return _concatenate([self._update_rows(cache, class_list, *chunk) for chunk in chunks], 1)
 
-    def _keep(self, seen: Tensor, labels: Tensor, size: Tensor, listed: ClassList) -> Kept:
-        n = labels.shape[1]
-        u = self.norm(seen)
-        p, _ = listed.believe(self.belief(u).squeeze(-1))  # (B, t, states)
-        # A label is one-hot: of the labelled only the state of their own class counts.
-        y = listed.take(labels)
-        classes = y.argmax(dim=2, keepdim=True)  # (B, n, 1)
-        own = u[:, :n].gather(2, classes.unsqueeze(-1).expand(-1, -1, -1, u.shape[3])).squeeze(2)
-        likelihood = p[:, :n].gather(2, classes).squeeze(2)
-        sums, mass = labels.mT.to(own.dtype) @ own, labels.sum(dim=1)  # (B, K, width), (B, K)
-        if seen.shape[1] > n:
-            guessed = p[:, n:]
-            y, mass = torch.cat([y, guessed], dim=1), mass + guessed.sum(dim=1)
-            sums = sums + (u[:, n:] * guessed.to(u.dtype).unsqueeze(-1)).sum(dim=1)
-        mass = mass.unsqueeze(-1)
-        context = self.summarise(own, likelihood, size)
-        of_class = self.from_class(torch.cat([sums / mass, log_shares(mass)], dim=-1))
-        said = self.say(u, torch.stack([y, y - p], dim=-1))
-        values = listed.spread(said.transpose(1, 2)).transpose(1, 2)
-        return self._kept(values, context, of_class)
-
-    def _kept(
-        self, values: Tensor, context: Tensor, of_class: Tensor, labels: Tensor | None = None
-    ) -> Kept:
+    def _layer_cache(
+        self, values: Tensor, c: Tensor, from_class: Tensor, labels: Tensor | None = None
+    ) -> LayerCache:
+        # Biases and the part of c are the same for all rows, so they are added once, here.
         bias = self.from_state.bias + self.from_others.bias + self.from_belief.bias
-        of_context = self.from_others.weight[:, -context.shape[1] :]
-        return Kept(
+        context_weight = self.from_others.weight[:, -c.shape[1] :]
+        return LayerCache(
             values=values,
-            weights=self.bend(context),
-            classes=of_class + F.linear(context, of_context, bias).unsqueeze(1),
-            from_state=torch.cat([self.from_state.weight, self.from_belief.weight], dim=1),
+            weights=self.gated_weights(c),
+            from_class=from_class + F.linear(c, context_weight, bias).unsqueeze(1),
+            state_weight=torch.cat([self.from_state.weight, self.from_belief.weight], dim=1),
             labels=labels,
         )
 
-    def say(self, u: Tensor, told: Tensor) -> Tensor:
-        """Return v of tokens (B, t, K, width), with what is told of labels (B, t, K, 2).
+    def values(self, u: Tensor, y: Tensor) -> Tensor:
+        """Return v from u (B, t, K, width) and y (B, t, K, 2), which holds y and y - p.
 
-        One product puts the values of all tokens side by side, as `update` adds them up.
+        The result (B, heads + operators, t, value_dim, K) has the layout in which `update` sums
+        over t, so one product here saves a transposition there.
         """
         weight = torch.cat([self.head_values.weight, self.operator_values.weight])
         bias = torch.cat([self.head_values.bias, self.operator_values.bias]).unsqueeze(-1)
         values = []
-        for chunk in _row_chunks(u, told.to(u.dtype)):
-            said = torch.cat(chunk, dim=-1).flatten(1, 2).mT  # (B, width + 2, t * K)
-            value = torch.baddbmm(bias, weight.expand(len(said), -1, -1), said)
-            value = value.view(len(said), -1, self.value_dim, *chunk[0].shape[1:3])
-            values.append(value.transpose(2, 3))  # (B, heads + operators, t, value_dim, K)
-        return _joined(values, dim=2)
+        for chunk in _row_chunks(u, y.to(u.dtype)):
+            inputs = torch.cat(chunk, dim=-1).flatten(1, 2).mT  # (B, width + 2, t * K)
+            v = torch.baddbmm(bias, weight.expand(len(inputs), -1, -1), inputs)
+            v = v.view(len(inputs), -1, self.value_dim, *chunk[0].shape[1:3])
+            values.append(v.transpose(2, 3))  # (B, heads + operators, t, value_dim, K)
+        return _concatenate(values, dim=2)
 
-    def _hear(self, kept: Kept, listed: ClassList, heads: Tensor, operators: Tensor) -> Tensor:
-        """Return what states take from what was carried, (B, rows, of them, ..., states) each."""
-        episodes, rows = heads.shape[:2]
-        if kept.labels is not None:
-            shares = torch.cat([heads, operators], dim=2)
-            above, others = kept.values.to(shares.dtype).unbind()
-            taken = shares.mT.flatten(1, 2) @ above  # (B, rows * K, width)
-            of_row = torch.addmm(self.out.bias, listed.total(shares).flatten(0, 1), others)
-            return taken.view(episodes, rows, -1, taken.shape[2]) + of_row.view(
+    def _project(
+        self, cache: LayerCache, class_list: ClassList, av_heads: Tensor, av_operators: Tensor
+    ) -> Tensor:
+        """Return O [av]: (B, rows, states, width), from (B, rows, heads, ..., states) and alike."""
+        episodes, rows = av_heads.shape[:2]
+        if cache.labels is not None:
+            a = torch.cat([av_heads, av_operators], dim=2)  # summed over the rows of each class
+            above, other = cache.values.to(a.dtype).unbind()
+            by_class = a.mT.flatten(1, 2) @ above  # (B, rows * K, width)
+            by_row = torch.addmm(self.out.bias, class_list.total(a).flatten(0, 1), other)
+            return by_class.view(episodes, rows, -1, by_class.shape[2]) + by_row.view(
                 episodes, rows, 1, -1
             )
-        # All values of a state stand under each other, so one product takes all states at once.
-        heard = torch.cat([each.permute(0, 2, 3, 1, 4) for each in (heads, operators)], dim=1)
-        heard = heard.view(episodes, -1, rows * heard.shape[4]).mT  # (B, rows * K, all values)
-        taken = torch.baddbmm(self.out.bias, heard, self.out.weight.mT.expand(episodes, -1, -1))
-        return taken.view(episodes, rows, -1, taken.shape[2])
+        # All values of a state go into one column, so that one product projects all states at once.
+        av = torch.cat([each.permute(0, 2, 3, 1, 4) for each in (av_heads, av_operators)], dim=1)
+        av = av.view(episodes, -1, rows * av.shape[4]).mT  # (B, rows * K, all values)
+        projected = torch.baddbmm(self.out.bias, av, self.out.weight.mT.expand(episodes, -1, -1))
+        return projected.view(episodes, rows, -1, projected.shape[2])
 
     def _update_rows(
-        self, kept: Kept, listed: ClassList, z: Tensor, heads: Tensor, operators: Tensor, of: Tensor
+        self,
+        cache: LayerCache,
+        class_list: ClassList,
+        z: Tensor,
+        av_heads: Tensor,
+        av_operators: Tensor,
+        from_class: Tensor,
     ) -> Tensor:
-        """Hear what was carried, and think; `of` (B, rows, states, hidden) is known of classes."""
-        z = z + self._hear(kept, listed, heads, operators)
+        """Add O [av] and the MLP to z; `from_class` is (B, rows, states, hidden)."""
+        z = z + self._project(cache, class_list, av_heads, av_operators)
         u = self.mlp_norm(z)
-        p, log_p = listed.believe(self.mlp_belief(u).squeeze(-1))  # (B, rows, states)
-        rivals = (listed.shares(p).to(u.dtype) @ u).flatten(2)  # the mean state, then the likely
-        others = F.linear(rivals, self.from_others.weight[:, : rivals.shape[2]])
-        told = [u, p.unsqueeze(-1), log_p.unsqueeze(-1)]
-        hidden = F.linear(torch.cat(told, dim=-1), kept.from_state)
-        hidden += others.unsqueeze(2)  # in place: it is the largest tensor of all
-        hidden += of
+        p, log_p = class_list.softmax(self.mlp_belief(u).squeeze(-1))  # (B, rows, states)
+        rivals = (class_list.mean_weights(p).to(u.dtype) @ u).flatten(2)  # the plain mean first
+        # The columns of `from_others` for c are in the cache already.
+        from_rivals = F.linear(rivals, self.from_others.weight[:, : rivals.shape[2]])
+        inputs = torch.cat([u, p.unsqueeze(-1), log_p.unsqueeze(-1)], dim=-1)
+        hidden = F.linear(inputs, cache.state_weight)
+        hidden += from_rivals.unsqueeze(2)  # in place, as no other tensor is as large
+        hidden += from_class
         change: Tensor = self.mlp_out(gelu(hidden))
         return z + change
 
 
 def gelu(hidden: Tensor) -> Tensor:
-    """Return x Phi(x), as `F.gelu` does, which takes a third longer in double precision."""
+    """Return x Phi(x), as `F.gelu` does; that takes a third longer in double precision on a CPU."""
     if hidden.dtype is not torch.float64 or hidden.is_cuda or hidden.requires_grad:
         return F.gelu(hidden)
     return torch.erf(hidden * math.sqrt(0.5)).add_(1).mul_(hidden).mul_(0.5)
 
 
-def _joined(chunks: list[Tensor], dim: int) -> Tensor:
-    """Put chunks together; one alone is as it should be."""
+def _concatenate(chunks: list[Tensor], dim: int) -> Tensor:
+    """Concatenate chunks; a single one is returned without a copy."""
     return torch.cat(chunks, dim=dim) if len(chunks) > 1 else chunks[0]
 
 
 def _row_chunks(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
-    """Cut rows of states (B, rows, K, width), and of what belongs to them, for a CPU's caches."""
+    """Split tensors (B, rows, ...), the first with states (B, rows, K, width), for CPU caches."""
     episodes, rows, ways, _ = tensors[0].shape
-    most = rows
+    size = rows
     if tensors[0].device.type == "cpu":
-        most = max(1, STATES_PER_CHUNK // (episodes * ways), math.ceil(rows / MAX_CHUNKS))
-    if rows <= most:
+        size = max(1, STATES_PER_CHUNK // (episodes * ways), math.ceil(rows / MAX_CHUNKS))
+    if rows <= size:
         return [tensors]
-    return zip(*(torch.split(tensor, most, dim=1) for tensor in tensors), strict=True)
+    return zip(*(torch.split(tensor, size, dim=1) for tensor in tensors), strict=True)

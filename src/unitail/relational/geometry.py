@@ -274,7 +274,7 @@ class Geometry:
         )
         return geometry, geometry._own(cosines, distances)
 
-    def among(self) -> "Comparison":
+    def compare_seen(self) -> "Comparison":
         """Compare the seen vectors with each other."""
         return self._own(*self.sight.compare(self.sight))
 
@@ -299,7 +299,7 @@ class Geometry:
         """Lengths of the seen vectors, from the origin: (B, seen)."""
         return self.sight.origin_lengths.squeeze(-1)
 
-    def place(self, features: Tensor) -> Tensor:
+    def normalise(self, features: Tensor) -> Tensor:
         """Limit, centre and scale other vectors (B, rows, d_T) as the seen ones are."""
         return self.scale(limited(features, self.limit))
 
@@ -320,7 +320,7 @@ class Geometry:
         sight, centres = self.sight, (self.to_mean, self.direction)
         if torch.compiler.is_exporting():  # single precision is all that some runtimes have
             sight = Directions.of(self.vectors, *centres)
-        return type(sight).of(self.place(features), *centres).compare(sight)
+        return type(sight).of(self.normalise(features), *centres).compare(sight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +335,7 @@ class Comparison:
     same: Tensor
     """1 where the row is the seen vector itself, else 0: (rows, seen)."""
 
-    def unusual(self, centre: Centre) -> Tensor:
+    def standardised(self, centre: Centre) -> Tensor:
         """Return cosines in standard deviations from what is usual: (B, rows, seen)."""
         above = self.cosines[centre] - self.seen.mean_cosine[centre]
         return (above * self.seen.cosine_unit[centre]).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
@@ -350,7 +350,7 @@ def centres_to_mean(scale: FeatureScale, squares: Tensor, count: int, *, origin:
     """Place the centres of scaled vectors, given their sum of squares: (centres, B, 1, d_T)."""
     mean = scale.centre / scale.scale if origin else torch.zeros_like(scale.centre)
     chance = squares / (max(1, count - 1) * count)
-    left = ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
+    left = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
     places = {
         Centre.MEAN: torch.zeros_like(mean),
         Centre.SHRUNK: left * mean,
@@ -367,7 +367,7 @@ def _mean_direction(rays: Rays, *, origin: bool) -> Tensor:
     if not origin:
         return torch.zeros_like(mean)
     chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
-    left = ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
+    left = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
     return (1 - left).clamp_min(0) * mean
 
 
@@ -387,7 +387,9 @@ def _mean(matrices: Tensor) -> Tensor:
     return matrices.sum(dim=(-2, -1), keepdim=True) / max(1, rows * columns)
 
 
-def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+def lengths_and_directions(
+    vectors: Tensor, to_mean: Tensor, direction: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return lengths of scaled vectors (B, t, d_T) and their directions, each from each centre.
 
     Each direction is of length 1 by itself, so that their Gram matrix stays one.
@@ -400,7 +402,7 @@ def look(vectors: Tensor, to_mean: Tensor, direction: Tensor) -> tuple[Tensor, T
     return lengths, directions
 
 
-def ratio(values: Tensor, unit: Tensor) -> Tensor:
+def safe_ratio(values: Tensor, unit: Tensor) -> Tensor:
     """Divide, and give zero where there is no unit to measure in."""
     return values * inverse(unit)
 

@@ -30,9 +30,9 @@ from unitail.relational.geometry import Centre
 from unitail.relational.regressions import (
     NUM_RIDGES,
     constants,
-    for_each_penalty,
-    own_penalties,
+    expand_to_all_penalties,
     regularised,
+    row_penalties,
     stack_kernels,
 )
 from unitail.relational.relations import Frame, largest_score
@@ -59,7 +59,7 @@ def contributions(
 def integrated_slopes(correct: Correction, heard: Tensor, classes: Tensor) -> Tensor:
     """Return what each seen row adds to the correction of classes (B, m): (B, m, seen)."""
     slopes = torch.zeros_like(heard)
-    for node, weight in zip(*_rule(), strict=True):
+    for node, weight in zip(*_quadrature(), strict=True):
         slopes += weight * _slope(correct, node * heard, classes)
     return slopes
 
@@ -68,7 +68,7 @@ def _first_answer(
     frame: Frame, weights: Weights, features: Tensor, classes: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return what rows add to the first answer (B, m, n), and its scores (B, m)."""
-    carried, targets = _carried(frame, features)
+    carried, targets = _weights_and_targets(frame, features)
     scores = carried @ targets / frame.units  # (B, candidates, m, K)
     most = largest_score(scores.shape[3])
     ended = scores.clamp(-most, most)
@@ -85,14 +85,14 @@ def _first_answer(
     return values, answer
 
 
-def _carried(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:
+def _weights_and_targets(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:
     """Return what each candidate carries from rows to queries, and its targets.
 
     That is g_x P or g_x N, (B, candidates, m, n), and labels or Z above the mean of all classes,
     (B, candidates, n, K).
     """
     n, ways = frame.labels.shape[1:]
-    own, asked = frame.geometry.among(), frame.geometry.compare(features)
+    own, asked = frame.geometry.compare_seen(), frame.geometry.compare(features)
     ridges = _solve(regularised(stack_kernels(own, n)[:, :, :n]), stack_kernels(asked, n))
     labels = (frame.labels - 1 / ways).unsqueeze(1).expand(-1, NUM_RIDGES, -1, -1)
 
@@ -100,13 +100,13 @@ def _carried(frame: Frame, features: Tensor) -> tuple[Tensor, Tensor]:
     coefficients = frame.regressions.coefficients
     scores = frame.regressions.scores(gram)
     fitted = constants(frame.regressions.penalties, gram).view(-1, 1, 1)
-    penalties = own_penalties(scores, fitted)
+    penalties = row_penalties(scores, fitted)
     regular = gram.unsqueeze(1) + torch.diag_embed(penalties)
     kernel = asked.cosines[Centre.DIRECTION][..., :n].unsqueeze(1)
     logistic = _solve(regular, kernel.expand(-1, len(fitted), -1, -1))
     targets = scores + penalties.unsqueeze(-1) * coefficients
     targets = targets - targets.mean(dim=3, keepdim=True)
-    logistic, targets = for_each_penalty(logistic), for_each_penalty(targets)
+    logistic, targets = expand_to_all_penalties(logistic), expand_to_all_penalties(targets)
     return torch.cat([logistic, ridges], dim=1), torch.cat([targets, labels], dim=1)
 
 
@@ -133,7 +133,7 @@ def _slope(correct: Correction, shares: Tensor, classes: Tensor) -> Tensor:
     return slopes
 
 
-def _rule() -> tuple[list[float], list[float]]:
+def _quadrature() -> tuple[list[float], list[float]]:
     """Return nodes and weights between 0 and 1."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     return ((nodes + 1) / 2).tolist(), (weights / 2).tolist()

@@ -50,7 +50,7 @@ def joint_share(frame: Frame) -> Tensor:
         width = frame.geometry.vectors.shape[2]
         share = float(never_yields(n, ways, width))
         return frame.labels.new_full((len(frame.labels), 1, 1), share)
-    cosines = frame.geometry.among().cosines[Centre.DIRECTION][:, :n, :n]
+    cosines = frame.geometry.compare_seen().cosines[Centre.DIRECTION][:, :n, :n]
     labels = frame.labels.to(cosines)
     counts = labels / _copies(frame.geometry.vectors[:, :n], labels)
     errors = errors_without_their_label(cosines, counts)

@@ -1,9 +1,10 @@
 """Relations between feature vectors: all that the relational model sees of them.
 
-Attention sees channels r_c(i, j): each says in its own way how alike vectors i and j are, or
-whether they are one and the same; learned weights add them up to scores. The order is that of the
-weights: new channels come last. Regression is in `regressions.py`; what
-regressions answer by themselves are candidates, from which `weighing.py` makes a first answer.
+Attention sees *channels*, numbers r(i, j) for each pair of vectors: several measures of their
+similarity, and whether they are the same vector. Learned weights sum them to scores. Weights are
+stored in the order of the channels, so new channels come last. *Operators* are the ridge
+regressions of `regressions.py`. *Candidates* are the answers of regressions by themselves, which
+`weighing.py` combines to a first answer.
 """
 
 import math
@@ -19,49 +20,49 @@ from unitail.relational.regressions import (
     ANGLES,
     NUM_OPERATORS,
     LogisticRegressions,
+    expand_to_all_penalties,
     fit_logistic,
     fitted_penalties,
-    for_each_penalty,
     leave_one_out,
     logistic_steps,
     solve,
     stack_kernels,
 )
-from unitail.relational.weighing import Evidence, weigh_evidence
+from unitail.relational.weighing import Evidence, gather_evidence
 
 STRETCH = 4.0
-"""Cosines are small numbers; attention scores are not."""
+"""Factor from cosines, which are small, to attention scores."""
 DISTANCE_STRETCH = 2.0
-"""A squared distance as long as the mean one takes this much off a score."""
+"""How much a squared distance equal to the mean one lowers an attention score."""
 MAX_CHANNEL = 8.0
-"""Beyond this a distance counts no more."""
+"""Largest amount by which a distance lowers a score."""
 MIN_UNIT = 0.2
-"""Scores are measured in this share of the root mean square of one-hot labels, at least: where no
-labelled row is near another, those of a sharp kernel are nearly zero, and nothing to measure in."""
+"""Smallest unit of scores, relative to the root mean square of one-hot labels. Where no labelled
+row is near another, the scores of a sharp kernel are nearly zero, and too small for a unit."""
 MAX_SCORE = 3.0
-"""Beyond this many times sqrt(K), about what a one-hot label would score, more is not counted."""
+"""Scores are clipped to this many times sqrt(K), which is about the score of a one-hot label."""
 
 Channel = Callable[[Comparison], Tensor]
-"""From a comparison to (B, rows, seen)."""
+"""Maps a comparison to (B, rows, seen)."""
 
 
 def cosine(centre: Centre) -> Channel:
-    """Return the channel of cosines as seen from a centre."""
+    """Return the channel of cosines of the angles at a centre."""
     return lambda compared: STRETCH * compared.cosines[centre]
 
 
 def unusual_cosine(centre: Centre) -> Channel:
-    """Return the channel of cosines against what is usual in the episode."""
-    return lambda compared: compared.unusual(centre)
+    """Return the channel of cosines at a centre, standardised within the episode."""
+    return lambda compared: compared.standardised(centre)
 
 
 def closeness(compared: Comparison) -> Tensor:
-    """Count distance against two vectors."""
+    """Return minus the squared distances, scaled and clamped."""
     return (-DISTANCE_STRETCH * compared.distances).clamp_min(-MAX_CHANNEL)
 
 
 def same(compared: Comparison) -> Tensor:
-    """Tell a vector from all others."""
+    """Return a channel that is positive where two vectors are the same one, and zero elsewhere."""
     return (STRETCH * compared.same).expand_as(compared.distances)
 
 
@@ -79,7 +80,7 @@ FROM_ORIGIN: tuple[Channel, ...] = (
 
 
 def channels(*, origin: bool) -> tuple[Channel, ...]:
-    """Return the channels of a model, with those seen from the origin if it counts."""
+    """Return the channels of a model, with those that depend on the origin if it counts."""
     return SHIFT_INVARIANT + FROM_ORIGIN if origin else SHIFT_INVARIANT
 
 
@@ -90,63 +91,63 @@ def stack_channels(compared: Comparison, *, origin: bool) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """How some vectors (rows) relate to others (columns), and to classes."""
+    """How some vectors (rows) relate to the seen ones (columns), and to classes."""
 
     channels: Tensor
-    """(B, channels, rows, seen): the seen are those whose tokens may be looked at."""
+    """(B, channels, rows, seen). The seen vectors are those whose tokens rows may attend to."""
     operators: Tensor
-    """(B, operators, rows, n): the n labelled vectors."""
+    """(B, operators, rows, n), for the n labelled vectors."""
     candidates: Tensor
-    """Scores of classes, of root mean square 1 among the labelled: (B, candidates, rows, K)."""
-    heard: Tensor | None = None
-    """The share that each row hears of all that is said, (B, rows, seen); None: all of it."""
+    """Class scores with root mean square 1 among the labelled: (B, candidates, rows, K)."""
+    seen_scale: Tensor | None = None
+    """Factor on what each row receives from each seen vector, (B, rows, seen); None: 1."""
 
     def nearest(self, classes: Tensor, ways: int) -> Tensor:
-        """Say how near each labelled row comes to others of each class: (B, n, K)."""
+        """Return how close each labelled row is to other rows of each class, at best: (B, n, K)."""
         near = self.channels[:, SHIFT_INVARIANT.index(closeness)]
-        itself = torch.eye(near.shape[1], dtype=torch.bool, device=near.device)
-        near = near.masked_fill(itself, -MAX_CHANNEL)
+        diagonal = torch.eye(near.shape[1], dtype=torch.bool, device=near.device)
+        near = near.masked_fill(diagonal, -MAX_CHANNEL)
         start = near.new_full((*classes.shape, ways), -MAX_CHANNEL)
         return start.scatter_reduce(2, classes.unsqueeze(1).expand_as(near), near, "amax")
 
     def to(self, dtype: torch.dtype) -> "Relations":
-        """Enter the precision of a network."""
+        """Convert to the dtype of a network."""
         tensors = (self.channels, self.operators, self.candidates)
         return Relations(*(tensor.to(dtype) for tensor in tensors))
 
 
 @dataclass(frozen=True, eq=False)
-class Meeting:
-    """All of how some vectors (rows) relate to others (columns) that no label decides."""
+class LabelFreeRelations:
+    """The relations of some vectors (rows) to the seen ones (columns) that depend on no label."""
 
     channels: Tensor
     """(B, channels, rows, seen)."""
     operators: Tensor
     """(B, operators, rows, n)."""
     kernels: Tensor
-    """Of each ridge regression: (B, ridges, rows, n)."""
+    """Kernel of each ridge regression: (B, ridges, rows, n)."""
 
     @property
     def angles(self) -> Tensor:
-        """Cosines of directions from their centre, for logistic regressions: (B, rows, n)."""
+        """The kernel of logistic regressions, cosines of centred directions: (B, rows, n)."""
         return self.kernels[:, ANGLES]
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """The vectors that all others are related to, whatever their labels are."""
+class ReferenceVectors:
+    """The seen vectors, to which all others are related, without their labels."""
 
     geometry: Geometry
     origin: bool
-    """Whether angles from the origin count."""
+    """Whether angles at the origin count."""
     solutions: Tensor
     """P for each operator: (B, operators, n, n)."""
 
-    def meet(self, features: Tensor) -> Meeting:
-        """Compare other vectors (B, m, d_T) with the seen ones."""
+    def relate(self, features: Tensor) -> LabelFreeRelations:
+        """Relate other vectors (B, m, d_T) to the seen ones."""
         compared = self.geometry.compare(features)
         kernels = stack_kernels(compared, self.solutions.shape[2])
-        return Meeting(
+        return LabelFreeRelations(
             channels=stack_channels(compared, origin=self.origin),
             operators=kernels[:, :NUM_OPERATORS] @ self.solutions,
             kernels=kernels,
@@ -154,79 +155,81 @@ class Ground:
 
 
 @dataclass(frozen=True, eq=False)
-class Among:
-    """All of how the seen vectors relate to each other that no label decides.
+class LabelFreeFit:
+    """All of a fit that depends on no label: the relations of the seen vectors to each other.
 
-    The first n are labelled. It takes a third of a fit, and lasts while labels change.
+    The first n are labelled. This takes a third of the time of a fit, and stays valid while labels
+    change.
     """
 
-    ground: Ground
+    reference: ReferenceVectors
     compared: Comparison
-    own: Meeting
-    """Among operators each of the labelled vectors takes its leave-one-out version."""
+    relations: LabelFreeRelations
+    """For labelled rows, operators are the leave-one-out version."""
     inverses: Tensor
     """P for each ridge regression: (B, ridges, n, n)."""
     left_out: Tensor
-    """What `leave_one_out` makes of them: (B, ridges, n, n)."""
+    """`leave_one_out` of the inverses: (B, ridges, n, n)."""
     steps: Tensor
-    """Of logistic regressions: (B, regressions, n, n)."""
+    """`logistic_steps` of the logistic regressions: (B, regressions, n, n)."""
 
     @classmethod
     def of(
         cls,
         features: Tensor,
         num_labelled: int,
-        fitted: Sequence[float],
+        penalties: Sequence[float],
         *,
         origin: bool,
         limit: float | None = None,
     ) -> Self:
-        """Compare vectors (B, seen, d_T) with each other, for these logistic regressions."""
+        """Relate vectors (B, seen, d_T) to each other; `penalties` are of logistic regressions."""
         n = num_labelled
         geometry, compared = Geometry.of(features, origin=origin, limit=limit)
         kernels = stack_kernels(compared, n)  # (B, ridges, seen, n)
         inverses = solve(kernels[:, :, :n])
         solutions, left_out = inverses[:, :NUM_OPERATORS], leave_one_out(inverses)
         operators = left_out[:, :NUM_OPERATORS]
-        if features.shape[1] > n:  # vectors without a label hear of all
-            others = kernels[:, :NUM_OPERATORS, n:] @ solutions
-            operators = torch.cat([operators, others], dim=2)
-        own = Meeting(stack_channels(compared, origin=origin), operators, kernels)
-        steps = logistic_steps(own.angles[:, :n], fitted)
-        return cls(Ground(geometry, origin, solutions), compared, own, inverses, left_out, steps)
+        if features.shape[1] > n:  # vectors without a label have none to leave out
+            unlabelled = kernels[:, :NUM_OPERATORS, n:] @ solutions
+            operators = torch.cat([operators, unlabelled], dim=2)
+        relations = LabelFreeRelations(stack_channels(compared, origin=origin), operators, kernels)
+        steps = logistic_steps(relations.angles[:, :n], penalties)
+        reference = ReferenceVectors(geometry, origin, solutions)
+        return cls(reference, compared, relations, inverses, left_out, steps)
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The vectors that all others are related to, and what their labels say.
+    """The seen vectors with all that was fitted to their labels; other vectors are related to it.
 
-    The first n of the seen vectors are labelled. Isolated queries see the support, and statistics
-    are the support's; joint ones see all vectors, and statistics are those of all.
+    The first n of the seen vectors are labelled. With isolated queries the seen vectors are the
+    support, with joint ones all vectors; statistics are always over all seen vectors.
     """
 
-    ground: Ground
+    reference: ReferenceVectors
     labels: Tensor
     """One-hot, (B, n, K)."""
     ridges: Tensor
-    """P times the labels, centred, for each ridge regression: (B, ridges, n, K)."""
+    """P times the centred labels for each ridge regression: (B, ridges, n, K)."""
     regressions: LogisticRegressions
-    """Logistic, on directions from their centre."""
+    """Logistic regressions on centred directions."""
     units: Tensor
     """Root mean squares of the candidates' scores: (B, candidates, 1, 1)."""
     evidence: Evidence
-    """What the labelled rows say of the candidates."""
+    """How well the candidates answer for the labelled rows."""
 
     @property
     def geometry(self) -> Geometry:
-        """How the seen vectors lie."""
-        return self.ground.geometry
+        """The geometry of the seen vectors."""
+        return self.reference.geometry
 
     def relate(self, features: Tensor) -> Relations:
-        """Relate other vectors (B, m, d_T) to the seen ones."""
-        met = self.ground.meet(features)
-        logistic = self.regressions.scores(met.angles)
-        candidates = _measure(logistic, met.kernels @ self.ridges, self.units)
-        return Relations(met.channels, met.operators, candidates)
+        """Relate other vectors (B, m, d_T) to the seen ones, and score their classes."""
+        relations = self.reference.relate(features)
+        logistic = self.regressions.scores(relations.angles)
+        candidates = _candidates(logistic, relations.kernels @ self.ridges, self.units)
+        return Relations(relations.channels, relations.operators, candidates)
 
 
 def relate(
@@ -235,42 +238,44 @@ def relate(
     *,
     origin: bool,
     limit: float | None = None,
-    compare: "Callable[..., Among]" = Among.of,
+    compare: "Callable[..., LabelFreeFit]" = LabelFreeFit.of,
 ) -> tuple[Frame, Relations]:
-    """Relate vectors (B, seen, d_T) to each other; the first are labelled, (B, n, K), one-hot.
+    """Relate vectors (B, seen, d_T) to each other; the first have one-hot labels (B, n, K).
 
-    No label counts for the vector that has it. `limit` is that of coordinates
-    (`relational/geometry.py`). Whoever has compared them before may say so by `compare`.
+    No vector sees its own label. `limit` is that of coordinates (`relational/geometry.py`).
+    `compare` may return a `LabelFreeFit` that was computed before.
     """
     n, ways = labels.shape[1:]
     labels = labels.to(features.dtype)
-    among = compare(features, n, fitted_penalties(n, ways), origin=origin, limit=limit)
-    centred = (labels - 1 / ways).unsqueeze(1)  # so that scores add up to 0
-    votes = among.left_out @ centred
-    # One product for both: without its own label row i takes y_i - (P y)_i / P_ii.
-    ridges = among.inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - votes)
-    met, angles = among.own, among.own.angles
-    regressions = fit_logistic(angles[:, :n], labels, among.steps)
+    fit = compare(features, n, fitted_penalties(n, ways), origin=origin, limit=limit)
+    centred = (labels - 1 / ways).unsqueeze(1)  # scores then sum to 0 over classes
+    ridge = fit.left_out @ centred
+    # P y without another product: row i of the leave-one-out scores is y_i - (P y)_i / P_ii.
+    ridges = fit.inverses.diagonal(dim1=2, dim2=3).unsqueeze(-1) * (centred - ridge)
+    relations, angles = fit.relations, fit.relations.angles
+    regressions = fit_logistic(angles[:, :n], labels, fit.steps)
     logistic = regressions.left_out
-    squares = torch.cat([for_each_penalty(logistic), votes], dim=1).pow(2)
+    squares = torch.cat([expand_to_all_penalties(logistic), ridge], dim=1).pow(2)
     units = squares.mean(dim=(2, 3), keepdim=True).sqrt()
     units = units.clamp_min(MIN_UNIT * math.sqrt(ways - 1) / ways)
-    if features.shape[1] > n:  # vectors without a label hear of all
-        votes = torch.cat([votes, met.kernels[:, :, n:] @ ridges], dim=2)
+    if features.shape[1] > n:  # vectors without a label have none to leave out
+        ridge = torch.cat([ridge, relations.kernels[:, :, n:] @ ridges], dim=2)
         logistic = torch.cat([logistic, regressions.scores(angles[:, n:])], dim=2)
-    candidates = _measure(logistic, votes, units)
+    candidates = _candidates(logistic, ridge, units)
 
-    evidence = weigh_evidence(among.compared, labels, candidates[:, :, :n])
-    frame = Frame(among.ground, labels, ridges, regressions, units, evidence)
-    return frame, Relations(met.channels, met.operators, candidates)
+    evidence = gather_evidence(fit.compared, labels, candidates[:, :, :n])
+    frame = Frame(fit.reference, labels, ridges, regressions, units, evidence)
+    return frame, Relations(relations.channels, relations.operators, candidates)
 
 
-def _measure(logistic: Tensor, votes: Tensor, units: Tensor) -> Tensor:
-    """Join candidates, and take their scores in units of their own."""
-    most = largest_score(votes.shape[3])
-    return (torch.cat([for_each_penalty(logistic), votes], dim=1) / units).clamp(-most, most)
+def _candidates(logistic: Tensor, ridge: Tensor, units: Tensor) -> Tensor:
+    """Join the scores of all candidates, divide them by their units, and clip them."""
+    limit = largest_score(ridge.shape[3])
+    return (torch.cat([expand_to_all_penalties(logistic), ridge], dim=1) / units).clamp(
+        -limit, limit
+    )
 
 
 def largest_score(ways: int) -> float:
-    """Return the limit of scores of this many classes."""
+    """Return the value at which scores are clipped, for this number of classes."""
     return MAX_SCORE * math.sqrt(ways)

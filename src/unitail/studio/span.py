@@ -1,16 +1,16 @@
-"""Vectors of all items in a basis of the labelled ones: the same answers, from far fewer numbers.
+"""Projects vectors onto the span of the labelled ones: the same answers from far fewer numbers.
 
-An answer of the relational model depends only on lengths, and on inner products with labelled
-vectors, and those of a pool if there is one. n of these span n dimensions, so every vector is
-written in a basis of theirs, with the length of what is left as one coordinate more: n + 1
-coordinates in place of a thousand. Where the model limits coordinates (`relational/geometry.py`),
-it matters which ones vectors are given in: they are limited before, as the model would limit them,
-and the model that reads them limits none.
+An answer of the relational model depends only on lengths, and on inner products with the labelled
+vectors and with those of the pool, if there is one. n such vectors span n dimensions. So each
+vector is written in an orthonormal basis of this span, with the length of its remainder as one more
+coordinate: n + 1 coordinates instead of a thousand. Where the model limits coordinates
+(`relational/geometry.py`), the basis would matter: vectors are limited before the projection, as
+the model would limit them, and the model that reads them limits none.
 
-Most of what a fit and its answers take for relations (`relational/relations.py`) depends on vectors
-alone: distances, angles, kernels and their inverses. Somebody who corrects a label changes none of
-these. So they are kept by the vectors that they belong to, number by number: whatever changes, a
-labelled item more or less, a file, a basis, finds nothing here that was kept for others.
+Most of the relations that a fit and its answers use (`relational/relations.py`) depend on vectors
+alone: distances, angles, kernels and their inverses. Correcting a label changes none of them, so
+they are cached. The keys are the vectors themselves, compared number by number: whatever changes
+(the labelled items, a file, the basis), a cached relation is never used for other vectors.
 """
 
 import threading
@@ -31,182 +31,186 @@ from unitail.learners.pretrained import load_default
 from unitail.relational.config import FeaturesAs
 from unitail.relational.geometry import coordinate_limit, limited
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
-from unitail.relational.relations import Among, Ground, Meeting
+from unitail.relational.relations import LabelFreeFit, LabelFreeRelations, ReferenceVectors
 from unitail.studio.latest import NONE, Places
 
 MAX_KEPT = 2**24
-"""Numbers that are kept for the labelled vectors of one moment: 64 MB."""
+"""Numbers cached for one set of labelled vectors: 64 MB."""
 MAX_SHARE = 0.5
-"""Of the width: with more labelled vectors than that, a basis saves too little."""
+"""Share of the width: with more labelled vectors than that, a basis saves too little."""
 MAX_LABELLED = 500
-"""As many rows as the model reads in pairs, or fewer."""
+"""Largest number of labelled vectors; at most the number that the model compares in pairs."""
 MIN_LEFT = 1e-2
-"""What is left is measured again, without a difference of squares, where its share is less."""
+"""Share of a remainder below which its length is computed again without cancellation."""
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class KeptGround(Ground):
+class CachedReference(ReferenceVectors):
     """Labelled vectors that remember how those that they met lie to them; threads may share it.
 
     Nobody changes what is kept, and where there is no more room nothing more is.
     """
 
-    _met: dict[bytes, tuple[Tensor, Meeting]] = field(default_factory=dict)
+    _cache: dict[bytes, tuple[Tensor, LabelFreeRelations]] = field(default_factory=dict)
     """By the first of the vectors: all of them, and how they lie."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def meet(self, features: Tensor) -> Meeting:
+    def relate(self, features: Tensor) -> LabelFreeRelations:
         """Compare other vectors (1, m, d_T) with the seen ones, or remember it."""
         if features.device.type != "cpu" or features.shape[1] < 2:
-            return super().meet(features)
+            return super().relate(features)
         key = features[0, 0].numpy().tobytes()
-        known = self._met.get(key)
+        known = self._cache.get(key)
         if known is not None and torch.equal(known[0], features):
             return known[1]
-        met = super().meet(features)
+        met = super().relate(features)
         with self._lock:
-            self._met.pop(key, None)  # it began alike
-            kept = sum(_numbers(*each) for each in self._met.values())
+            self._cache.pop(key, None)  # it began alike
+            kept = sum(_numbers(*each) for each in self._cache.values())
             if kept + _numbers(features, met) <= MAX_KEPT:
-                self._met[key] = features, met
+                self._cache[key] = features, met
         return met
 
 
-class KeptRelations:
-    """Compares labelled vectors as `Among.of` does, and remembers the last."""
+class CachedRelations:
+    """Compares labelled vectors as `LabelFreeFit.of` does, and remembers the last."""
 
     def __init__(self) -> None:
-        self._last: tuple[Tensor, tuple[object, ...], Among] | None = None
+        self._last: tuple[Tensor, tuple[object, ...], LabelFreeFit] | None = None
 
     def __call__(
         self,
         features: Tensor,
         num_labelled: int,
-        fitted: Sequence[float],
+        penalties: Sequence[float],
         *,
         origin: bool,
         limit: float | None = None,
-    ) -> Among:
-        """Compare vectors (B, seen, d_T) with each other, or remember it."""
-        settings, last = (num_labelled, fitted, origin, limit), self._last
+    ) -> LabelFreeFit:
+        """Return the relations of vectors (B, seen, d_T) to each other, cached if possible."""
+        settings, last = (num_labelled, penalties, origin, limit), self._last
         if last is not None and last[1] == settings and torch.equal(last[0], features):
             return last[2]
-        among = Among.of(features, num_labelled, fitted, origin=origin, limit=limit)
-        ground = among.ground
+        among = LabelFreeFit.of(features, num_labelled, penalties, origin=origin, limit=limit)
+        reference = among.reference
         if len(features) == 1:
             among = replace(
-                among, ground=KeptGround(ground.geometry, ground.origin, ground.solutions)
+                among,
+                reference=CachedReference(
+                    reference.geometry, reference.origin, reference.solutions
+                ),
             )
         self._last = features, settings, among
         return among
 
 
-def _numbers(features: Tensor, met: Meeting) -> int:
+def _numbers(features: Tensor, met: LabelFreeRelations) -> int:
     return sum(each.numel() for each in (features, met.channels, met.operators, met.kernels))
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """How vectors are written in a basis of the labelled ones."""
+    """The projection onto the span of labelled vectors."""
 
     limit: torch.Tensor | None
-    """How far a coordinate counts, (1, 1, 1); None: there is no end."""
+    """Limit of the coordinates, (1, 1, 1); None if they are not limited."""
     basis: torch.Tensor
-    """(d, r), with orthonormal columns."""
+    """Basis of the span, (d, r), with orthonormal columns."""
 
     @classmethod
     def of(cls, labelled: Floats, factor: float | None) -> "Span":
-        """Find the basis of labelled vectors (n, d), limited by a factor as the model has it.
+        """Return the span of labelled vectors (n, d), limited by the model's factor.
 
-        Those of a pool, which are read beside them, count as labelled here. Householder's way to
-        the basis keeps what single precision has, copies among the vectors or not.
+        Vectors of a pool, which are read beside them, count as labelled here. A QR decomposition by
+        Householder reflections is accurate in single precision even with duplicate vectors.
         """
-        ends = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
-        ends = None if ends is None else ends.float()
-        return cls(ends, torch.linalg.qr(_limited(labelled, ends).T).Q)
+        limit = coordinate_limit([torch.from_numpy(labelled).double().unsqueeze(0)], factor)
+        limit = None if limit is None else limit.float()
+        return cls(limit, torch.linalg.qr(_limited(labelled, limit).T).Q)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Return rows (m, r + 1) with the same lengths, and products with the labelled ones."""
+        """Project rows (m, d): (m, r + 1), with the same lengths and products with labelled ones."""
         limited_rows = _limited(rows, self.limit)
         inside = limited_rows @ self.basis
         squares = limited_rows.square().sum(dim=1)
-        left = squares - inside.square().sum(dim=1)
-        near = left < MIN_LEFT * squares  # rounding would be more than what is left
-        apart = limited_rows[near] - inside[near] @ self.basis.T
-        left[near] = apart.square().sum(dim=1)
-        return torch.cat([inside, left.sqrt().unsqueeze(1)], dim=1).numpy()
+        remainders = squares - inside.square().sum(dim=1)
+        is_small = remainders < MIN_LEFT * squares  # rounding errors would exceed the difference
+        outside = limited_rows[is_small] - inside[is_small] @ self.basis.T
+        remainders[is_small] = outside.square().sum(dim=1)
+        return torch.cat([inside, remainders.sqrt().unsqueeze(1)], dim=1).numpy()
 
     def labelled(self, rows: Floats) -> Floats:
-        """Write the labelled vectors themselves, of which nothing is left: (n, r + 1)."""
+        """Project the labelled vectors themselves, whose remainder is zero: (n, r + 1)."""
         inside = _limited(rows, self.limit) @ self.basis
         return F.pad(inside, (0, 1)).numpy()
 
 
-class Spanned:
-    """The vectors of items in a span; each is written in it once. Threads may share it.
+class SpanCache:
+    """Projects each vector onto a span once, and caches it; threads may share it.
 
-    Without a span they are as they are, and only how they lie to each other is kept.
+    Without a span, vectors stay unchanged, and only their relations are cached.
     """
 
     def __init__(self, span: Span | None, key: object) -> None:
         self.span, self.key = span, key
-        self.relations = KeptRelations()
-        """How they lie to the labelled ones."""
+        self.relations = CachedRelations()
+        """Cached relations to the labelled vectors."""
         self._lock = threading.Lock()
         width = 0 if span is None else span.basis.shape[1] + 1
         self._rows = np.empty((0, width), np.float32)
         self._versions = np.empty(0, np.int64)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Write vectors (m, d)."""
+        """Project vectors (m, d)."""
         return rows if self.span is None else self.span(rows)
 
     def labelled(self, rows: Floats) -> Floats:
-        """Write the labelled vectors themselves, (n, d)."""
+        """Project the labelled vectors themselves, (n, d)."""
         return rows if self.span is None else self.span.labelled(rows)
 
     def at(self, places: Places, versions: Places, read: Callable[[Places], Floats]) -> Floats:
-        """Return the vectors at some places, written, (m, any); those that are new are read."""
+        """Return the projected vectors at some places, (m, any); `read` gets those not cached."""
         if self.span is None:
             return read(places)
         with self._lock:
             self._grow(int(places.max(initial=-1)) + 1)
-            new = self._versions[places] != versions
-        if new.any():
-            written = self.span(read(places[new]))
+            is_new = self._versions[places] != versions
+        if is_new.any():
+            projected = self.span(read(places[is_new]))
         with self._lock:
-            if new.any():
-                self._rows[places[new]] = written
-                self._versions[places[new]] = versions[new]
+            if is_new.any():
+                self._rows[places[is_new]] = projected
+                self._versions[places[is_new]] = versions[is_new]
             chosen: Floats = self._rows[places]
             return chosen
 
     def _grow(self, size: int) -> None:
         more = size - len(self._rows)
         if more > 0:
-            more = max(more, len(self._rows) // 2)  # items may come one by one, and all are copied
+            more = max(more, len(self._rows) // 2)  # items may come one by one: copy rarely
             self._rows = np.pad(self._rows, ((0, more), (0, 0)))
             self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
 
 
-def spanned(
+def choose_span(
     encoder: InputEncoder,
     labelled: Floats,
     key: object,
-    kept: Sequence[Spanned],
+    caches: Sequence[SpanCache],
     *,
     pooled: bool = False,
-) -> Spanned | None:
-    """Return how items are written for these labelled vectors: what is kept of the same key.
+) -> SpanCache | None:
+    """Return the cache for these labelled vectors: an existing one of the same key, or a new one.
 
-    They stay as they are where a basis would save nothing, or change answers. None where nothing
-    is kept: tables have steps, weights and parts. With a pool the support is read twice, with the
-    pool and alone (`joint_yields`), and coordinates are limited in two ways; a span has one.
+    It has no span where a basis would save nothing or change answers. None where nothing can be
+    cached: tables have preprocessing steps, weights and parts; and with a pool the support is read
+    twice, with the pool and alone (`joint_yields`), with two limits of the coordinates where a span
+    has one.
     """
-    for each in kept:
-        if each.key == key:
-            return each
+    for cache in caches:
+        if cache.key == key:
+            return cache
     n, width = labelled.shape
     model = load_default()
     if not isinstance(encoder, ItemEncoder) or not isinstance(model, Relational):
@@ -217,57 +221,57 @@ def spanned(
         return None
     if n > MAX_LABELLED:
         return None
-    if n + 1 > MAX_SHARE * width or _is_far(labelled):
-        return Spanned(None, key)
-    return Spanned(Span.of(labelled, model.config.coordinate_limit), key)
+    if n + 1 > MAX_SHARE * width or _would_move_origin(labelled):
+        return SpanCache(None, key)
+    return SpanCache(Span.of(labelled, model.config.coordinate_limit), key)
 
 
-class _Shared(Relational):
-    """A model with the weights of another that remembers what it compared.
+class _SharedModel(Relational):
+    """A model that shares the weights of another one, and caches relations.
 
-    Classifiers copy the model that they are given, since somebody may go on to train it, and bring
-    it to their device and precision, which takes as long as a small fit. Nobody trains this one,
-    and it is where it should be.
+    Classifiers copy the model they are given, since its owner may go on training it, and move it to
+    their device and precision, which takes as long as a small fit. This model is never trained, and
+    already is where it should be, so it refuses to be copied or moved.
     """
 
-    def __init__(self, model: Relational, by: Spanned) -> None:
+    def __init__(self, model: Relational, cache: SpanCache) -> None:
         self.__dict__.update(vars(model))
-        self.compare = by.relations
-        if by.span is not None:  # vectors were limited before
+        self.compare = cache.relations
+        if cache.span is not None:  # vectors are limited before the projection
             self.config = replace(model.config, coordinate_limit=None)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def to(self, *_device_and_dtype: Any, **_options: Any) -> Self:  # noqa: ANN401
-        """Stay: `sharing` asks for the device and precision that it has."""
+        """Return itself: `with_shared_model` asks only for the device and precision it has."""
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Stay as it was loaded, to be asked and not trained."""
+        """Return itself, in evaluation mode."""
         assert not mode
         return self
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Stay without gradients."""
+        """Return itself, without gradients."""
         assert not requires_grad
         return self
 
 
-def sharing(classifier: TailClassifier, by: Spanned) -> TailClassifier:
-    """Let a classifier of the default model, in single precision, take vectors as they are written.
+def with_shared_model(classifier: TailClassifier, cache: SpanCache) -> TailClassifier:
+    """Give a classifier the default model in single precision, for vectors of a cache.
 
-    It has the weights that all others have, and what it has compared before it may remember.
+    The model shares its weights with all other such classifiers, and uses the cached relations.
     """
     model = load_default(choose_device(classifier.device))
     assert isinstance(model, Relational)
-    # In another precision it would convert the shared weights.
-    classifier.set_params(model=_Shared(model, by), precision="single")
+    # Another precision would convert the shared weights.
+    classifier.set_params(model=_SharedModel(model, cache), precision="single")
     return classifier
 
 
-def _is_far(rows: Floats) -> bool:
-    """Tell whether the model would move the origin before it limits coordinates."""
+def _would_move_origin(rows: Floats) -> bool:
+    """Return whether the model would move the origin before it limits coordinates."""
     centre = rows.mean(axis=0, dtype=np.float64)
     spread = np.sqrt(np.square(rows - centre).mean())
     return bool(np.sqrt(np.square(centre).mean()) * 2 > MAX_ORIGIN_DISTANCE * spread)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from helpers.relational_blocks import CONFIG, Heard, random_block, random_heard
+from helpers.relational_blocks import CONFIG, BlockInputs, random_block, random_inputs
 from unitail.randomness import stream
 from unitail.relational import block as module
 from unitail.relational.block import FusedBlock, _row_chunks
 
 exact = {"rtol": 0, "atol": 1e-12}
 cases = st.builds(
-    random_heard,
+    random_inputs,
     shots=st.lists(st.integers(1, 4), min_size=2, max_size=5),
     seen_queries=st.integers(0, 4),
     rows=st.integers(1, 9),
@@ -26,21 +26,21 @@ cases = st.builds(
 chunk_sizes = st.sampled_from([1, 7, 24, 2**13])
 
 
-def plain(block: FusedBlock, heard: Heard) -> Tensor:
-    return block(heard.z, heard.seen, heard.labels, heard.size, heard.relations)
+def plain(block: FusedBlock, inputs: BlockInputs) -> Tensor:
+    return block(inputs.z, inputs.seen, inputs.labels, inputs.size, inputs.relations)
 
 
-def fast(block: FusedBlock, heard: Heard) -> Tensor:
-    kept = block.keep(heard.seen, heard.labels, heard.size)
-    return block.update(heard.z, kept, heard.relations)
+def fast(block: FusedBlock, inputs: BlockInputs) -> Tensor:
+    kept = block.cache(inputs.seen, inputs.labels, inputs.size)
+    return block.update(inputs.z, kept, inputs.relations)
 
 
 @settings(max_examples=60, deadline=None)
-@given(heard=cases, states=chunk_sizes, seed=st.integers(0, 5))
-def test_the_fused_block_is_the_plain_one(heard: Heard, states: int, seed: int) -> None:
+@given(inputs=cases, states=chunk_sizes, seed=st.integers(0, 5))
+def test_the_fused_block_is_the_plain_one(inputs: BlockInputs, states: int, seed: int) -> None:
     block = random_block(seed).requires_grad_(False)
     with patch.object(module, "STATES_PER_CHUNK", states):
-        torch.testing.assert_close(fast(block, heard), plain(block, heard), **exact)
+        torch.testing.assert_close(fast(block, inputs), plain(block, inputs), **exact)
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,27 +55,27 @@ def test_two_states_speak_for_all_that_know_no_more_than_their_label(
     shots: list[int], rows: int, episodes: int, states: int, seed: int
 ) -> None:
     block = random_block(seed).requires_grad_(False)
-    heard = random_heard(shots, seen_queries=0, rows=rows, episodes=episodes, seed=seed)
+    inputs = random_inputs(shots, seen_queries=0, rows=rows, episodes=episodes, seed=seed)
     own, other = torch.randn(2, CONFIG.channels, generator=stream(seed), dtype=torch.float64)
 
     def tokens(labels: Tensor) -> Tensor:
         return torch.where(labels.unsqueeze(-1) > 0, own, other)
 
     with patch.object(module, "STATES_PER_CHUNK", states):
-        kept = block.keep_alike(torch.stack([own, other]), heard.labels, heard.size)
-        once = block.update(heard.z, kept, heard.relations)
-    expected = block(heard.z, tokens(heard.labels), heard.labels, heard.size, heard.relations)
+        kept = block.cache_two_states(torch.stack([own, other]), inputs.labels, inputs.size)
+        once = block.update(inputs.z, kept, inputs.relations)
+    expected = block(inputs.z, tokens(inputs.labels), inputs.labels, inputs.size, inputs.relations)
     torch.testing.assert_close(once, expected, **exact)
 
 
 def test_gradients_are_the_plain_ones_too() -> None:
     gradients = []
     for way in (plain, fast):
-        block, heard = random_block(), random_heard()
-        heard.z.requires_grad_()
-        heard.seen.requires_grad_()
-        way(block, heard).square().sum().backward()
-        gradients.append([heard.z.grad, heard.seen.grad, *(w.grad for w in block.parameters())])
+        block, inputs = random_block(), random_inputs()
+        inputs.z.requires_grad_()
+        inputs.seen.requires_grad_()
+        way(block, inputs).square().sum().backward()
+        gradients.append([inputs.z.grad, inputs.seen.grad, *(w.grad for w in block.parameters())])
     for expected, got in zip(*gradients, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
 
@@ -83,15 +83,15 @@ def test_gradients_are_the_plain_ones_too() -> None:
 def test_gradients_of_two_states_are_those_of_all_they_speak_for() -> None:
     gradients = []
     for alike in (False, True):
-        block, heard = random_block(), random_heard(seen_queries=0)
+        block, inputs = random_block(), random_inputs(seen_queries=0)
         tokens = torch.randn(2, CONFIG.channels, generator=stream(0), dtype=torch.float64)
         tokens.requires_grad_()
         if alike:
-            kept = block.keep_alike(tokens, heard.labels, heard.size)
+            kept = block.cache_two_states(tokens, inputs.labels, inputs.size)
         else:
-            seen = torch.where(heard.labels.unsqueeze(-1) > 0, *tokens)
-            kept = block.keep(seen, heard.labels, heard.size)
-        block.update(heard.z, kept, heard.relations).square().sum().backward()
+            seen = torch.where(inputs.labels.unsqueeze(-1) > 0, *tokens)
+            kept = block.cache(seen, inputs.labels, inputs.size)
+        block.update(inputs.z, kept, inputs.relations).square().sum().backward()
         gradients.append([tokens.grad, *(w.grad for w in block.parameters())])
     for expected, got in zip(*gradients, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)

@@ -71,7 +71,7 @@ def test_distances_are_in_units_of_their_mean() -> None:
 @pytest.mark.parametrize("centre", Centre)
 def test_unusual_cosines_have_mean_zero_and_deviation_one(centre: Centre) -> None:
     _, own = Geometry.of(vectors(9) + 0.5, origin=True)
-    for values in own.unusual(centre):
+    for values in own.standardised(centre):
         usual = off_diagonal(values)
         torch.testing.assert_close(usual.mean(), usual.new_zeros(()))
         torch.testing.assert_close(usual.pow(2).mean(), usual.new_ones(()))
@@ -110,7 +110,7 @@ def test_equal_vectors_and_few_of_them_compare_finitely(count: int) -> None:
     for compared in (own, geometry.compare(3 * features)):
         assert compared.cosines.isfinite().all()
         assert compared.distances.isfinite().all()
-        assert all(compared.unusual(centre).isfinite().all() for centre in Centre)
+        assert all(compared.standardised(centre).isfinite().all() for centre in Centre)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -122,14 +122,14 @@ def test_equal_angles_have_no_spread(count: int, dtype: torch.dtype, seed: int) 
     geometry, own = Geometry.of(turn.unsqueeze(0), origin=True)
     for centre in (Centre.MEAN, Centre.ORIGIN):
         assert geometry.cosine_deviation[centre] < 16 * torch.finfo(dtype).eps
-        assert not own.unusual(centre).any()
+        assert not own.standardised(centre).any()
 
 
 def test_a_cosine_is_only_so_unusual() -> None:
     """Five vectors at nearly the same angles to each other, and one that is with one of them."""
     features = torch.eye(5, dtype=torch.float64) + 1e-3 * vectors(5, 5)
     geometry, _ = Geometry.of(features, origin=True)
-    assert geometry.compare(features).unusual(Centre.MEAN).max() == MAX_DEVIATIONS
+    assert geometry.compare(features).standardised(Centre.MEAN).max() == MAX_DEVIATIONS
 
 
 def limited(rows: Tensor, size: float, limit: float) -> Tensor:

@@ -3,7 +3,15 @@ import torch
 from torch import Tensor
 
 from unitail.randomness import stream
-from unitail.relational.geometry import Centre, Directions, Products, Rays, Sight, inverse, look
+from unitail.relational.geometry import (
+    Centre,
+    Directions,
+    Products,
+    Rays,
+    Sight,
+    inverse,
+    lengths_and_directions,
+)
 
 SHIFT = 0.3
 
@@ -22,7 +30,7 @@ def places() -> tuple[Tensor, Tensor]:
 
 def by_directions(rows: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """Take the cosines from the directions themselves, one product for each centre."""
-    (_, own), (_, other) = (look(each, *places()) for each in (rows, seen))
+    (_, own), (_, other) = (lengths_and_directions(each, *places()) for each in (rows, seen))
     return own @ other.mT, torch.cdist(rows, seen) ** 2
 
 

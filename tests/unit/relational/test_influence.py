@@ -90,7 +90,7 @@ def test_what_a_row_adds_is_its_label_carried_by_ridge_regression(
     classes = scores.argmax(dim=2)
     labels = frame.labels - 1 / 3
     labels[:, place] = 0
-    gram = stack_kernels(frame.geometry.among(), frame.labels.shape[1])
+    gram = stack_kernels(frame.geometry.compare_seen(), frame.labels.shape[1])
     other = replace(frame, ridges=solve(gram) @ labels.unsqueeze(1))
     less = model.answer(replace(read, seen=replace(read.seen, frame=other)), queries)
     change = (scores - less).gather(2, classes[..., None])[..., 0] - (scores - less).mean(dim=2)

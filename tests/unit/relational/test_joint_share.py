@@ -99,7 +99,7 @@ def support(spread: float, sizes: tuple[int, ...]) -> Support:
 
 def share_of(given: Support) -> float:
     model = Relational(PRESETS["tiny"], seed=1).double()
-    return joint_share(model._look(given, given.features)[0].frame).item()
+    return joint_share(model._relate(given, given.features)[0].frame).item()
 
 
 def test_the_share_is_one_without_errors_and_falls_with_them() -> None:
@@ -112,7 +112,7 @@ def test_the_share_is_what_its_formula_says() -> None:
     """As far below a guess, and as many labels of a class."""
     given = support(2.0, (8, 8))
     model = Relational(PRESETS["tiny"], seed=1).double()
-    frame = model._look(given, given.features)[0].frame
+    frame = model._relate(given, given.features)[0].frame
     vectors = frame.geometry.vectors[0] - frame.geometry.direction[0]
     errors = plain_errors(F.normalize(vectors, dim=1), one_hot(8, 8))
     assert 0 < errors < 0.5

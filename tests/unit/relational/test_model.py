@@ -155,7 +155,7 @@ def plain_answers(
     """Answer by the plain definition of blocks: nothing is kept, fused or cut into chunks."""
     if visibility is Visibility.JOINT and network.config.joint_yields:
         alone = plain_answers(network, episode, draw, Visibility.ISOLATED)
-        share = joint_share(network._look(episode.support, episode.support.features)[0].frame)
+        share = joint_share(network._relate(episode.support, episode.support.features)[0].frame)
         return share * plain_scores(network, episode, draw, visibility) + (1 - share) * alone
     return plain_scores(network, episode, draw, visibility)
 
@@ -167,9 +167,9 @@ def plain_scores(
     support, queries = episode.support, episode.query.features
     n, joint = support.num_support, visibility is Visibility.JOINT
     everything = torch.cat([support.features, queries], dim=1)
-    seen, relations = network._look(support, everything if joint else support.features)
+    seen, relations = network._relate(support, everything if joint else support.features)
     scale, labels, size = seen.frame.geometry.scale, seen.labels, seen.size
-    states = network._first_states(labels, scale(everything), draw)
+    states = network._initial_states(labels, scale(everything), draw)
     if joint:
         for block in network.stack(jointly=True):
             states = block(states, states, labels, size, relations)

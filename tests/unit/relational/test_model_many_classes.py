@@ -68,7 +68,7 @@ def test_few_labels_have_no_lists() -> None:
     few = random_support((MIN_LISTED_SHOTS - 1,) * WAYS, episodes=1)
     few = replace(few, features=few.features.double())
     for given, listed in ((few, False), (support(), True)):
-        seen, relations = network()._look(given, given.features)
+        seen, relations = network()._relate(given, given.features)
         assert (seen.list_classes(relations) is not EVERY_CLASS) == listed
 
 
@@ -112,7 +112,7 @@ def test_what_rows_add_to_an_answer_is_the_answer() -> None:
 
 def test_how_near_a_row_comes_to_a_class_leaves_itself_out() -> None:
     given = support()
-    _, relations = network()._look(given, given.features)
+    _, relations = network()._relate(given, given.features)
     near, closeness = relations.nearest(given.class_indices, WAYS), relations.channels[:, 2]
     for row in range(SHOTS * WAYS):
         for number in range(WAYS):

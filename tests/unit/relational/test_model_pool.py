@@ -41,10 +41,10 @@ def plain_answers(
 ) -> Tensor:
     """Answer as it is defined: rows of support and pool see each other, and queries see those."""
     support, queries = episode.support, episode.query.features
-    seen, relations = model._look(support, torch.cat([support.features, pool], dim=1))
+    seen, relations = model._relate(support, torch.cat([support.features, pool], dim=1))
     asked = seen.frame.relate(queries)
     everything = torch.cat([support.features, pool, queries], dim=1)
-    states = model._first_states(seen.labels, seen.frame.geometry.scale(everything), draw)
+    states = model._initial_states(seen.labels, seen.frame.geometry.scale(everything), draw)
     count = support.num_support + POOL
     states, answers = states[:, :count], states[:, count:]
     for block in model.stack(jointly=True):
@@ -72,7 +72,7 @@ def test_answers_yield_to_those_from_the_support_alone_as_far_as_its_rows_say(
     draw = RelationalDraw()
     alone = model(episode, draw, Visibility.ISOLATED)
     together = model(episode, draw, visibility, read)
-    share = joint_share(model._look(episode.support, episode.support.features)[0].frame)
+    share = joint_share(model._relate(episode.support, episode.support.features)[0].frame)
     assert 0.1 < share.amin() < share.amax() < 0.9  # else nothing here is tried
     answers = yielding(episode, draw, visibility, read)
     torch.testing.assert_close(answers, share * together + (1 - share) * alone)

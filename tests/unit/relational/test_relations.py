@@ -34,11 +34,11 @@ def test_channels_are_these_and_in_this_order() -> None:
     compared = geometry.compare(vectors(4, seed=1) + 3)
     expected = [
         4 * compared.cosines[Centre.MEAN],
-        compared.unusual(Centre.MEAN),
+        compared.standardised(Centre.MEAN),
         -2 * compared.distances.clamp_max(4),
         torch.zeros(2, 4, 7, dtype=torch.float64),
         4 * compared.cosines[Centre.ORIGIN],
-        compared.unusual(Centre.ORIGIN),
+        compared.standardised(Centre.ORIGIN),
         4 * compared.cosines[Centre.SHRUNK],
     ]
     torch.testing.assert_close(stack_channels(compared, origin=True), torch.stack(expected, dim=1))

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.geometry import Geometry
-from unitail.relational.weighing import TEMPERATURES, Evidence, num_statistics, weigh_evidence
+from unitail.relational.weighing import TEMPERATURES, Evidence, gather_evidence, num_statistics
 
 WAYS = 3
 
@@ -19,7 +19,7 @@ def evidence(classes: list[int], left_out: Tensor, seed: int = 0, extra: int = 2
     count = len(classes) + extra
     rows = torch.randn(1, count, 5, generator=stream(seed), dtype=torch.float64)
     _, compared = Geometry.of(rows, origin=True)
-    return weigh_evidence(compared, labels(classes), left_out)
+    return gather_evidence(compared, labels(classes), left_out)
 
 
 def scores(classes: list[int], candidates: int = 2, seed: int = 1) -> Tensor:
@@ -76,8 +76,8 @@ def test_names_of_classes_and_order_of_rows_mean_nothing() -> None:
     rows = torch.randn(1, 5, 4, generator=stream(3), dtype=torch.float64)
     left_out = scores(classes)
     _, compared = Geometry.of(rows, origin=True)
-    found = weigh_evidence(compared, labels(classes), left_out)
+    found = gather_evidence(compared, labels(classes), left_out)
     _, compared = Geometry.of(rows[:, order], origin=True)
     renamed = labels([names[classes[place]] for place in order])
-    again = weigh_evidence(compared, renamed, left_out[:, :, order][..., [1, 2, 0]])
+    again = gather_evidence(compared, renamed, left_out[:, :, order][..., [1, 2, 0]])
     torch.testing.assert_close(again.statistics, found.statistics)

@@ -11,8 +11,8 @@ from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, write_pictures
 from unitail.estimator.classifier import TailClassifier
 from unitail.relational.regressions import LOGISTIC_PENALTIES
-from unitail.relational.relations import Among, Ground
-from unitail.studio.span import KeptRelations, Spanned, sharing
+from unitail.relational.relations import LabelFreeFit, ReferenceVectors
+from unitail.studio.span import CachedRelations, SpanCache, with_shared_model
 from unitail.studio.studio import Studio
 
 
@@ -25,13 +25,13 @@ def rows() -> Tensor:
 def met(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Note how many vectors are compared anew, each time."""
     counts: list[int] = []
-    meet = Ground.meet
+    relate = ReferenceVectors.relate
 
-    def note(ground: Ground, features: Tensor) -> object:
+    def note(reference: ReferenceVectors, features: Tensor) -> object:
         counts.append(features.shape[1])
-        return meet(ground, features)
+        return relate(reference, features)
 
-    monkeypatch.setattr(Ground, "meet", note)
+    monkeypatch.setattr(ReferenceVectors, "relate", note)
     return counts
 
 
@@ -42,40 +42,43 @@ def moved(rows: Tensor, place: int) -> Tensor:
 
 
 def test_labelled_vectors_are_compared_again_when_anything_is_another(rows: Tensor) -> None:
-    keep, labelled = KeptRelations(), rows[:, :9]
-    compare = partial(keep, fitted=LOGISTIC_PENALTIES, origin=True)
+    keep, labelled = CachedRelations(), rows[:, :9]
+    compare = partial(keep, penalties=LOGISTIC_PENALTIES, origin=True)
     first = compare(labelled, 9)
     assert compare(labelled.clone(), 9) is first
     for other in (moved(labelled, 8), rows[:, :10], labelled.flip(1)):
-        changed, plain = compare(other, 9), Among.of(other, 9, LOGISTIC_PENALTIES, origin=True)
+        changed, plain = (
+            compare(other, 9),
+            LabelFreeFit.of(other, 9, LOGISTIC_PENALTIES, origin=True),
+        )
         assert changed is not first
         assert torch.equal(changed.left_out, plain.left_out)
-        assert torch.equal(changed.own.channels, plain.own.channels)
+        assert torch.equal(changed.relations.channels, plain.relations.channels)
         compare(labelled, 9)
     assert compare(labelled, 8).left_out.shape == (1, 9, 8, 8)
-    assert compare(labelled, 9, fitted=LOGISTIC_PENALTIES[-1:]).steps.shape == (1, 1, 9, 9)
-    assert compare(labelled, 9, origin=False).own.channels.shape[1] == 4
+    assert compare(labelled, 9, penalties=LOGISTIC_PENALTIES[-1:]).steps.shape == (1, 1, 9, 9)
+    assert compare(labelled, 9, origin=False).relations.channels.shape[1] == 4
     assert compare(labelled, 9, limit=2.5) is not compare(labelled, 9)
 
 
 def test_vectors_that_were_met_are_remembered_number_by_number(
     rows: Tensor, met: list[int]
 ) -> None:
-    ground = KeptRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
+    reference = CachedRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
     asked = rows[:, 9:30]
-    first = ground.meet(asked)
-    assert ground.meet(asked.clone()) is first
-    assert ground.meet(rows[:, 30:]).kernels.shape == (1, 9, 10, 9)
-    assert ground.meet(asked) is first
+    first = reference.relate(asked)
+    assert reference.relate(asked.clone()) is first
+    assert reference.relate(rows[:, 30:]).kernels.shape == (1, 9, 10, 9)
+    assert reference.relate(asked) is first
     assert met == [21, 10]
-    plain = Among.of(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
+    plain = LabelFreeFit.of(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
     for other in (moved(asked, 20), asked[:, :20], asked.flip(1)):
-        assert torch.equal(ground.meet(other).operators, plain.meet(other).operators)
-    last = ground.meet(asked[:, :20])  # begins as others that came before
-    assert ground.meet(asked[:, :20]) is last
+        assert torch.equal(reference.relate(other).operators, plain.relate(other).operators)
+    last = reference.relate(asked[:, :20])  # begins as others that came before
+    assert reference.relate(asked[:, :20]) is last
     met.clear()
-    ground.meet(rows[:, 9:10])
-    ground.meet(rows[:, 9:10])
+    reference.relate(rows[:, 9:10])
+    reference.relate(rows[:, 9:10])
     assert met == [1, 1]  # one alone takes no time
 
 
@@ -84,14 +87,14 @@ def test_no_more_is_kept_than_there_is_room_for(
 ) -> None:
     each = 12 + (7 + 5 + 9) * 9
     monkeypatch.setattr("unitail.studio.span.MAX_KEPT", 20 * each)
-    ground = KeptRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).ground
+    reference = CachedRelations()(rows[:, :9], 9, LOGISTIC_PENALTIES, origin=True).reference
     for _ in range(3):
         for start in (9, 19, 29):
-            ground.meet(rows[:, start : start + 10])
+            reference.relate(rows[:, start : start + 10])
     assert met == [10] * 5
     # What takes the place of another leaves its room.
     for count in (9, 8, 10, 10):
-        ground.meet(rows[:, 9 : 9 + count])
+        reference.relate(rows[:, 9 : 9 + count])
     assert met == [10] * 5 + [9, 8, 10]
 
 
@@ -101,16 +104,16 @@ def test_answers_after_a_change_of_labels_are_those_of_a_fresh_fit_to_the_last_b
     rows = generator.normal(size=(60, 24)) + 2 * generator.normal(size=(4, 24))[np.arange(60) % 4]
     rows = rows.astype(np.float32)
 
-    def ask(labels: np.ndarray, by: Spanned) -> np.ndarray:
+    def ask(labels: np.ndarray, by: SpanCache) -> np.ndarray:
         own = TailClassifier(device="cpu", scale="none", random_state=0)
-        return sharing(own, by).fit(rows[:20], labels).predict_proba(rows[20:])
+        return with_shared_model(own, by).fit(rows[:20], labels).predict_proba(rows[20:])
 
-    kept = Spanned(None, 0)
+    kept = SpanCache(None, 0)
     before = ask(labels, kept)
     corrected = np.where(np.arange(20) == 5, 3, labels)
     merged = np.where(labels == 3, 2, labels)  # a class less
     for changed in (corrected, merged, labels):
-        assert np.array_equal(ask(changed, kept), ask(changed, Spanned(None, 0)))
+        assert np.array_equal(ask(changed, kept), ask(changed, SpanCache(None, 0)))
     assert np.abs(ask(corrected, kept) - before).max() > 0.01
 
 
@@ -120,7 +123,7 @@ def test_what_a_studio_keeps_lasts_while_labelled_items_do(
     write_pictures(tmp_path, 24)
     studio = answered(open_studio(tmp_path, encoder=Pixels()))
     for name in ("red", "green", "blue"):
-        studio.do(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
+        studio.apply(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
     red, green, blue = (row.id for row in studio.labels.classes())
 
     def label(screen: Sequence[int] = (20, 21), **class_ids: int | None) -> Callable[[], object]:
@@ -140,18 +143,18 @@ def test_what_a_studio_keeps_lasts_while_labelled_items_do(
     # On the screen, labelled, and the rest.
     assert step(label(_0=red, _1=green, _2=blue, _3=red, _4=red)) == [2, 5, 17]
     assert step(label(_3=green)) == []
-    assert step(lambda: studio.do(lambda store: store.undo())) == []
-    assert step(lambda: studio.do(lambda store: store.merge_classes(blue, red))) == []
-    assert step(lambda: studio.do(lambda store: store.undo())) == []
+    assert step(lambda: studio.apply(lambda store: store.undo())) == []
+    assert step(lambda: studio.apply(lambda store: store.merge_classes(blue, red))) == []
+    assert step(lambda: studio.apply(lambda store: store.undo())) == []
     assert step(label(_5=blue)) == [2, 6, 16]
     assert step(label(_5=None)) == []  # as it was before
     assert step(label(_4=None)) == [2, 4, 18]
     (tmp_path / "0023.png").write_bytes((tmp_path / "0000.png").read_bytes())
-    assert step(studio.look_at_files) == [1]
+    assert step(studio.check_files) == [1]
     (tmp_path / "0001.png").write_bytes((tmp_path / "0010.png").read_bytes())
-    assert step(studio.look_at_files) == [2, 4, 18]
+    assert step(studio.check_files) == [2, 4, 18]
     (tmp_path / "new.png").write_bytes((tmp_path / "0002.png").read_bytes())
-    studio.look_at_files()
+    studio.check_files()
     assert step(studio.vectors.encode_all) == [1]
     assert step(label(_0=green)) == [19]
     monkeypatch.setattr("unitail.studio.answerer.CHUNK", 6)
@@ -163,7 +166,7 @@ def test_what_a_studio_keeps_lasts_while_labelled_items_do(
 
 def _require_plain_answers(studio: Studio) -> None:
     """Hold answers to those of the classifier itself."""
-    named, known = studio.labels.labelled(), studio.vectors.known()
+    named, known = studio.labels.labelled(), studio.vectors.encoded_places()
     rows = studio.vectors.at(known)
     plain = TailClassifier(device="cpu", scale="none", random_state=0)
     plain.fit(rows[list(named.places)], named.class_ids)

@@ -13,13 +13,19 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from unitail.relational.class_lists import Few, most_hopeful
+from unitail.relational.class_lists import FewClasses, most_hopeful
 from unitail.relational.influence import integrated_slopes
 from unitail.relational.large import shortlist
 from unitail.relational.large.first_answer import LargeReading
 from unitail.relational.large.members import Members
 from unitail.relational.large.moments import LabelledRows
-from unitail.relational.large.shortlist import ASKED, KeptFew, keep_few, num_known, update_few
+from unitail.relational.large.shortlist import (
+    ASKED,
+    FewClassesCache,
+    cache_few,
+    num_known,
+    update_few,
+)
 from unitail.relational.model import Relational
 from unitail.relational.weighing import MAX_SHOTS
 
@@ -39,7 +45,7 @@ class Committee:
 
     model: Relational
     members: Members
-    layers: tuple[KeptFew, ...]
+    layers: tuple[FewClassesCache, ...]
     strength: Tensor
     rows: LabelledRows
     """The members as they were read."""
@@ -74,23 +80,23 @@ class Committee:
         """Return what is added to first answers; `heard` (m, c) is the share of each member."""
         relations = self.members.relate(queries).to(self.model.unknown.dtype)
         if heard is not None:
-            relations = replace(relations, heard=heard[None].to(self.model.unknown))
+            relations = replace(relations, seen_scale=heard[None].to(self.model.unknown))
         few = self._shortlist(queries, first)
         z = self.model.unknown.expand(1, len(queries), few.size + 1, -1)
         for block, kept in zip(self.model.stack(), self.layers, strict=True):
             z = update_few(block, z, few, kept, relations)
-        said = few.spread(self.model.read_off(z))[0]
+        said = few.to_classes(self.model.correction(z))[0]
         absent = self.rows.shots == 0
         if absent.any():  # nobody speaks for these classes, or against
             said = torch.where(absent, said[:, ~absent].mean(dim=1, keepdim=True), said)
         corrected: Tensor = self.strength[0] * said
         return corrected
 
-    def _shortlist(self, queries: Tensor, first: Tensor) -> Few:
+    def _shortlist(self, queries: Tensor, first: Tensor) -> FewClasses:
         ways = first.shape[1]
         if ways > shortlist.MANY_WAYS:
             first = most_hopeful(first, self.members.nearest(queries, self.rows))
-        return Few.best(first[None], _listed(ASKED, ways))
+        return FewClasses.best(first[None], _listed(ASKED, ways))
 
     def contributions(self, queries: Tensor, first: Tensor, classes: Tensor) -> Tensor:
         """Say what each member adds to the correction of classes (m,): (m, c)."""
@@ -119,21 +125,23 @@ def _listed(most: int, ways: int) -> int:
 
 def _read(
     model: Relational, rows: LabelledRows, members: Members, hopes: Tensor
-) -> tuple[KeptFew, ...]:
+) -> tuple[FewClassesCache, ...]:
     """Pass the states of members through the blocks."""
     labels, kind = rows.class_indices[None], model.unknown.dtype
-    size = model.tell_size(len(members), rows.ways, 0)[None]
-    few = Few.best(hopes[None], _listed(num_known(len(members)), rows.ways), labels)
-    own = Few(labels.unsqueeze(2), rows.ways)  # before any block, other classes are all alike
+    size = model.embed_size(len(members), rows.ways, 0)[None]
+    few = FewClasses.best(hopes[None], _listed(num_known(len(members)), rows.ways), labels)
+    own = FewClasses(
+        labels.unsqueeze(2), rows.ways
+    )  # before any block, other classes are all alike
     known = torch.zeros(1, len(members), 2).to(model.unknown)
     known[..., 0] = 1
-    tokens = model.known(known)
+    tokens = model.label_states(known)
     z = torch.cat([tokens, tokens[:, :, 1:].expand(-1, -1, few.size - 1, -1)], dim=2)
     blocks, step = model.stack(), members.chunk(few.size + 1)
     relations = [each.to(kind) for each in members.relate_each_other(step)]
-    layers = [keep_few(blocks[0], tokens, own, labels, size)]
+    layers = [cache_few(blocks[0], tokens, own, labels, size)]
     for block, following in pairwise(blocks):
         parts = zip(torch.split(z, step, dim=1), few.split(step), relations, strict=True)
         z = torch.cat([update_few(block, *part[:2], layers[-1], part[2]) for part in parts], dim=1)
-        layers.append(keep_few(following, z, few, labels, size))
+        layers.append(cache_few(following, z, few, labels, size))
     return tuple(layers)

@@ -7,7 +7,12 @@ without values would be to walk as often.
 from dataclasses import dataclass
 
 from unitail.relational.large.committee import num_members
-from unitail.relational.large.first_answer import COSINES, has_logistic, is_sparse, num_asked
+from unitail.relational.large.first_answer import (
+    COSINES,
+    has_logistic,
+    is_sparse,
+    num_evidence_rows,
+)
 from unitail.relational.large.gaussians import GAUSSIANS, NEAR, QUERIES, num_guides
 from unitail.relational.large.moments import CHUNK
 from unitail.relational.large.neighbours import CELLS as INDEX_CELLS
@@ -48,7 +53,7 @@ def large_cost(
     """Count for rows of a width and classes; queries come `at_once`, numbers have `itemsize`."""
     given, width = width, min(width, rows + 1)
     logistic = NUM_LOGISTIC if has_logistic(rows, ways, width) else 0
-    taken, asked = LOGISTIC_STEPS, num_asked(rows, ways)
+    taken, asked = LOGISTIC_STEPS, num_evidence_rows(rows, ways)
     products = 2.0 * rows * width**2 * (CENTRES + logistic)
     steps = taken * logistic * 4.0 * rows * width * ways
     solved = 2.0 * len(COSINES) * (width**3 + width**2 * ways)
@@ -93,7 +98,7 @@ def _gaussians(rows: int, width: int, ways: int, queries: int) -> _Part:
         operations = count * (rows**3 + 2.0 * rows**2 * width) + 2 * queries * rows * (width + ways)
         kept = count * rows * (rows + ways)
         return _Part(operations, count * 6.0 * rows**2, kept, 5 * rows**2 + queries * rows)
-    asked = queries + max(0, num_asked(rows, ways) - guides)
+    asked = queries + max(0, num_evidence_rows(rows, ways) - guides)
     searched = rows if rows <= MAX_SEARCHED else rows * PROBES / INDEX_CELLS
     near = 2.0 * NEAR**2 * (guides + width) + NEAR**3
     read = count * (3.0 * rows * guides**2 + 2.0 * rows * guides * width + guides**3)

@@ -41,10 +41,10 @@ from unitail.relational.regressions import (
     OPERATORS,
     CosineKernel,
     invert,
-    own_penalties,
+    row_penalties,
 )
 from unitail.relational.relations import MIN_UNIT, largest_score
-from unitail.relational.weighing import Weighing, Weights, hear
+from unitail.relational.weighing import Weighing, Weights, evidence_from_scores
 
 MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200
 """Labelled rows that evidence is heard from: the first of few rows, the second of many, the third
@@ -93,7 +93,7 @@ class LargeReading:
         """Read all rows, some at a time; they come in random order, and the first are asked."""
         moments = Moments.of(rows, origin=origin)
         size = len(rows.features), rows.ways, rows.features.shape[1]
-        count = num_asked(*size[:2])
+        count = num_evidence_rows(*size[:2])
         ridges, inverses, of_ridges = _ridge(rows, moments, count)
         regressions, of_regressions = ridges[:0], of_ridges[STAND_IN]
         if has_logistic(*size):
@@ -106,8 +106,8 @@ class LargeReading:
         left_out[[NUM_LOGISTIC + place for place, *_ in GAUSSIANS]] = gaussians.left_out
         units = left_out.pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
         units = units.clamp_min(MIN_UNIT * (rows.ways - 1) ** 0.5 / rows.ways)
-        evidence = hear(
-            ended(left_out / units)[None],
+        evidence = evidence_from_scores(
+            clipped(left_out / units)[None],
             rows.class_indices[None, :count],
             rows.shots.to(left_out)[None],
             moments.shapes.to(left_out),
@@ -116,7 +116,7 @@ class LargeReading:
         weights = weighing(evidence, len(rows.features) / rows.ways, rows.ways)
         missing = [*range(len(regressions), NUM_LOGISTIC)]
         missing += [NUM_LOGISTIC + place for place, *_ in GAUSSIANS[len(gaussians.ridges) :]]
-        weights = replace(weights, factors=_heavy(weights.factors, missing))
+        weights = replace(weights, factors=_without_light(weights.factors, missing))
         return cls(rows, moments, ridges, inverses, regressions, gaussians, units, weights)
 
     @torch.no_grad()
@@ -133,7 +133,7 @@ class LargeReading:
             asked = {max(fast, key=factors.__getitem__, default=NUM_LOGISTIC + STAND_IN_PLACE)}
         for place, ask in self._candidates(queries):
             if place in asked:
-                total += (factors[place] or 1) * ended(ask() / self.units[place])
+                total += (factors[place] or 1) * clipped(ask() / self.units[place])
         return total
 
     def _candidates(self, queries: Tensor) -> Iterator[tuple[int, Callable[[], Tensor]]]:
@@ -147,16 +147,16 @@ class LargeReading:
             yield NUM_LOGISTIC + place, partial(gaussian.scores, queries)
 
     @cached_property
-    def bent_inverses(self) -> Tensor:
+    def curvature_inverses(self) -> Tensor:
         """B^-1 of each logistic regression, for `influence.py`: (them, d_T, d_T)."""
         rows, w = self.rows, self.regressions
         penalties = torch.tensor(LOGISTIC_PENALTIES).to(w).view(-1, 1, 1)
         units = all_directions(rows, self.moments, Centre.DIRECTION)
-        bent = bent_products(rows, units, w, penalties)
+        bent = curvature_products(rows, units, w, penalties)
         return invert(bent + torch.eye(bent.shape[1]).to(bent)).to(w)
 
 
-def _heavy(factors: Tensor, missing: list[int]) -> Tensor:
+def _without_light(factors: Tensor, missing: list[int]) -> Tensor:
     """Give what is missing, and what hardly weighs, no weight, and theirs to the others."""
     silent = factors < MIN_WEIGHT * factors.sum()
     silent[:, missing] = True
@@ -167,7 +167,7 @@ def _heavy(factors: Tensor, missing: list[int]) -> Tensor:
     return kept * (factors.sum() / kept.sum())
 
 
-def ended(scores: Tensor) -> Tensor:
+def clipped(scores: Tensor) -> Tensor:
     """End scores (..., K) where they count no more."""
     most = largest_score(scores.shape[-1])
     return scores.clamp(-most, most)
@@ -187,7 +187,7 @@ def has_logistic(rows: int, ways: int, width: int) -> bool:
     return not is_sparse(rows, ways, width) and rows * ways <= MAX_SOFTMAX
 
 
-def num_asked(rows: int, ways: int) -> int:
+def num_evidence_rows(rows: int, ways: int) -> int:
     """Return how many rows evidence is heard from."""
     by_rows = min(MAX_ASKED, max(SOME_ASKED, MAX_ASKED_PAIRS // rows))
     return min(rows, by_rows, max(MIN_ASKED, MAX_ASKED_STATES // ways))
@@ -235,9 +235,9 @@ def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, 
         # What a row's own coefficient does: lambda M slope = slope - U U' M slope / 2.
         slope = (own @ start).softmax(dim=-1) - labels + penalties * start_a
         last_a, a = a, start_a - (slope - own @ step / 2) / penalties
-    bent = bent_products(rows, units, w, penalties)
+    bent = curvature_products(rows, units, w, penalties)
     scores = own @ w
-    lengths = own_penalties(scores[None], penalties)[0].double()  # L, (regressions, asked)
+    lengths = row_penalties(scores[None], penalties)[0].double()  # L, (regressions, asked)
     unit = torch.eye(width).to(bent)
     inside = ((own.double() @ invert(bent + unit)) * own).sum(dim=2)
     diagonal = 1 / lengths - inside / lengths**2
@@ -262,12 +262,12 @@ def _slopes(rows: LabelledRows, units: Tensor, w: Tensor) -> Tensor:
     return total
 
 
-def bent_products(rows: LabelledRows, units: Tensor, w: Tensor, penalties: Tensor) -> Tensor:
+def curvature_products(rows: LabelledRows, units: Tensor, w: Tensor, penalties: Tensor) -> Tensor:
     """Return U' L^-1 U: (regressions, d_T, d_T)."""
     width = rows.features.shape[1]
     total = torch.zeros(len(w), width, width, dtype=torch.float64, device=w.device)
     for seen in rows.split(units):
-        lengths = own_penalties((seen @ w)[None], penalties)[0]
+        lengths = row_penalties((seen @ w)[None], penalties)[0]
         total += ((seen / lengths.unsqueeze(-1)).mT @ seen).double()
     return total
 

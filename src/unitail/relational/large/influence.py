@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unitail.relational.geometry import Centre
-from unitail.relational.large.first_answer import COSINES, LargeReading, ended
+from unitail.relational.large.first_answer import COSINES, LargeReading, clipped
 from unitail.relational.large.gaussians import GAUSSIANS
-from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, own_penalties
+from unitail.relational.regressions import LOGISTIC_PENALTIES, NUM_LOGISTIC, row_penalties
 
 
 @torch.no_grad()
@@ -64,7 +64,7 @@ def _regressions(reading: LargeReading, seen: Tensor, classes: Tensor) -> dict[i
     for place, coefficients in enumerate(reading.regressions):
         if reading.weights.factors[0, place]:
             share = _share(reading, place, own @ coefficients, classes)
-            carried[place] = share * (own @ reading.bent_inverses[place])
+            carried[place] = share * (own @ reading.curvature_inverses[place])
     return carried
 
 
@@ -74,7 +74,7 @@ def _share(reading: LargeReading, place: int, scores: Tensor, classes: Tensor) -
     A score that is ended counts less, and so does what each row adds to it.
     """
     raw = (scores / reading.units[place]).gather(1, classes.unsqueeze(1))
-    used = ended(scores / reading.units[place]).gather(1, classes.unsqueeze(1))
+    used = clipped(scores / reading.units[place]).gather(1, classes.unsqueeze(1))
     counted = torch.where(raw == used, 1, used / raw)
     return counted * reading.weights.factors[0, place] / reading.units[place]
 
@@ -85,7 +85,7 @@ def _logistic(
     """Return what rows with directions (r, d_T) and labels have to say of classes (m,): (r, m)."""
     penalties = torch.full((1, 1, 1), LOGISTIC_PENALTIES[place]).to(units)
     scores = units @ reading.regressions[place]
-    lengths = own_penalties(scores[None, None], penalties)[0, 0].unsqueeze(1)  # L
+    lengths = row_penalties(scores[None, None], penalties)[0, 0].unsqueeze(1)  # L
     labels = torch.nn.functional.one_hot(known, scores.shape[1]).to(scores)
     targets = scores + lengths * (labels - scores.softmax(dim=1)) / penalties[0]
     return (targets - targets.mean(dim=1, keepdim=True))[:, classes] / lengths

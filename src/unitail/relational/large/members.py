@@ -16,7 +16,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unitail.relational.geometry import Centre, Comparison, Geometry, Sight, look, ratio
+from unitail.relational.geometry import (
+    Centre,
+    Comparison,
+    Geometry,
+    Sight,
+    lengths_and_directions,
+    safe_ratio,
+)
 from unitail.relational.large.first_answer import COSINES, LargeReading, plus_diagonal
 from unitail.relational.large.gaussians import regular_gram, squared_distances
 from unitail.relational.large.moments import LabelledRows
@@ -51,7 +58,7 @@ class Members:
         """Take the first of the rows that were read."""
         rows, moments = reading.rows.first(count), reading.moments
         vectors = moments.scale(rows.features[None])
-        _, directions = look(vectors, moments.to_mean, moments.direction)
+        _, directions = lengths_and_directions(vectors, moments.to_mean, moments.direction)
         kind = vectors.dtype
         geometry = Geometry(
             limit=None,  # it was applied to rows and queries before
@@ -83,7 +90,9 @@ class Members:
     def nearest(self, queries: Tensor, rows: LabelledRows) -> Tensor:
         """Return the largest cosine of queries (m, d_T) with a member of each class: (m, K)."""
         vectors = self.geometry.scale(queries[None])
-        _, directions = look(vectors, self.geometry.to_mean, self.geometry.direction)
+        _, directions = lengths_and_directions(
+            vectors, self.geometry.to_mean, self.geometry.direction
+        )
         seen, own = (each[Centre.MEAN][0] for each in (directions, self.directions))
         cosines = seen @ own.mT
         largest = cosines.new_full((len(queries), rows.ways), -1)
@@ -93,7 +102,9 @@ class Members:
     def relate(self, queries: Tensor) -> Relations:
         """Relate queries (m, d_T) to members."""
         vectors = self.geometry.scale(queries[None])
-        _, directions = look(vectors, self.geometry.to_mean, self.geometry.direction)
+        _, directions = lengths_and_directions(
+            vectors, self.geometry.to_mean, self.geometry.direction
+        )
         compared = self._compare(vectors[0], vectors.new_zeros(len(queries), len(self)))
         operators = vectors.new_empty(len(OPERATORS), len(queries), len(self))
         for ridge, inverse, operator in zip(OPERATORS, self.inverses, operators, strict=True):
@@ -137,7 +148,7 @@ class Members:
             cosines[centre, 0] *= self.sizes[centre]
         squares = vectors.pow(2).sum(dim=1, keepdim=True)
         distances = torch.add(squares, products, alpha=-2).add_(own.pow(2).sum(dim=1))
-        distances = ratio(distances.clamp_min_(0), self.geometry.mean_distance)
+        distances = safe_ratio(distances.clamp_min_(0), self.geometry.mean_distance)
         return Comparison(self.geometry, cosines, distances, same)
 
     def _relations(self, compared: Comparison, operators: Tensor) -> Relations:
@@ -150,7 +161,7 @@ def _sizes(vectors: Tensor, to_mean: Tensor) -> tuple[Tensor, Tensor]:
     """Return x's and 1 / |x + s| of scaled vectors (m, d_T), from each centre: (centres, m)."""
     shifts = to_mean[list(CENTRES), 0]  # (centres, 1, d_T)
     lengths = (vectors + shifts).norm(dim=2)
-    return (vectors @ shifts.mT).squeeze(2), ratio(torch.ones_like(lengths), lengths)
+    return (vectors @ shifts.mT).squeeze(2), safe_ratio(torch.ones_like(lengths), lengths)
 
 
 def _known_inverses(reading: LargeReading) -> list[Tensor | None]:
@@ -167,5 +178,5 @@ def _solve(geometry: Geometry, directions: Tensor, place: int) -> Tensor:
         return invert(plus_diagonal((rows.mT @ rows).double(), penalty)).to(rows)
     assert isinstance(kernel, GaussianKernel)
     vectors = geometry.vectors[0]
-    squares = ratio(squared_distances(vectors, vectors), geometry.mean_distance[0])
+    squares = safe_ratio(squared_distances(vectors, vectors), geometry.mean_distance[0])
     return invert(regular_gram(squares, kernel.sharpness, penalty))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from unitail.nn.episode_model import FeatureScale
-from unitail.relational.geometry import Centre, centres_to_mean, look, ratio
+from unitail.relational.geometry import Centre, centres_to_mean, lengths_and_directions, safe_ratio
 from unitail.relational.weighing import MIN_SQUARE
 
 CHUNK = 2**22
@@ -137,7 +137,9 @@ class Moments:
 
     def see(self, features: Tensor) -> Tensor:
         """Return the directions of rows (m, d_T) from each centre: (centres, m, d_T)."""
-        return look(self.scale(features[None]), self.to_mean, self.direction)[1].squeeze(1)
+        return lengths_and_directions(self.scale(features[None]), self.to_mean, self.direction)[
+            1
+        ].squeeze(1)
 
 
 def measured_scale(features: Tensor) -> FeatureScale:
@@ -174,14 +176,14 @@ def _direction(rows: LabelledRows, scale: FeatureScale, to_mean: Tensor, *, orig
     there = torch.zeros((), dtype=torch.float64, device=total.device)
     for features, _ in rows.chunks():
         seen = scale(features[None]) + to_mean[Centre.ORIGIN]
-        units = ratio(seen, seen.norm(dim=-1, keepdim=True)).double()
+        units = safe_ratio(seen, seen.norm(dim=-1, keepdim=True)).double()
         total += units.sum(dim=1, keepdim=True)
         there += units.pow(2).sum()
     count = len(rows.features)
     mean = total / count
     square = mean.pow(2).sum(dim=-1, keepdim=True)
     chance = (there - count * square) / (max(1, count - 1) * count)
-    guess: Tensor = (1 - ratio(chance, square)).clamp_min(0) * mean
+    guess: Tensor = (1 - safe_ratio(chance, square)).clamp_min(0) * mean
     return guess.to(to_mean.dtype)
 
 
@@ -196,7 +198,7 @@ def _products(
     lengths = zeros((2,))
     for features, classes in rows.chunks():
         vectors = scale(features[None])
-        seen = look(vectors, to_mean, direction)[1].squeeze(1)
+        seen = lengths_and_directions(vectors, to_mean, direction)[1].squeeze(1)
         products += _gram(seen)
         sums.index_add_(1, classes, seen.double())
         length = (vectors + to_mean[Centre.ORIGIN]).norm(dim=-1).double()

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unitail.relational.block import FusedBlock, log_shares
-from unitail.relational.class_lists import Few
+from unitail.relational.class_lists import FewClasses
 from unitail.relational.relations import Relations
 
 MANY_WAYS = 100
@@ -36,17 +36,17 @@ def num_known(rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptFew:
+class FewClassesCache:
     """What one layer keeps of the tokens that are seen: `block.Kept`, for few classes of each."""
 
-    seen: Few
+    seen: FewClasses
     alike: Tensor
     """v_j*, and the sum over its classes k of v_jk - v_j*: (B, heads + operators, t, 2 value_dim).
     """
     above: Tensor
     """v_jk - v_j* of the classes that j has: (B, heads + operators, t * S, value_dim); or where
     classes are not many, 0 for all others: (B, heads + operators, t, K * value_dim)."""
-    speakers: "tuple[Speakers, ...]"
+    speakers: "tuple[StatesByClass, ...]"
     """Who has which class in each episode, where classes are many."""
     weights: Tensor
     context: Tensor
@@ -54,7 +54,7 @@ class KeptFew:
 
 
 @dataclass(frozen=True, eq=False)
-class Speakers:
+class StatesByClass:
     """The states (t, S) of each class of one episode: some of `places`, one class after another."""
 
     places: Tensor
@@ -64,7 +64,7 @@ class Speakers:
     """(K,)."""
 
     @classmethod
-    def of(cls, classes: Tensor, ways: int) -> "Speakers":
+    def of(cls, classes: Tensor, ways: int) -> "StatesByClass":
         """Sort the states (t, S) by their class."""
         counts = torch.bincount(classes.flatten(), minlength=ways)
         return cls(classes.flatten().argsort(stable=True), counts.cumsum(0) - counts, counts)
@@ -86,14 +86,16 @@ class Speakers:
             yield places, count, self.places[rank + skipped.repeat_interleave(count)]
 
 
-def keep_few(block: FusedBlock, z: Tensor, seen: Few, labels: Tensor, size: Tensor) -> KeptFew:
+def cache_few(
+    block: FusedBlock, z: Tensor, seen: FewClasses, labels: Tensor, size: Tensor
+) -> FewClassesCache:
     """Work out what others hear of states z (B, t, S + 1, width), the first n of them labelled.
 
     `labels` (B, n) are class indices: the first state of a labelled row is that of its own class.
     """
     n = labels.shape[1]
     u = block.norm(z)
-    p, _ = seen.believe(block.belief(u).squeeze(-1))  # (B, t, S + 1)
+    p, _ = seen.softmax(block.belief(u).squeeze(-1))  # (B, t, S + 1)
     y = p.clone()
     y[:, :n] = 0
     y[:, :n, 0] = 1
@@ -103,61 +105,61 @@ def keep_few(block: FusedBlock, z: Tensor, seen: Few, labels: Tensor, size: Tens
     sums = own.scatter_add(1, labels.unsqueeze(2).expand_as(known), known)
     if z.shape[1] > n:
         guessed = F.pad(u[:, n:], (0, 1), value=1.0) * y[:, n:].unsqueeze(-1)
-        sums = sums + Few(seen.classes[:, n:], seen.ways).by_class(guessed)
+        sums = sums + FewClasses(seen.classes[:, n:], seen.ways).by_class(guessed)
     sums, mass = sums[..., :-1], sums[..., -1:]
     least = mass.clamp_min(torch.finfo(mass.dtype).tiny)  # a class may have no row here
-    values = block.say(u, torch.stack([y, y - p], dim=-1)).transpose(3, 4)
+    values = block.values(u, torch.stack([y, y - p], dim=-1)).transpose(3, 4)
     others, above = values[:, :, :, -1], values[:, :, :, :-1] - values[:, :, :, -1:]
     many = seen.ways > max(MANY_WAYS, CROWDED * seen.size)
-    return KeptFew(
+    return FewClassesCache(
         seen,
         alike=torch.cat([others, above.sum(dim=3)], dim=3),
         above=above.flatten(2, 3) if many else _everywhere(above, seen),
-        speakers=tuple(Speakers.of(each, seen.ways) for each in seen.classes) if many else (),
-        weights=block.bend(context),
+        speakers=tuple(StatesByClass.of(each, seen.ways) for each in seen.classes) if many else (),
+        weights=block.gated_weights(context),
         context=context,
         classes=block.from_class(torch.cat([sums / least, log_shares(mass)], dim=-1)),
     )
 
 
 def update_few(
-    block: FusedBlock, z: Tensor, rows: Few, kept: KeptFew, relations: Relations
+    block: FusedBlock, z: Tensor, rows: FewClasses, kept: FewClassesCache, relations: Relations
 ) -> Tensor:
     """Update z (B, rows, S + 1, width) by what is kept of the seen."""
     a, operators = block.attend(kept.weights, relations), relations.operators
     if operators.shape[3] < a.shape[3]:  # operators carry what labelled rows say, and no others
         operators = F.pad(operators, (0, a.shape[3] - operators.shape[3]))
     carried = [a.to(z.dtype), operators.to(z.dtype)]
-    if relations.heard is not None:
-        carried = [each * relations.heard.unsqueeze(1) for each in carried]
+    if relations.seen_scale is not None:
+        carried = [each * relations.seen_scale.unsqueeze(1) for each in carried]
     heard = _hear(carried, rows, kept)
     z = z + block.out(heard.flatten(3))
     u = block.mlp_norm(z)
-    p, log_p = rows.believe(block.mlp_belief(u).squeeze(-1))
-    mean, likely = (rows.shares(p) @ u).unbind(dim=2)
+    p, log_p = rows.softmax(block.mlp_belief(u).squeeze(-1))
+    mean, likely = (rows.mean_weights(p) @ u).unbind(dim=2)
     episode = kept.context.unsqueeze(1).expand(-1, z.shape[1], -1)
     hidden = block.from_state(u) + block.from_belief(torch.stack([p, log_p], dim=-1))
     hidden += block.from_others(torch.cat([mean, likely, episode], dim=-1)).unsqueeze(2)
-    hidden += rows.of(kept.classes)
+    hidden += rows.gather(kept.classes)
     change: Tensor = block.mlp_out(F.gelu(hidden))
     return z + change
 
 
-def _everywhere(above: Tensor, seen: Few) -> Tensor:
+def _everywhere(above: Tensor, seen: FewClasses) -> Tensor:
     """Give what is said of few classes (B, h, t, S, value_dim) a place among all of them."""
     places = seen.classes[:, None, :, :, None].expand_as(above)
     said = torch.zeros(*above.shape[:3], seen.ways, above.shape[4]).to(above)
     return said.scatter_(3, places, above).flatten(3)
 
 
-def _hear(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
+def _hear(carried: list[Tensor], rows: FewClasses, kept: FewClassesCache) -> Tensor:
     """Carry what is said to each state: (B, rows, S + 1, heads + operators, value_dim).
 
     What heads carry, and operators, are (B, h, rows, t) each: to join them would be to copy them.
     """
     heard = _through(carried, kept.alike).transpose(1, 2)  # (B, rows, h, 2 value_dim)
     all_alike, above = heard.chunk(2, dim=3)
-    return rows.complete(_own(carried, rows, kept), above) + all_alike.unsqueeze(2)
+    return rows.append_others(_own(carried, rows, kept), above) + all_alike.unsqueeze(2)
 
 
 def _through(carried: list[Tensor], said: Tensor) -> Tensor:
@@ -166,7 +168,7 @@ def _through(carried: list[Tensor], said: Tensor) -> Tensor:
     return torch.cat([part @ own for part, own in zip(carried, each, strict=True)], dim=1)
 
 
-def _own(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
+def _own(carried: list[Tensor], rows: FewClasses, kept: FewClassesCache) -> Tensor:
     """Carry v_jk - v_j* to each state of a class: (B, rows, S, heads + operators, value_dim)."""
     if not kept.speakers:  # one product over all rows and classes is faster
         heard = _through(carried, kept.above)
@@ -180,7 +182,11 @@ def _own(carried: list[Tensor], rows: Few, kept: KeptFew) -> Tensor:
 
 
 def _own_of_one(
-    carried: list[Tensor], classes: Tensor, above: Tensor, kept: KeptFew, speakers: Speakers
+    carried: list[Tensor],
+    classes: Tensor,
+    above: Tensor,
+    kept: FewClassesCache,
+    speakers: StatesByClass,
 ) -> Tensor:
     """Do so in one episode, where states meet only those of their class: (rows * S, h, v)."""
     pieces = []

@@ -123,9 +123,9 @@ def test_narrow_rows_keep_all_regressions_unless_they_cost_too_much() -> None:
 
 def test_what_is_missing_leaves_its_weight_to_the_others() -> None:
     factors = torch.tensor([[4.0, 2.0, 1e-5, 2.0]])
-    kept = first_answer._heavy(factors, [0])
+    kept = first_answer._without_light(factors, [0])
     torch.testing.assert_close(kept, torch.tensor([[0, 4.0, 0, 4.0]]), rtol=1e-4, atol=0)
-    alone = first_answer._heavy(torch.tensor([[1.0, 1e-9]]), [0])
+    alone = first_answer._without_light(torch.tensor([[1.0, 1e-9]]), [0])
     torch.testing.assert_close(alone, torch.tensor([[0, 1.0]]))
 
 

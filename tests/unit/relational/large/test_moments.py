@@ -18,14 +18,14 @@ def rows(classes: list[int]) -> LabelledRows:
 def test_sums_tell_what_pairs_tell(
     classes: list[int], origin: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unitail.relational.weighing import _lie
+    from unitail.relational.weighing import _shape_statistics
 
     monkeypatch.setattr(moments, "CHUNK", 8)
     support = rows(classes)
     geometry, compared = Geometry.of(support.features[None], origin=origin)
     labels = torch.nn.functional.one_hot(support.class_indices, 3)[None].double()
     own = Moments.of(support, origin=origin)
-    torch.testing.assert_close(own.shapes, _lie(compared, labels), rtol=0, atol=1e-10)
+    torch.testing.assert_close(own.shapes, _shape_statistics(compared, labels), rtol=0, atol=1e-10)
     torch.testing.assert_close(own.to_mean, geometry.to_mean)
     torch.testing.assert_close(own.direction, geometry.direction)
     torch.testing.assert_close(own.mean_distance, geometry.mean_distance.squeeze())

@@ -6,10 +6,10 @@ from torch import Tensor
 
 from unitail.randomness import stream
 from unitail.relational.block import FusedBlock
-from unitail.relational.class_lists import Few
+from unitail.relational.class_lists import FewClasses
 from unitail.relational.config import PRESETS
 from unitail.relational.large import shortlist
-from unitail.relational.large.shortlist import keep_few, num_known, update_few
+from unitail.relational.large.shortlist import cache_few, num_known, update_few
 from unitail.relational.regressions import NUM_OPERATORS
 from unitail.relational.relations import Relations
 
@@ -28,7 +28,7 @@ def block() -> FusedBlock:
     return made
 
 
-def states_of(few: Few, states: Tensor) -> Tensor:
+def states_of(few: FewClasses, states: Tensor) -> Tensor:
     """Take the states (B, rows, K, width) of the classes of each row, and of one other."""
     missing = torch.ones(*states.shape[:3]).scatter(2, few.classes, 0).argmax(dim=2, keepdim=True)
     places = torch.cat([few.classes, missing], dim=2).unsqueeze(-1)
@@ -50,13 +50,13 @@ def test_a_state_for_all_but_one_class_changes_nothing(
         channels=normal(2, CONFIG.relations, ROWS, SEEN, seed=4),
         operators=normal(2, NUM_OPERATORS, ROWS, LABELLED, seed=5),
         candidates=normal(2, 0, ROWS, WAYS),
-        heard=normal(2, ROWS, SEEN, seed=6).exp(),
+        seen_scale=normal(2, ROWS, SEEN, seed=6).exp(),
     )
     dense = block()
-    expected = dense.update(asked, dense.keep(seen, one_hot, size), relations)
-    few = Few.best(normal(2, SEEN, WAYS, seed=7), WAYS - 1, labels)
-    hearing = Few.best(normal(2, ROWS, WAYS, seed=8), WAYS - 1)
-    kept = keep_few(dense, states_of(few, seen), few, labels, size)
+    expected = dense.update(asked, dense.cache(seen, one_hot, size), relations)
+    few = FewClasses.best(normal(2, SEEN, WAYS, seed=7), WAYS - 1, labels)
+    hearing = FewClasses.best(normal(2, ROWS, WAYS, seed=8), WAYS - 1)
+    kept = cache_few(dense, states_of(few, seen), few, labels, size)
     states = update_few(dense, states_of(hearing, asked), hearing, kept, relations)
     torch.testing.assert_close(states, states_of(hearing, expected), rtol=0, atol=1e-10)
 

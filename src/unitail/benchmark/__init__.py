@@ -1,1 +1,1 @@
-"""All learners over suites of feature banks: run, compare, report."""
+"""Benchmark learners on suites of feature banks: run, compare, report."""

@@ -1,4 +1,4 @@
-"""Is one learner better than another? Pairs of answers to the same episodes decide."""
+"""Compare two learners by paired differences on the same episodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from unitail.errors import UserError, optional
 from unitail.framework.statistics import LEVEL
 
 RESAMPLES = 10_000
-"""Of a bootstrap, if no other number is given."""
+"""Default number of bootstrap resamples."""
 CHUNK = 2**22
-"""Resampled numbers in memory at once."""
+"""Number of resampled values held in memory at a time."""
 ROWS_FILE = "rows.parquet"
 ALL_GROUPS = "all groups"
 WORDS = ("learner", "group", "encoder", "data_set", "protocol")
@@ -23,7 +23,7 @@ Words = NDArray[np.object_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EpisodeRows:
-    """Accuracies as columns, one entry for each episode and learner that answered it."""
+    """Accuracies as columns, with one entry per episode and learner that answered it."""
 
     learner: Words
     group: Words
@@ -32,16 +32,16 @@ class EpisodeRows:
     protocol: Words
     shots: NDArray[np.integer[Any]]
     hash: NDArray[np.uint64]
-    """Of the episode."""
+    """Hash of the episode."""
     accuracy: NDArray[np.float32]
 
     def take(self, chosen: NDArray[np.bool_]) -> "EpisodeRows":
-        """Keep some rows."""
+        """Return the rows where the mask is true."""
         return EpisodeRows(**{name: column[chosen] for name, column in vars(self).items()})
 
 
 class About(NamedTuple):
-    """What some episodes have in common."""
+    """The protocol, group and data set that episodes share."""
 
     protocol: str
     group: str
@@ -58,12 +58,12 @@ class PairedComparison:
     low: float
     high: float
     pairs: int
-    """The episodes that both answered."""
+    """Number of episodes that both answered."""
     data_sets: tuple[str, ...]
 
     @property
     def shown(self) -> bool:
-        """Whether the interval leaves no doubt about which is better."""
+        """Whether the interval excludes zero, so that one learner is shown to be better."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
@@ -88,10 +88,10 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Give the interval of the mean over data sets of their mean differences.
+    """Return the bootstrap interval of the mean, over data sets, of their mean differences.
 
-    Each resample draws as many episodes as there are from each data set, with replacement; the
-    interval leaves out the same share of the resampled means at either end.
+    Each resample draws every data set's episodes with replacement, as many as there are; the
+    interval cuts off the same share of the resampled means at both ends.
     """
     generator = np.random.default_rng(seed)
     means = [_resampled_means(each, resamples, generator) for each in differences]
@@ -103,7 +103,7 @@ def paired_bootstrap(
 def compare_accuracies(
     first: str, second: str, differences: Mapping[str, NDArray[np.float64]], *, seed: int = 0
 ) -> PairedComparison:
-    """Compare two learners by the differences of their accuracies, on each data set's episodes."""
+    """Compare two learners by their differences in accuracy on each data set's episodes."""
     values = list(differences.values())
     low, high = paired_bootstrap(values, seed=seed)
     return PairedComparison(
@@ -118,7 +118,7 @@ def compare_accuracies(
 
 
 def read_rows(folder: Path) -> EpisodeRows:
-    """Read the rows of a benchmark's results."""
+    """Read the per-episode rows of a benchmark's results."""
     parquet = optional("pyarrow.parquet", extra="report")
     try:
         table = parquet.read_table(folder / ROWS_FILE)
@@ -162,9 +162,9 @@ def compare(rows: EpisodeRows, first: str, second: str, *, seed: int = 0) -> Pai
 def compare_groups(
     rows: EpisodeRows, first: str, second: str, *, seed: int = 0
 ) -> dict[str, PairedComparison]:
-    """Compare two learners for each protocol, in each group and in all groups together.
+    """Compare two learners for each protocol, in each group and over all groups together.
 
-    Groups without an episode that both answered are left out; that all are so is an error.
+    Groups without an episode that both answered are left out; it is an error if none remains.
     """
     pairs = paired_differences(rows, first, second)
     comparisons = {}
@@ -178,17 +178,17 @@ def compare_groups(
             for group in dict.fromkeys(each.group for each in pairs if each.protocol == protocol)
         }
         if len(groups) > 1:
-            groups[ALL_GROUPS] = {name: own[name] for own in groups.values() for name in own}
-        for group, own in groups.items():
-            comparisons[f"{protocol}, {group}"] = compare_accuracies(first, second, own, seed=seed)
-    # Where nothing can be compared, `compare` says why.
+            groups[ALL_GROUPS] = {name: sets[name] for sets in groups.values() for name in sets}
+        for group, sets in groups.items():
+            comparisons[f"{protocol}, {group}"] = compare_accuracies(first, second, sets, seed=seed)
+    # If nothing can be compared, `compare` raises an error that explains why.
     return comparisons or {ALL_GROUPS: compare(rows, first, second, seed=seed)}
 
 
 def paired_differences(
     rows: EpisodeRows, first: str, second: str
 ) -> dict[About, NDArray[np.float64]]:
-    """Pair the rows of two learners by what they are about and the hash of the episode."""
+    """Pair the rows of two learners by protocol, group, data set and hash of the episode."""
     mine, other = (_by_episode(rows, name) for name in (first, second))
     pairs: dict[About, list[float]] = {}
     for (about, episode), accuracy in mine.items():
@@ -198,7 +198,7 @@ def paired_differences(
 
 
 def _by_episode(rows: EpisodeRows, learner: str) -> dict[tuple[About, int], float]:
-    """Give a learner's accuracy on each episode, the first where one occurs twice."""
+    """Return a learner's accuracy on each episode, the first one if an episode occurs twice."""
     accuracies: dict[tuple[About, int], float] = {}
     for place in np.flatnonzero(rows.learner == learner):
         about = About(rows.protocol[place], rows.group[place], rows.data_set[place])
@@ -218,7 +218,7 @@ def _check_learners(rows: EpisodeRows, names: Iterable[str]) -> None:
 def _resampled_means(
     values: NDArray[np.float64], resamples: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw means of as many values as there are, with replacement: (resamples,)."""
+    """Draw bootstrap means of the values: (resamples,)."""
     count = len(values)
     step = max(1, CHUNK // count)
     return np.concatenate(

@@ -1,4 +1,4 @@
-"""Proof that a trained model has not seen what it is tested on."""
+"""Check that a trained model has not seen the classes it is tested on."""
 
 from collections.abc import Iterable
 
@@ -13,16 +13,16 @@ from unitail.wording import some
 
 
 def check_not_trained_on(run: RunRecord, tables: Iterable[BenchTable], *, name: str) -> None:
-    """Refuse tables with classes that a run has trained on, in any encoder's features."""
+    """Raise if a run has trained on classes of the tables, with any encoder's features."""
     for table in tables:
         trained = {each for bank in table.banks for each in trained_classes(run, bank)}
         shared = [each for each in table.table.class_names if each in trained]
         if shared:
             raise Leakage(
-                f"{name} was trained on classes of {table.name}, which is to test it",
+                f"{name} was trained on classes of {table.name}, a test set",
                 got=f"{len(shared)} in common: {some(shared)}",
                 allowed="no class in both",
-                remedy="Leave the run out (name the others with --learner) or the data set (name a"
+                remedy="Leave out the run (name the others with --learner) or the data set (name a"
                 " suite without it), or train it again without the data set, or with the held-out"
                 f" classes of `held_out` = {HELD_OUT}"
                 f" and `seed` = {DEFAULT_SEED}.",
@@ -30,9 +30,9 @@ def check_not_trained_on(run: RunRecord, tables: Iterable[BenchTable], *, name: 
 
 
 def trained_classes(run: RunRecord, bank: FeatureBank) -> set[str]:
-    """List the classes of a bank's data set that a run, or what it began with, has seen.
+    """Return the classes of a bank's data set that a run, or the model it started from, has seen.
 
-    Names count, not encoders.
+    Classes are matched by name, whatever the encoder.
     """
     seen = trained_classes(run.start.record, bank) if run.start else set()
     for choice in run.recipe.sources:
@@ -46,7 +46,7 @@ def trained_classes(run: RunRecord, bank: FeatureBank) -> set[str]:
 
 
 def _data_sets(choice: BankChoice, banks: Iterable[str]) -> set[str]:
-    """List the data sets that a choice has trained on, of the banks that were there."""
+    """Return the data sets that a choice trained on, given the run's banks."""
     # The data set is what follows the last slash: encoders from a hub have slashes in their names.
     chosen = {bank.rsplit("/", 1)[1] for bank in banks if choice.matches(bank)}
     return {each for each in chosen if choice.data_set_weights.get(each) != 0}

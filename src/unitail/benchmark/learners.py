@@ -1,4 +1,4 @@
-"""The learners of a benchmark: explicit ones, shipped ones, and trained ones in run folders."""
+"""The learners of a benchmark: explicit, shipped, and trained ones in run folders."""
 
 import ast
 import hashlib
@@ -25,27 +25,27 @@ from unitail.training.run_folder import MODEL_FOLDER, RunRecord
 
 @dataclass(frozen=True, eq=False)
 class BenchLearner:
-    """A learner that takes part."""
+    """A learner in a benchmark."""
 
     name: str
     learner: Inference
     fingerprint: str
-    """What changes when the learner's answers might: results with another one are void."""
+    """Changes whenever the learner's answers might; results under another one are void."""
     run: Path | None = None
-    """The folder of the run that trained it; None for one that needs no training."""
+    """Folder of the run that trained it; None if it needs no training."""
 
     def record(self) -> RunRecord | None:
-        """Return what it was trained on; None where there was no training, or it is not known."""
+        """Return the record of its training; None if there was none or it is unknown."""
         return None if self.run is None else RunRecord.read(self.run)
 
     @property
     def paradigm(self) -> Paradigm:
-        """What the learner says of itself; one of the user's own that says nothing is explicit."""
+        """The learner's own `paradigm`; explicit for user code that does not declare one."""
         return getattr(self.learner, "paradigm", Paradigm.EXPLICIT)
 
     @property
     def transductive(self) -> bool:
-        """Whether an answer depends on what else is asked."""
+        """Whether an answer depends on the other queries."""
         learner = self.learner
         if not isinstance(learner, InContextLearner):
             return isinstance(learner, EqualShares)
@@ -60,10 +60,10 @@ def load_learners(
     draws: int = 1,
     device: torch.device | str = "cpu",
 ) -> list[BenchLearner]:
-    """Load the learners of these names, or all: those with a name, and RUNS/*/model by folders.
+    """Load the named learners, or all: the registered ones and the runs RUNS/*/model.
 
-    Trained ones answer with the mean of `draws` draws. With `own`, for names that somebody typed
-    and no others, FILE.py:NAME is a learner of the user's own, called NAME: the file is run.
+    Trained ones answer with the mean of `draws` draws. With `own`, FILE.py:NAME runs the user's
+    file and loads its learner NAME; use it only for names that the user typed.
     """
     built: dict[str, Callable[[], BenchLearner]] = {
         name: partial(_explicit, name, learner) for name, learner in explicit_learners().items()
@@ -82,7 +82,7 @@ def load_learners(
 def load_trained(
     folder: Path, *, draws: int = 1, device: torch.device | str = "cpu"
 ) -> BenchLearner:
-    """Load the model of a run, RUN/model, under the name of the run."""
+    """Load a run's model, RUN/model, as a learner with the run's name."""
     model = load_model(folder).to(device).eval()
     learner = InContextLearner(model, num_draws=draws)
     run = folder.parent
@@ -90,13 +90,13 @@ def load_trained(
 
 
 def missing_learners(names: Iterable[str], runs: Path) -> list[str]:
-    """List the names that no learner here has: runs that have not been trained yet."""
+    """Return the names without a learner here: runs that have not been trained yet."""
     trained = {path.parent.name for path in runs.glob(f"*/{MODEL_FOLDER}")}
     return [name for name in names if name not in {*LEARNERS, *trained}]
 
 
 def explicit_fingerprint(learner: Inference) -> str:
-    """Name a learner's class and arguments, and hash its file and what that uses beside it."""
+    """Return a learner's class and arguments, and a hash of its file and the modules it uses."""
     kind = type(learner)
     try:
         source = _source_hash(Path(inspect.getfile(kind)))
@@ -110,13 +110,13 @@ def _arguments(learner: Inference) -> str:
 
 
 def _source_hash(path: Path) -> str:
-    """Hash a file and what it uses beside it."""
+    """Hash a file and the modules of its folder that it uses."""
     files = sorted(_used_beside(path))
     return hashlib.sha256(" ".join(map(sha256_of, files)).encode()).hexdigest()
 
 
 def _used_beside(path: Path) -> set[Path]:
-    """List a file, and those of its folder that it imports, or that these import."""
+    """Return a file and the files of its folder that it imports, directly or indirectly."""
     package = path.with_name("__init__.py")
     used, waiting = set[Path](), [path, *([package] if package.is_file() else [])]
     while waiting:
@@ -124,15 +124,15 @@ def _used_beside(path: Path) -> set[Path]:
         used.add(file)
         try:
             nodes = ast.walk(ast.parse(file.read_bytes()))
-        except SyntaxError:  # it has the name of something that is imported, and is not that
+        except SyntaxError:  # shares the name of an imported module, but is not Python code
             continue
         for node in nodes:
             named = node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
             modules = [each.name for each in named]
             if isinstance(node, ast.ImportFrom):
                 modules.append(node.module or "")
-            beside = [path.with_name(f"{name.rpartition('.')[2]}.py") for name in modules]
-            waiting += [each for each in beside if each.is_file() and each not in used]
+            siblings = [path.with_name(f"{name.rpartition('.')[2]}.py") for name in modules]
+            waiting += [each for each in siblings if each.is_file() and each not in used]
     return used
 
 
@@ -141,7 +141,7 @@ def _explicit(name: str, learner: Inference) -> BenchLearner:
 
 
 def _own(name: str) -> BenchLearner:
-    """Load a learner of the user's own; its answers may change whenever its files do."""
+    """Load a learner from user code; its answers may change whenever its files do."""
     learner = own_object(name, "infer")
     path, _, inside = name.rpartition(":")
     stamp = f"{inside}({_arguments(learner)}) {_source_hash(Path(path))}"
@@ -162,7 +162,7 @@ def _check_names(
     typed: Iterable[str],
     runs: Path,
 ) -> None:
-    """Refuse names of no learner, and runs with the name of another learner."""
+    """Raise for unknown names, and for runs or user code with the name of another learner."""
     both = sorted(set(built) & set(trained))
     if both:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The results of a benchmark as rows: one for each episode, each data set, each group."""
+"""Results of a benchmark as rows: per episode, per data set and per group."""
 
 import csv
 import io
@@ -19,23 +19,23 @@ from unitail.evaluation.result import Evaluation, Outcome, Scores
 Row = TypeVar("Row")
 Key = TypeVar("Key", bound=Hashable)
 ArrowTable = Any
-"""A table or column of pyarrow, which is optional and has no types."""
+"""A table or column of pyarrow, which is optional and untyped."""
 
 WORDS = ("learner", "group", "encoder", "data_set", "protocol", "shares")
 NUMBERS = ("ways", "shots", "queries")
 LABELS = (*WORDS[:5], *NUMBERS, "shares")
-"""What a result is about."""
+"""Columns that identify a result."""
 COLUMNS = (
     *(*LABELS, "outcome", "reason", "device"),
     *("accuracy", "half_width", "episodes", "nll", "brier", "ece", "ms", "mib", "mark"),
 )
-"""Of the summary, in their order."""
+"""Columns of the summary, in order."""
 SCORES = ("accuracy", "nll", "brier", "seconds", "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """How a learner did; the numbers are NaN unless it answered."""
+    """Mean scores of a learner; NaN unless it answered."""
 
     learner: str
     group: str
@@ -43,13 +43,13 @@ class Means:
     outcome: Outcome
     accuracy: float = math.nan
     half_width: float = math.nan
-    """Of the 95 % interval of the accuracy."""
+    """Half width of the 95 % interval of the accuracy."""
     nll: float = math.nan
     brier: float = math.nan
     ece: float = math.nan
-    """The expected calibration error."""
+    """Expected calibration error."""
     ms: float = math.nan
-    """Milliseconds for an episode."""
+    """Milliseconds per episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +63,16 @@ class DataSetMeans(Means):
     queries: int
     shares: str
     reason: str
-    """Why there is no answer; empty where there is."""
+    """Why there is no answer; empty if there is one."""
     device: str
     episodes: int = 0
     mib: float = math.nan
     mark: str = ""
-    """An asterisk if classes may mean the same as some that were trained on."""
+    """An asterisk if classes may have the same meaning as training classes."""
 
     @property
     def title(self) -> str:
-        """The name with its mark and the true number of ways."""
+        """The name with its mark and the actual number of ways."""
         return f"{self.name}{self.mark}, {self.ways}-way"
 
     @property
@@ -83,21 +83,21 @@ class DataSetMeans(Means):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMeans(Means):
-    """Means over the data sets of a group that the learner answered, all weighing the same."""
+    """Unweighted means over the data sets of a group that the learner answered."""
 
     answered: int
     data_sets: int
     ways: str = ""
-    """The true number of ways, "2 to 5" where data sets differ."""
+    """The actual number of ways, "2 to 5" if data sets differ."""
 
     @property
     def title(self) -> str:
-        """The name with the true number of ways."""
+        """The group with the actual number of ways."""
         return f"{self.group}, {self.ways}-way" if self.ways else self.group
 
 
 def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
-    """Put rows with the same key together, in the order in which keys first occur."""
+    """Group rows by key, in order of the keys' first occurrence."""
     groups: dict[Key, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -105,22 +105,23 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Ro
 
 
 def data_set_means(results: Iterable[TableResult]) -> list[DataSetMeans]:
-    """Sum up each learner on each data set with each protocol."""
+    """Return the means of each learner on each data set with each protocol."""
     return [row for row, _ in _each(results)]
 
 
 def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
     """Average over the data sets of each group.
 
-    The half width is that of a mean of independent means, the root of the sum of the squares.
+    The data sets are independent, so the half width of the mean is the root of the sum of squared
+    half widths, over their number.
     """
     means = []
     rows = list(rows)
     ways = grouped(rows, lambda row: (row.protocol, row.group))
-    for (protocol, group, learner), own in grouped(
+    for (protocol, group, learner), members in grouped(
         rows, lambda row: (row.protocol, row.group, row.learner)
     ).items():
-        answered = [row for row in own if row.outcome is Outcome.ANSWERED]
+        answered = [row for row in members if row.outcome is Outcome.ANSWERED]
         numbers: dict[str, float] = {}
         if answered:
             names = ("accuracy", "nll", "brier", "ece", "ms")
@@ -134,9 +135,9 @@ def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
                 learner=learner,
                 group=group,
                 protocol=protocol,
-                outcome=(answered or own)[0].outcome,
+                outcome=(answered or members)[0].outcome,
                 answered=len(answered),
-                data_sets=len(own),
+                data_sets=len(members),
                 ways=_span([row.ways for row in ways[protocol, group]]),
                 **numbers,
             )
@@ -145,7 +146,7 @@ def group_means(rows: Iterable[DataSetMeans]) -> list[GroupMeans]:
 
 
 def summary_text(rows: Iterable[DataSetMeans]) -> str:
-    """Write the rows as CSV; a number that is not there is empty."""
+    """Return the rows as CSV; NaN becomes an empty cell."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -155,7 +156,7 @@ def summary_text(rows: Iterable[DataSetMeans]) -> str:
 
 
 def read_summary(path: Path) -> list[DataSetMeans]:
-    """Read the rows of a CSV file that `summary_text` made."""
+    """Read the rows of a CSV file written by `summary_text`."""
     kinds: dict[str, Any] = {each.name: each.type for each in fields(DataSetMeans)}
 
     def value(name: str, text: str) -> Any:  # noqa: ANN401 - of the field's type
@@ -169,16 +170,18 @@ def read_summary(path: Path) -> list[DataSetMeans]:
 
 
 def pooled_calibration(results: Iterable[TableResult]) -> dict[str, dict[str, Calibration]]:
-    """Add up the answers of each learner, by protocol, over the data sets that it answered."""
+    """Pool each learner's calibration by protocol, over the data sets that it answered."""
     pooled: dict[str, dict[str, Calibration]] = {}
     for row, evaluation in _answered(results):
-        own = pooled.setdefault(row.learner, {})
-        own[row.protocol] = own.get(row.protocol, Calibration.empty()) + evaluation.calibration
+        by_protocol = pooled.setdefault(row.learner, {})
+        by_protocol[row.protocol] = (
+            by_protocol.get(row.protocol, Calibration.empty()) + evaluation.calibration
+        )
     return pooled
 
 
 def calibration_table(results: Iterable[TableResult]) -> ArrowTable:
-    """Return a row for each bin of confidence of each learner on each data set."""
+    """Return a table with a row for each confidence bin of each learner on each data set."""
     names = [each.name for each in fields(Calibration)]
     rows = [
         {
@@ -193,7 +196,7 @@ def calibration_table(results: Iterable[TableResult]) -> ArrowTable:
 
 
 def episode_table(results: Iterable[TableResult]) -> ArrowTable:
-    """Return a row for each episode and learner that answered it."""
+    """Return a table with a row for each episode and learner that answered it."""
     answered = list(_answered(results))
     rows = [row for row, _ in answered]
     counts = np.array([row.episodes for row in rows], np.int64)
@@ -213,7 +216,7 @@ def episode_table(results: Iterable[TableResult]) -> ArrowTable:
 
 
 def _each(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Evaluation]]:
-    """Sum up every learner's result on every table."""
+    """Yield the means and the evaluation of every learner on every table."""
     for result in results:
         for learner, evaluation in result.evaluations.items():
             row = DataSetMeans(
@@ -251,23 +254,23 @@ def _answered(results: Iterable[TableResult]) -> Iterator[tuple[DataSetMeans, Ev
 
 
 def _span(numbers: Sequence[int]) -> str:
-    """Write "5", or "2 to 5"."""
+    """Format a range of numbers as "5" or "2 to 5"."""
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low} to {high}"
 
 
 def _text(value: object) -> str:
-    """Write a cell of the summary."""
+    """Format a cell of the summary."""
     if not isinstance(value, float):
         return str(value)
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _repeated_words(words: Sequence[str], counts: NDArray[np.int64]) -> ArrowTable:
-    """Repeat words as a dictionary column."""
+    """Repeat words, as a dictionary-encoded column."""
     arrow = optional("pyarrow", extra="report")
-    known = list(dict.fromkeys(words))
-    numbers = np.array([known.index(word) for word in words], np.int16)
+    distinct = list(dict.fromkeys(words))
+    numbers = np.array([distinct.index(word) for word in words], np.int16)
     return arrow.DictionaryArray.from_arrays(
-        np.repeat(numbers, counts), arrow.array(known, arrow.string())
+        np.repeat(numbers, counts), arrow.array(distinct, arrow.string())
     )

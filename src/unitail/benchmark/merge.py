@@ -1,4 +1,4 @@
-"""Results that were measured elsewhere, taken over after their episodes have been compared."""
+"""Merge results measured on other machines, after checking that the episodes are the same."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +16,12 @@ REMEDY = "Measure again there with the same banks, suite and version of torch, o
 
 
 def merge_results(run: BenchRun, folders: Sequence[Path]) -> int:
-    """Take results of the same tables and protocols from other folders; return how many files.
+    """Merge results of the same tables and protocols from other folders; return how many files.
 
-    Learners that are here already stay as they are. The hashes of the episodes must be those that
-    this machine draws: else the answers are to other questions, and are refused.
+    Learners already present stay unchanged. The hashes of the episodes must match those that this
+    machine draws; otherwise the results are not comparable, and are refused.
     """
-    taken = 0
+    merged = 0
     for folder in folders:
         other = ResultStore(folder / STORE_FOLDER)
         shared = [
@@ -38,18 +38,18 @@ def merge_results(run: BenchRun, folders: Sequence[Path]) -> int:
             )
         with run.store.alone():
             for table, protocol in shared:
-                _take(run.store, other, table, protocol)
-        taken += len(shared)
-    return taken
+                _merge_file(run.store, other, table, protocol)
+        merged += len(shared)
+    return merged
 
 
-def _take(
+def _merge_file(
     own: ResultStore, other: ResultStore, table: BenchTable, protocol: EvaluationProtocol
 ) -> None:
     theirs = other.read(table, protocol)
     if not theirs:
         raise UserError(
-            f"results in {other.path(table, protocol)} are about something else",
+            f"results in {other.path(table, protocol)} do not belong to this benchmark",
             got="other rows, classes or settings",
             allowed=f"{table.name}, {protocol.name}, of the same bank",
             remedy=REMEDY,
@@ -65,7 +65,7 @@ def _check_hashes(
     protocol: EvaluationProtocol,
     folder: Path,
 ) -> None:
-    """Compare the hashes of all learners with each other, and with episodes drawn here."""
+    """Check that all learners answered the same episodes, and that they match those drawn here."""
     answered = {
         name: each.evaluation.scores.hashes
         for name, each in theirs.items()

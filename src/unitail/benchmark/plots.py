@@ -1,4 +1,4 @@
-"""The results of a benchmark as pictures."""
+"""Plots of the results of a benchmark."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANEL = 2.6
-"""The width and height of a panel in inches."""
+"""Width and height of a panel in inches."""
 MAX_COLUMNS = 4
-"""Panels beside each other."""
+"""Largest number of panels in a row."""
 MIN_SHARE = 0.0005
-"""Bins with a smaller share of the answers are left out: they would be noise."""
+"""Bins with a smaller share of the predictions are left out as noise."""
 
 
 def plot_accuracy(groups: Sequence[GroupMeans], title: str) -> bytes:

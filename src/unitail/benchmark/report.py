@@ -1,4 +1,4 @@
-"""From results to a folder that speaks for itself: a README, tables, pictures, all rows."""
+"""Write the results as a self-contained folder: README, tables, plots and all rows."""
 
 import io
 import re
@@ -36,7 +36,7 @@ SUMMARY_FILE = "summary.csv"
 README_FILE = "README.md"
 RELIABILITY_FILE = "reliability.png"
 BYTE_BY_BYTE = ("nll", "brier")
-"""The columns in which hardly a number comes twice."""
+"""Columns whose values hardly repeat, stored with BYTE_STREAM_SPLIT."""
 PROBABILITIES = """\
 Negative log-likelihood in nats / Brier score (0 to 2) / expected calibration error in %: means over
 the data sets of a group. Smaller is better."""
@@ -50,7 +50,7 @@ AnyMeans = TypeVar("AnyMeans", bound=Means)
 
 
 def require_report_packages() -> None:
-    """Refuse to begin what could not be reported."""
+    """Raise if a package that the report needs is missing."""
     for module in PACKAGES:
         optional(module, extra="report")
 
@@ -66,8 +66,8 @@ def write_benchmark_report(
 ) -> list[GroupMeans]:
     """Write the results into `folder` and return the means of the groups.
 
-    `command` is what made them; `notes` are sentences that a reader should know; `against` is the
-    learner that all others are compared with, one that all can be if it is empty.
+    `command` is the command that produced them; `notes` are sentences for the reader; `against` is
+    the learner that all others are compared with, or empty for a default.
     """
     rows = data_set_means(results)
     groups, calibration = group_means(rows), pooled_calibration(results)
@@ -95,7 +95,7 @@ def readme(
     notes: Sequence[str] = (),
     versus: Sequence[str] = (),
 ) -> str:
-    """Write the whole text."""
+    """Return the text of the README."""
     answered = any(row.outcome is Outcome.ANSWERED for row in rows)
     sections = [
         f"# {title}",
@@ -120,22 +120,22 @@ def readme(
 
 
 def picture_name(protocol: str) -> str:
-    """Return the file of a protocol's picture."""
+    """Return the file name of a protocol's plot."""
     return f"accuracy-{re.sub(r'[^A-Za-z0-9]+', '-', protocol).strip('-')}.png"
 
 
 def accuracy_cell(row: Means) -> str:
-    """Write mean ± half width in %."""
+    """Format accuracy as mean ± half width in %."""
     return _cell(row, f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}")
 
 
 def probability_cell(row: Means) -> str:
-    """Write negative log-likelihood, Brier score and calibration error."""
+    """Format negative log-likelihood, Brier score and calibration error."""
     return _cell(row, f"{row.nll:.3f} / {row.brier:.3f} / {100 * row.ece:.1f}")
 
 
 def time_cell(row: Means) -> str:
-    """Write milliseconds."""
+    """Format the milliseconds per episode."""
     return _cell(row, f"{row.ms:.2f}")
 
 
@@ -146,9 +146,9 @@ def learner_table(
     *,
     bold: bool = False,
 ) -> str:
-    """Write a table with a row for each learner; `column` names the column of each cell.
+    """Return a table with a row per learner; `column` gives the column of each result.
 
-    With `bold`, the most accurate of each column stands out, of those that answered all of it.
+    With `bold`, each column's highest accuracy is bold, among learners that answered all of it.
     """
     columns = grouped(rows, column)
     best = [max(filter(_complete, own), key=_accuracy, default=None) for own in columns.values()]
@@ -162,7 +162,7 @@ def learner_table(
 
 
 def _cell(row: Means, text: str) -> str:
-    """Write the text, with "(7 of 9)" where data sets are missing, or why there is none."""
+    """Return the text, with "(7 of 9)" if data sets are missing, or why there is no result."""
     if row.outcome is not Outcome.ANSWERED:
         return str(row.outcome)
     if isinstance(row, GroupMeans) and row.answered < row.data_sets:
@@ -171,7 +171,7 @@ def _cell(row: Means, text: str) -> str:
 
 
 def _complete(row: Means) -> bool:
-    """Tell whether a learner answered all that the row is about."""
+    """Return whether a learner answered all data sets of the row."""
     partial = isinstance(row, GroupMeans) and row.answered < row.data_sets
     return row.outcome is Outcome.ANSWERED and not partial
 
@@ -185,7 +185,7 @@ def _title(row: GroupMeans | DataSetMeans) -> str:
 
 
 def _facts(rows: Sequence[DataSetMeans], notes: Sequence[str]) -> Iterator[str]:
-    """Say what the numbers are, and where they are not what was asked for."""
+    """Yield an explanation of the numbers, and where they deviate from the protocol."""
     episodes = max(row.episodes for row in rows)
     queries = max(row.queries for row in rows)
     yield (
@@ -207,12 +207,12 @@ def _facts(rows: Sequence[DataSetMeans], notes: Sequence[str]) -> Iterator[str]:
 
 
 def _exceptions(rows: Sequence[DataSetMeans], column: str) -> list[str]:
-    """List the data sets with less of something than the most of its protocol."""
-    most = {
+    """List the data sets whose value in a column is below their protocol's maximum."""
+    highest = {
         protocol: max(getattr(row, column) for row in own)
         for protocol, own in grouped(rows, lambda row: row.protocol).items()
     }
-    fewer = [row for row in rows if getattr(row, column) < most[row.protocol]]
+    fewer = [row for row in rows if getattr(row, column) < highest[row.protocol]]
     return list(dict.fromkeys(f"{row.name} ({getattr(row, column)})" for row in fewer))
 
 
@@ -246,7 +246,7 @@ def _time_text(rows: Sequence[DataSetMeans]) -> str:
 
 
 def _refusals(rows: Sequence[DataSetMeans]) -> Iterator[str]:
-    """Say who could not do what, and why."""
+    """Yield a table of the failures of learners, with reasons."""
     failed = [row for row in rows if row.outcome is not Outcome.ANSWERED]
     if not failed:
         return
@@ -261,7 +261,7 @@ def _refusals(rows: Sequence[DataSetMeans]) -> Iterator[str]:
 
 
 def _write_parquet(path: Path, content: ArrowTable) -> None:
-    """Write a table; what hardly repeats is stored byte by byte, which compresses best."""
+    """Write a table; columns that hardly repeat compress best when split into byte streams."""
     buffer = io.BytesIO()
     split = [name for name in BYTE_BY_BYTE if name in content.column_names]
     optional("pyarrow.parquet", extra="report").write_table(

@@ -1,4 +1,4 @@
-"""A benchmark: all learners on all tables and protocols; a kill loses one learner on one table."""
+"""Run a benchmark: all learners on all tables and protocols, resumable after every result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ STORE_FOLDER = "parts"
 class BenchRun:
     """Measures what is not stored in `folder` yet, and stores each learner's result at once.
 
-    A stored result is used again if it is about the same rows and protocol; a learner in it, if it
-    has the same fingerprint. Learners in the store that are not asked for now are kept.
+    A stored file is reused if its rows and protocol are the same, and a learner's result in it if
+    the fingerprint is the same. Stored results of other learners are kept.
     """
 
     learners: Sequence[BenchLearner]
@@ -36,7 +36,7 @@ class BenchRun:
     folder: Path
     device: torch.device
     shard: tuple[int, int] = (0, 1)
-    """Which of how many shards of the work is done here; their results have one store."""
+    """(index, count): the shard of the work to do; all shards write to the same store."""
 
     def __post_init__(self) -> None:
         for each in self.learners:
@@ -52,7 +52,7 @@ class BenchRun:
             )
 
     def too_small(self) -> list[str]:
-        """Name the tables that have too few rows for a protocol, and are left out of it."""
+        """List the tables left out of a protocol because they have too few rows."""
         return [
             f"{table.name} ({protocol.name})"
             for table in self.tables
@@ -61,7 +61,7 @@ class BenchRun:
         ]
 
     def notes(self) -> list[str]:
-        """Say which tables were left out, and which have an interval that says little."""
+        """Return notes on tables that were left out or whose interval is not meaningful."""
         small = self.too_small()
         notes = [f"Left out for want of rows: {', '.join(small)}."] if small else []
         fixed = [
@@ -78,28 +78,28 @@ class BenchRun:
         return notes
 
     def pending(self) -> int:
-        """Count the answers still to be given: episodes times learners."""
+        """Count the missing answers: episodes times learners."""
         return sum(self._pending(table, protocol) for table, protocol in self.work())
 
     def run(self, on_progress: OnProgress | None = None) -> list[TableResult]:
-        """Measure what is missing and return all results; progress is counted in answers."""
+        """Measure what is missing and return all results; progress counts answers."""
         work = self.work()
         pending = [self._pending(table, protocol) for table, protocol in work]
         results = []
         with self.store.alone(self.shard):
             for (table, protocol), before in zip(work, accumulate([0, *pending]), strict=False):
-                told = _counted_from(before, sum(pending), on_progress)
-                evaluations = self._complete(table, protocol, told)
+                report = _counted_from(before, sum(pending), on_progress)
+                evaluations = self._complete(table, protocol, report)
                 results.append(TableResult(table=table, protocol=protocol, evaluations=evaluations))
         return results
 
     @property
     def store(self) -> ResultStore:
-        """Where the results are kept."""
+        """The store of the results."""
         return ResultStore(self.folder / STORE_FOLDER)
 
     def work(self) -> list[tuple[BenchTable, EvaluationProtocol]]:
-        """List the tables and protocols to measure."""
+        """List the tables and protocols of this shard."""
         index, count = self.shard
         work = [
             (table, protocol)
@@ -113,33 +113,33 @@ class BenchRun:
         return protocol.episodes * len(self._missing(self.store.read(table, protocol)))
 
     def _missing(self, stored: Mapping[str, StoredEvaluation]) -> list[BenchLearner]:
-        """List the learners that are not stored, or with another fingerprint."""
-        known = {name: each.fingerprint for name, each in stored.items()}
-        return [each for each in self.learners if known.get(each.name) != each.fingerprint]
+        """List the learners without a stored result under their current fingerprint."""
+        fingerprints = {name: each.fingerprint for name, each in stored.items()}
+        return [each for each in self.learners if fingerprints.get(each.name) != each.fingerprint]
 
     def _complete(
         self, table: BenchTable, protocol: EvaluationProtocol, on_progress: OnProgress | None
     ) -> dict[str, Evaluation]:
-        """Measure the learners that are missing, one after the other; each is stored at once."""
+        """Measure the missing learners one by one, storing each at once; return all evaluations."""
         stored, done = self.store.read(table, protocol), 0
         while missing := self._missing(stored):
-            each = missing[0]
+            learner = missing[0]
             evaluation = score_learners(
-                {each.name: each.learner},
+                {learner.name: learner.learner},
                 table.table,
                 protocol,
                 device=self.device,
-                on_progress=_counted_from(done, 0, on_progress),  # the run says the total
-            )[each.name]
-            fresh = {each.name: StoredEvaluation(each.fingerprint, evaluation)}
+                on_progress=_counted_from(done, 0, on_progress),  # `run` adds the total
+            )[learner.name]
+            fresh = {learner.name: StoredEvaluation(learner.fingerprint, evaluation)}
             stored = {**_on_the_same_episodes(stored, fresh), **fresh}
             self.store.write(table, protocol, stored)
             done += protocol.episodes
-        return {each.name: stored[each.name].evaluation for each in self.learners}
+        return {learner.name: stored[learner.name].evaluation for learner in self.learners}
 
 
 def _counted_from(before: int, total: int, on_progress: OnProgress | None) -> OnProgress | None:
-    """Count on from what was done before, to the total of the whole run."""
+    """Offset progress by the answers done before, and report the total of the whole run."""
     if on_progress is None:
         return None
     return lambda done, _: on_progress(before + done, total)
@@ -148,9 +148,9 @@ def _counted_from(before: int, total: int, on_progress: OnProgress | None) -> On
 def _on_the_same_episodes(
     stored: Mapping[str, StoredEvaluation], fresh: Mapping[str, StoredEvaluation]
 ) -> dict[str, StoredEvaluation]:
-    """Keep the stored results on the episodes of the fresh ones.
+    """Drop stored results that are not on the same episodes as the fresh ones.
 
-    Another version of torch may draw others, which cannot stand beside them.
+    Another version of torch may draw different episodes, whose results are not comparable.
     """
     drawn = next((_hashes(each) for each in fresh.values() if len(_hashes(each))), None)
     return {

@@ -1,4 +1,4 @@
-"""All that a benchmark is made from, as plain values: any process can open it."""
+"""The inputs of a benchmark as plain values, so that any process can open it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from unitail.devices import choose_device
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSetup:
-    """A suite, where its banks and the trained models are, and where results go."""
+    """A suite, the folders of banks, runs and results, and settings."""
 
     suite: SuiteFile
     banks: Path
     runs: Path
     folder: Path
     learners: Sequence[str] = ()
-    """Those to be measured, FILE.py:NAME too; without it those of the suite that are here."""
+    """Learners to measure, including FILE.py:NAME; if empty, the suite's that are available."""
     draws: int = 1
     device: str = "auto"
 
     @property
     def absent(self) -> list[str]:
-        """The learners of the suite that are not here, unless others were asked for."""
+        """The suite's learners that are not available; none if `learners` are named explicitly."""
         return [] if self.learners else missing_learners(self.suite.learners, self.runs)
 
     def open(self, shard: tuple[int, int] = (0, 1)) -> tuple[BenchRun, Suite]:
-        """Open the banks and load the learners, for all of the work or a shard (index, count)."""
+        """Open the banks and load the learners, for all the work or one shard (index, count)."""
         tested = open_suite(self.suite, self.banks)
         chosen = choose_device(self.device)
         names = self.learners or [each for each in self.suite.learners if each not in self.absent]

@@ -1,4 +1,4 @@
-"""Results in files, one for each table and protocol, so that nothing is measured twice."""
+"""Store results in one file per table and protocol, so that nothing is measured twice."""
 
 import io
 import json
@@ -21,29 +21,29 @@ from unitail.evaluation.result import Evaluation, Outcome, Scores
 from unitail.files import disk_errors, lock, write_bytes
 
 FORMAT = 1
-"""The version of the files' layout; results in another one are measured again."""
+"""Version of the file layout; results in another version are measured again."""
 KEY = b"unitail"
-"""Where a file keeps what is not a number for each episode."""
+"""Metadata key of a file for everything that is not a per-episode number."""
 LOCK_FILE = ".lock"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableResult:
-    """What came of one table and one protocol."""
+    """Evaluations of all learners on one table with one protocol."""
 
     table: BenchTable
     protocol: EvaluationProtocol
-    """As it was asked for; what the table allowed of it is in the evaluations."""
+    """The protocol as specified; the evaluations have it as fitted to the table."""
     evaluations: Mapping[str, Evaluation]
-    """By the names of the learners."""
+    """Evaluations, by name of the learner."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredEvaluation:
-    """What is kept of a learner."""
+    """The stored result of a learner."""
 
     fingerprint: str
-    """Of the learner that was measured."""
+    """Fingerprint of the learner that was measured."""
     evaluation: Evaluation
 
 
@@ -55,7 +55,7 @@ class ResultStore:
 
     @contextmanager
     def alone(self, shard: tuple[int, int] = (0, 1)) -> Iterator[None]:
-        """Keep other benchmarks of the same shard out of the folder, and the folder out of Git."""
+        """Lock the folder against other benchmarks of the same shard, and hide it from Git."""
         index, count = shard
         path = self.folder / (LOCK_FILE if count == 1 else f"{LOCK_FILE}.{index}.{count}")
         with disk_errors(self.folder):
@@ -73,7 +73,7 @@ class ResultStore:
         return self.folder / (re.sub(r"[^\w.()-]+", "_", words) + ".parquet")
 
     def read(self, table: BenchTable, protocol: EvaluationProtocol) -> dict[str, StoredEvaluation]:
-        """Read the learners of a file; none if it is about other rows, or cannot be read."""
+        """Read the learners of a file; empty if its identity differs or it cannot be read."""
         parquet = optional("pyarrow.parquet", extra="report")
         try:
             content = parquet.read_table(self.path(table, protocol))
@@ -97,7 +97,7 @@ class ResultStore:
         protocol: EvaluationProtocol,
         learners: Mapping[str, StoredEvaluation],
     ) -> None:
-        """Write a file; whenever the process is killed, it is the old one or the new one."""
+        """Write a file atomically: a kill leaves either the old or the new one."""
         arrow = optional("pyarrow", extra="report")
         parquet = optional("pyarrow.parquet", extra="report")
         scores = [each.evaluation.scores for each in learners.values()]
@@ -119,7 +119,7 @@ class ResultStore:
 
 
 def _identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]:
-    """Return what a file must be about to be used again."""
+    """Return the identity that a file must match to be reused."""
     return {
         "format": FORMAT,
         "table": table.name,
@@ -130,7 +130,7 @@ def _identity(table: BenchTable, protocol: EvaluationProtocol) -> dict[str, Any]
 
 
 def _to_entry(stored: StoredEvaluation) -> dict[str, Any]:
-    """Turn what is not a number for each episode into plain values."""
+    """Convert everything but the per-episode numbers to plain values."""
     evaluation = stored.evaluation
     bins = {
         each.name: getattr(evaluation.calibration, each.name).tolist()

@@ -1,4 +1,4 @@
-"""What to test on, in a TOML file: data sets in groups, episodes, learners."""
+"""Suite files (TOML): data sets in groups, episodes and learners."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,32 +14,32 @@ from unitail.own_code import is_own
 from unitail.tasks.batches import QueryShares
 
 FOLDER = Path(__file__).parents[1] / "suites"
-"""The suites that come with the package."""
+"""Folder of the suites shipped with the package."""
 ALL = "all"
 ENCODER_FIELD = "{encoder}"
-"""In the name of a group: the encoder of each bank, so that every encoder has a group."""
+"""Placeholder in a group's name for the encoder, so that every encoder gets its own group."""
 REMEDY = "Correct the suite's file; docs/reproduce.md explains the keys."
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteGroup:
-    """Data sets whose accuracies are averaged."""
+    """A group of data sets whose accuracies are averaged."""
 
     name: str
-    """What tables call the group; "{encoder}" makes one for each encoder."""
+    """Name of the group in tables; "{encoder}" makes one group per encoder."""
     sets: tuple[str, ...]
     """Patterns ENCODER/DATASET, or DATASET with the encoder below; "A->B" draws examples from A and
     queries from B."""
     encoder: str = ""
-    """Of the sets that name none; else that of the suite."""
+    """Encoder of sets that name none; the default is the suite's encoder."""
     held_out: float | None = None
-    """Test only the share of the classes that training keeps out; without it, all classes."""
+    """Test only this share of the classes, held out of training; None tests all classes."""
     overlap: tuple[str, ...] = ()
-    """Sets with classes that may mean the same as some that were trained on: tables mark them *."""
+    """Sets with classes that may have the same meaning as training classes; tables mark them *."""
 
-    def patterns(self, usual: str) -> list[str]:
-        """Write all sets as ENCODER/DATASET."""
-        return [self._full(each, self.encoder or usual) for each in self.sets]
+    def patterns(self, default_encoder: str) -> list[str]:
+        """Return all sets as patterns ENCODER/DATASET."""
+        return [self._full(each, self.encoder or default_encoder) for each in self.sets]
 
     def _full(self, name: str, encoder: str) -> str:
         if "/" not in name and not encoder:
@@ -54,32 +54,32 @@ class SuiteGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteFile:
-    """A suite as its file says it."""
+    """The contents of a suite file."""
 
     name: str
-    """The file's, without its ending."""
+    """Name of the file, without its suffix."""
     title: str
-    """What the report is called."""
+    """Title of the report."""
     about: str = ""
-    """Some sentences for readers of the report."""
+    """Introductory sentences for readers of the report."""
     encoder: str = ""
-    """Of the sets that name none."""
+    """Encoder of sets that name none."""
     ways: tuple[int, ...] = (5,)
-    """K; "all" in the file for all classes of each data set."""
+    """Values of K; in the file, "all" stands for all classes of each data set."""
     shots: tuple[int, ...] = (1, 5)
-    """N."""
+    """Values of N."""
     queries: int = 15
-    """Of each class."""
+    """Number of queries per class."""
     query_shares: QueryShares = QueryShares.BALANCED
-    """How the queries are shared out among the classes."""
+    """How the queries are distributed over the classes."""
     concentration: float = 1.0
-    """Of random shares."""
+    """Concentration of the Dirichlet distribution of random shares."""
     episodes: int = 600
-    """Of each data set."""
+    """Number of episodes per data set."""
     seed: int = 0
-    """Which episodes."""
+    """Seed of the episodes."""
     learners: tuple[str, ...] = ()
-    """Those to be measured; without it, all that are there."""
+    """Learners to measure; if empty, all available ones."""
     groups: tuple[SuiteGroup, ...] = ()
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class SuiteFile:
         _ = [group.patterns(self.encoder) for group in self.groups], self.protocols()
 
     def protocols(self) -> list[EvaluationProtocol]:
-        """List what is asked of the learners."""
+        """List the protocols, one for each combination of ways and shots."""
         return [
             EvaluationProtocol(
                 ways=ways,
@@ -114,19 +114,19 @@ class SuiteFile:
         ]
 
     def patterns(self) -> list[str]:
-        """List the sets of all groups as ENCODER/DATASET."""
+        """List the sets of all groups as patterns ENCODER/DATASET."""
         return [pattern for group in self.groups for pattern in group.patterns(self.encoder)]
 
     def with_encoders(self, others: Mapping[str, str]) -> "SuiteFile":
-        """Put other encoders in the place of some: {"openclip-vit-h-14": "resnet-18"}."""
-        own = {encoder_name(old): new for old, new in others.items()}
+        """Replace encoders, for instance {"openclip-vit-h-14": "resnet-18"}."""
+        replacements = {encoder_name(old): new for old, new in others.items()}
 
         def swap(encoder: str) -> str:
-            return own.get(encoder_name(encoder), encoder)
+            return replacements.get(encoder_name(encoder), encoder)
 
         def swap_set(name: str) -> str:
-            encoder, slash, rest = name.rpartition("/")
-            return f"{swap(encoder)}{slash}{rest}"
+            encoder, slash, data_set = name.rpartition("/")
+            return f"{swap(encoder)}{slash}{data_set}"
 
         groups = [
             replace(group, encoder=swap(group.encoder), sets=tuple(map(swap_set, group.sets)))
@@ -136,12 +136,12 @@ class SuiteFile:
 
 
 def suite_names() -> list[str]:
-    """List the suites that come with the package."""
+    """List the names of the suites shipped with the package."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def read_suite(name: str | Path) -> SuiteFile:
-    """Read a suite of the package by its name, or any by its file."""
+    """Read a shipped suite by its name, or any suite by its file."""
     path = Path(name)
     if path.suffix != ".toml":
         path = FOLDER / f"{name}.toml"
@@ -161,7 +161,7 @@ def read_suite(name: str | Path) -> SuiteFile:
         raise InvalidConfig(
             f"unknown key in [{path.stem}]",
             got="name",
-            allowed="no name: a suite is called like its file",
+            allowed="no name: a suite is named after its file",
             remedy=REMEDY,
         )
     if table.get("ways") == ALL:
@@ -170,23 +170,23 @@ def read_suite(name: str | Path) -> SuiteFile:
 
 
 def is_cross(pattern: str) -> bool:
-    """Tell whether a set is two: examples from one, queries from the other."""
+    """Return whether a set is a pair: examples from one set, queries from the other."""
     return ARROW in pattern
 
 
 def changed_suite(suite: SuiteFile, changes: Mapping[str, Any]) -> SuiteFile:
-    """Return the suite with other values of some keys; None leaves what the file says."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    return from_table(SuiteFile, {**vars(suite), **given}, suite.name)
+    """Return the suite with some keys changed; None keeps the value of the file."""
+    overrides = {key: value for key, value in changes.items() if value is not None}
+    return from_table(SuiteFile, {**vars(suite), **overrides}, suite.name)
 
 
 def swaps(texts: Iterable[str]) -> dict[str, str]:
-    """Read "OLD=NEW", as often as it comes."""
+    """Parse texts of the form "OLD=NEW"."""
     pairs = [text.partition("=") for text in texts]
     for old, _, new in pairs:
         if not old or not new:
             raise UserError(
-                "an encoder in the place of another is not understood",
+                "cannot understand which encoder replaces which",
                 got=f"{old}{'=' if new else ''}{new}",
                 allowed="OLD=NEW, such as openclip-vit-h-14-paper=efficientnet-lite0",
             )

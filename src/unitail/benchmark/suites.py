@@ -1,4 +1,4 @@
-"""What learners are tested on: the feature banks of a suite, in groups that are averaged."""
+"""Open the feature banks of a suite as test tables, in groups that are averaged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ class BenchTable:
     """A table to test on."""
 
     group: str
-    """What it is averaged with."""
+    """The group whose mean it enters."""
     bank: FeatureBank
-    """The bank that it is, or whose classes it has some of; of two, the examples'."""
+    """The bank its rows come from; for a pair, the bank of the examples."""
     table: FeatureTable | CrossTable
-    """The classes that are tested."""
+    """The table with the tested classes."""
     query_bank: FeatureBank | None = None
-    """Where the queries come from, if it is another bank."""
+    """The bank of the queries, if it is a different one."""
     overlap: bool = False
-    """Whether classes may mean the same as some that were trained on."""
+    """Whether classes may have the same meaning as training classes."""
 
     @property
     def name(self) -> str:
@@ -44,18 +44,18 @@ class BenchTable:
 
     @property
     def fingerprint(self) -> str:
-        """What changes when features or labels do."""
+        """Changes whenever features or labels do."""
         return " ".join(bank.fingerprint for bank in self.banks)
 
     def allows(self, protocol: EvaluationProtocol) -> bool:
-        """Tell whether two classes or more have enough rows."""
+        """Return whether at least two classes have enough rows."""
         if isinstance(self.table, CrossTable):
             query = self.table.query.class_sizes
             return protocol.allowed_by(self.table.support.class_sizes, query)
         return protocol.allowed_by(self.table.class_sizes)
 
     def has_one_support(self, protocol: EvaluationProtocol) -> bool:
-        """Tell whether all rows are examples in every episode, as in files made for its shots."""
+        """Return whether all rows are examples in every episode, so the support never varies."""
         if not isinstance(self.table, CrossTable):
             return False
         sizes = self.table.support.class_sizes[self.table.query.class_sizes > 0]
@@ -65,16 +65,16 @@ class BenchTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """The tables of a suite that are there."""
+    """The available tables of a suite."""
 
     file: SuiteFile
     tables: tuple[BenchTable, ...]
-    """In the order of the suite."""
+    """Tables, in the order of the suite."""
     missing: tuple[str, ...]
     """Patterns of the suite that no bank matches."""
 
     def notes(self) -> list[str]:
-        """Say what a reader of the results should know of the data."""
+        """Return notes on the data for readers of the results."""
         crossed = [each.table for each in self.tables if isinstance(each.table, CrossTable)]
         dropped = [f"{each.name} ({each.shared_rows})" for each in crossed if each.shared_rows]
         marked = any(each.overlap for each in self.tables)
@@ -88,7 +88,7 @@ class Suite:
 
 
 def open_suite(suite: SuiteFile, folder: Path) -> Suite:
-    """Open the banks of a suite; some may be missing, not all."""
+    """Open the banks of a suite; some may be missing, but not all."""
     banks = _listed(suite, folder)
     tables: list[BenchTable] = []
     missing: list[str] = []
@@ -112,16 +112,16 @@ def open_suite(suite: SuiteFile, folder: Path) -> Suite:
 
 
 def _listed(suite: SuiteFile, folder: Path) -> Mapping[str, Path | str]:
-    """Find all banks by name; those of scikit-learn are there without a folder."""
+    """Return all banks by name; those of scikit-learn need no folder."""
     bundled: dict[str, Path | str] = {f"{BUNDLED}/{name}": name for name in bundled_names()}
-    own = [each.startswith(f"{BUNDLED}/") for each in suite.patterns()]
-    if all(own):
+    is_bundled = [each.startswith(f"{BUNDLED}/") for each in suite.patterns()]
+    if all(is_bundled):
         return bundled
-    return {**named_banks(folder), **(bundled if any(own) else {})}
+    return {**named_banks(folder), **(bundled if any(is_bundled) else {})}
 
 
 def _matching(pattern: str, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """List the banks of a pattern; of "A->B", pairs."""
+    """List the banks that match a pattern; for "A->B", the pairs."""
     if not is_cross(pattern):
         return [(name,) for name in names if bank_matches(name, pattern)]
     encoder = pattern.partition(ARROW)[0].strip().rpartition("/")[0]

@@ -1,6 +1,6 @@
-"""All learners against one: paired differences, intervals over episodes and data sets, wins.
+"""Compare all learners with one: paired differences, intervals over episodes and data sets, wins.
 
-`versus` measures, `versus_sections` puts it into a report.
+`versus` computes the comparison, `versus_sections` formats it for a report.
 """
 
 import math
@@ -20,7 +20,7 @@ from unitail.wording import markdown_table
 
 ALL_GROUPS = "all groups"
 ANCHORS = ("linear_probe_shrunk", "linear_probe_tuned", "linear_probe_paper")
-"""What others are compared with, if nothing else is said: the strongest simple method."""
+"""Default learners to compare with, in order of preference: the strongest simple methods."""
 TEXT = """\
 Points of accuracy, learner minus `{name}`, on the same episodes: mean over data sets, each counted
 once whatever its encoders; ± half width of the 95 % interval over episodes (these data sets, other
@@ -31,41 +31,41 @@ the data sets of the cell."""
 
 @dataclass(frozen=True, kw_only=True)
 class Versus:
-    """How a learner differs from the one it is compared with, over the data sets of a group.
+    """Comparison of a learner with the reference learner over the data sets of a group.
 
-    A data set counts once, whatever the number of its encoders.
+    Each data set counts once, whatever the number of its encoders.
     """
 
     learner: str
     group: str
     protocol: str
     difference: float
-    """The mean over data sets of the mean differences of accuracies, learner minus other."""
+    """Mean over data sets of the mean difference in accuracy, learner minus reference."""
     episode_half_width: float
-    """Of its interval over episodes: what other episodes of these data sets might show."""
+    """Half width of its interval over episodes: other episodes of these data sets."""
     set_half_width: float
-    """Of its interval over data sets: what other such data sets might show; NaN of one."""
+    """Half width of its interval over data sets: other such data sets; NaN for a single one."""
     wins: int
-    """Data sets where it is better beyond doubt: Holm's correction over those of the group."""
+    """Data sets where it is significantly better, with Holm's correction over the group."""
     ties: int
     losses: int
 
     @property
     def shown(self) -> bool:
-        """Whether the interval over episodes leaves no doubt about which is better."""
+        """Whether the interval over episodes excludes zero."""
         return abs(self.difference) > self.episode_half_width
 
 
 def versus(results: Sequence[TableResult], other: str) -> list[Versus]:
-    """Compare all learners with `other`, for each protocol: in each group and in all together."""
+    """Compare all learners with `other` for each protocol, in each group and over all groups."""
     compared = []
-    for (protocol, learner), own in grouped(
+    for (protocol, learner), pairs in grouped(
         _pairs(results, other), lambda pair: (pair.protocol, pair.learner)
     ).items():
-        groups = grouped(own, lambda pair: pair.group)
+        groups = grouped(pairs, lambda pair: pair.group)
         if len(groups) > 1:
-            groups[ALL_GROUPS] = own
-        compared += [_sum_up(learner, group, protocol, pairs) for group, pairs in groups.items()]
+            groups[ALL_GROUPS] = pairs
+        compared += [_sum_up(learner, group, protocol, part) for group, part in groups.items()]
     return compared
 
 
@@ -98,7 +98,7 @@ def _pairs(results: Iterable[TableResult], other: str) -> list[_Pair]:
 
 
 def _differences(first: Evaluation, second: Evaluation) -> NDArray[np.float64] | None:
-    """Pair the accuracies; None where one of them did not answer."""
+    """Return the paired differences in accuracy; None if one of the two did not answer."""
     mine, other = first.scores, second.scores
     if not len(mine.hashes) or not np.array_equal(mine.hashes, other.hashes):
         return None
@@ -126,7 +126,7 @@ def _sum_up(learner: str, group: str, protocol: str, pairs: Sequence[_Pair]) -> 
 
 
 def _joined(pairs: Sequence[_Pair]) -> MeanInterval:
-    """Average a data set over its encoders."""
+    """Average a data set's intervals over its encoders."""
     intervals = [pair.difference for pair in pairs]
     return MeanInterval(
         float(np.mean([each.mean for each in intervals])),
@@ -136,7 +136,7 @@ def _joined(pairs: Sequence[_Pair]) -> MeanInterval:
 
 
 def _p_value(interval: MeanInterval) -> float:
-    """Return how likely such a difference is by chance, two-sided, by Student's law."""
+    """Return the two-sided p-value of a mean difference by Student's t-test."""
     if interval.half_width == 0:
         return 0.0 if interval.mean else 1.0
     freedom = interval.count - 1
@@ -145,7 +145,7 @@ def _p_value(interval: MeanInterval) -> float:
 
 
 def versus_sections(results: Sequence[TableResult], against: str = "") -> list[str]:
-    """Write the section, in pieces; nothing where there is nobody to compare."""
+    """Return the parts of the report's section; empty if there is nothing to compare."""
     names = dict.fromkeys(name for each in results for name in each.evaluations)
     other = chosen_anchor(list(names), against)
     compared = versus(results, other) if other else []
@@ -155,21 +155,21 @@ def versus_sections(results: Sequence[TableResult], against: str = "") -> list[s
 
 
 def chosen_anchor(learners: Sequence[str], against: str) -> str:
-    """Return the learner that others are compared with; a wrong name is an error."""
+    """Return the learner to compare the others with; raise if `against` is unknown."""
     if against and against not in learners:
         raise UserError("no such learner to compare with", got=against, allowed=", ".join(learners))
     return against or next((name for name in ANCHORS if name in learners), "")
 
 
 def versus_cell(row: Versus) -> str:
-    """Write difference, intervals, wins, ties and losses."""
+    """Format difference, intervals, wins, ties and losses."""
     sets = "-" if math.isnan(row.set_half_width) else f"{100 * row.set_half_width:.1f}"
     text = f"{100 * row.difference:+.1f} ± {100 * row.episode_half_width:.1f} / {sets}"
     return f"{f'**{text}**' if row.shown else text}, {row.wins}-{row.ties}-{row.losses}"
 
 
 def versus_rows(results: Sequence[TableResult], other: str) -> tuple[list[str], list[list[str]]]:
-    """Return one table for all protocols: its header and its rows."""
+    """Return the header and rows of one table for all protocols."""
     compared = versus(results, other)
     groups = list(dict.fromkeys(row.group for row in compared))
     rows = []

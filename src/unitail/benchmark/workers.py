@@ -1,4 +1,4 @@
-"""A benchmark in several processes of one machine: each measures some tables and protocols."""
+"""Run a benchmark in several processes of one machine, each measuring some of the tables."""
 
 from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
@@ -13,27 +13,27 @@ from unitail.processes import end_with_parent, ready_to_fork, threads_of_each
 from unitail.progress import OnProgress
 
 POLL_SECONDS = 0.5
-Told = tuple[int, int, int]
-"""The number of a process, how many answers it has, and of how many."""
+Report = tuple[int, int, int]
+"""Index of a worker, its number of answers, and its total."""
 
 
 def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | None = None) -> None:
-    """Measure what is missing, in several processes; the results are in the store afterwards.
+    """Measure what is missing in several processes; the store then holds the results.
 
-    They are the same as of one process: which episodes there are depends on no process.
+    They are the same as from a single process, since episodes do not depend on processes.
     """
     context = ready_to_fork(__name__)
-    told: Queue[Told] = context.Queue()
+    reports: Queue[Report] = context.Queue()
     workers = [
         context.Process(  # type: ignore[attr-defined]
-            target=_work, args=(setup, index, count, told), daemon=True
+            target=_work, args=(setup, index, count, reports), daemon=True
         )
         for index in range(count)
     ]
     for worker in workers:
         worker.start()
     try:
-        _watch(workers, told, on_progress)
+        _watch(workers, reports, on_progress)
     finally:
         for worker in workers:
             worker.terminate()
@@ -42,13 +42,13 @@ def run_in_processes(setup: BenchSetup, count: int, on_progress: OnProgress | No
 
 def _watch(
     workers: Sequence[BaseProcess],
-    told: "Queue[Told]",
+    reports: "Queue[Report]",
     on_progress: OnProgress | None,
 ) -> None:
     done: dict[int, tuple[int, int]] = {}
-    while any(worker.is_alive() for worker in workers) or not told.empty():
+    while any(worker.is_alive() for worker in workers) or not reports.empty():
         try:
-            index, answers, total = told.get(timeout=POLL_SECONDS)
+            index, answers, total = reports.get(timeout=POLL_SECONDS)
         except Empty:
             continue
         done[index] = (answers, total)
@@ -60,15 +60,15 @@ def _watch(
         raise UserError(
             "a process of the benchmark ended early",
             got=f"exit code {workers[failed[0]].exitcode} of process {failed[0] + 1}",
-            allowed="processes that come to their end",
-            remedy="Its message is above; the same command goes on, also with --processes 1.",
+            allowed="processes that finish",
+            remedy="Its message is above; the same command resumes, also with --processes 1.",
         )
 
 
-def _work(setup: BenchSetup, index: int, count: int, told: "Queue[Told]") -> None:
+def _work(setup: BenchSetup, index: int, count: int, reports: "Queue[Report]") -> None:
     """Measure one shard."""
     end_with_parent()
     torch.set_num_threads(threads_of_each(count))
     run, _ = setup.open((index, count))
-    told.put((index, 0, run.pending()))
-    run.run(lambda done, total: told.put((index, done, total)))
+    reports.put((index, 0, run.pending()))
+    run.run(lambda done, total: reports.put((index, done, total)))

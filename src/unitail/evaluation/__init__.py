@@ -1,1 +1,1 @@
-"""Measuring learners on episodes."""
+"""Measure learners on episodes."""

@@ -1,4 +1,4 @@
-"""The episodes of a test: the same for every learner, each with a hash."""
+"""Test episodes: the same for every learner, each with a hash."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -21,48 +21,48 @@ from unitail.tasks.bank_episodes import BankEpisodes, CrossEpisodes
 from unitail.tasks.batches import EpisodeSource, QueryShares
 
 Source = FeatureTable | CrossTable | EpisodeSource | Task
-"""What episodes can be drawn from: a table or two, a distribution of tasks, or one task."""
+"""Anything that episodes can be drawn from: one or two tables, a distribution of tasks, a task."""
 MAX_EPISODES = 50
-"""The most episodes of a batch."""
+"""Largest number of episodes in a batch."""
 MAX_TOKENS = 2**14
-"""The most examples and queries of a batch of several episodes."""
+"""Largest number of examples and queries in a batch of several episodes."""
 HASHING_THREADS = 8
 RESIDENT_BYTES = 2**28
-"""Features that are kept in memory; of larger banks the rows of each batch are read."""
+"""Banks up to this many bytes stay in memory; larger ones are read from files per batch."""
 
 Sampler = Callable[[int, int, torch.Generator], Episode]
-"""Draws a batch of the first number of episodes and returns the second number of them."""
+"""`sample(size, count, generator)` draws `size` episodes and returns the first `count`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FixedBatch:
-    """Some episodes of a test, on the CPU."""
+    """A batch of test episodes, on the CPU."""
 
     episode: Episode
     hashes: NDArray[np.uint64]
-    """What tells each episode from all others, (B,)."""
+    """A hash that identifies each episode, (B,)."""
     draw_seed: int
-    """The seed of a randomised learner's draws for these episodes."""
+    """Seed of a randomised learner's draws for these episodes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FixedEpisodes:
-    """The episodes that a protocol and the name of a source decide.
+    """The episodes determined by a protocol and the name of a source.
 
-    Each batch has a random stream of its own, on the CPU whatever device learns. Batches are drawn
-    whole, so the first episodes are the same however many are asked for. Another version of torch,
-    or another kind of processor, may draw others; the hashes tell.
+    Each batch has its own random stream, on the CPU whatever device the learner uses. Batches are
+    always drawn in full, so the first episodes do not depend on the number of episodes. Another
+    version of torch or kind of processor may draw different ones; the hashes reveal it.
     """
 
     name: str
-    """What the episodes are drawn from."""
+    """Name of the source of the episodes."""
     protocol: EvaluationProtocol
-    """Their true shape."""
+    """The protocol as fitted to the source: the actual shape of the episodes."""
     sampler: Sampler
 
     @classmethod
     def of(cls, source: Source, protocol: EvaluationProtocol) -> "FixedEpisodes":
-        """Fit the protocol to the source."""
+        """Fit the protocol to the source and return its episodes."""
         if isinstance(source, FeatureTable):
             name, fitted = source.full_name, protocol.fitted(source.class_sizes, source.full_name)
             rows = BankEpisodes([source], resident_bytes=RESIDENT_BYTES)
@@ -85,7 +85,7 @@ class FixedEpisodes:
 
     @property
     def batch_size(self) -> int:
-        """The episodes of a batch, as many as memory allows."""
+        """Number of episodes in a batch, within the limits on memory."""
         return max(1, min(MAX_EPISODES, MAX_TOKENS // self.protocol.tokens))
 
     def batches(self) -> Iterator[FixedBatch]:
@@ -94,7 +94,7 @@ class FixedEpisodes:
             yield self.batch(start)
 
     def batch(self, start: int) -> FixedBatch:
-        """Draw the batch whose first episode has this number."""
+        """Draw the batch that begins with episode number `start`."""
         protocol = self.protocol
         names = (self.name, protocol.shots, protocol.ways, start)
         count = min(self.batch_size, protocol.episodes - start)
@@ -128,7 +128,7 @@ def episode_hashes(episode: Episode) -> NDArray[np.uint64]:
             hasher.update(np.ascontiguousarray(array[number]).data)
         return int.from_bytes(hasher.digest(), "big")
 
-    with ThreadPoolExecutor(HASHING_THREADS) as pool:  # hashing lets other threads run
+    with ThreadPoolExecutor(HASHING_THREADS) as pool:  # hashing releases the GIL
         return np.array(list(pool.map(digest, range(support.num_episodes))), dtype=np.uint64)
 
 
@@ -177,10 +177,12 @@ def _check_balanced(protocol: EvaluationProtocol, name: str) -> None:
 
 
 def _fit_task(task: Task, protocol: EvaluationProtocol) -> EvaluationProtocol:
-    """Return what a task allows of a protocol: it has its own classes, all in each episode."""
+    """Fit a protocol to a task, whose episodes always contain all its classes."""
     _check_balanced(protocol, task.name)
-    own = replace(protocol, ways=task.ways)
-    return own.fitted(task.class_sizes.numpy(), task.name) if isinstance(task, ArrayTask) else own
+    protocol = replace(protocol, ways=task.ways)
+    if not isinstance(task, ArrayTask):
+        return protocol
+    return protocol.fitted(task.class_sizes.numpy(), task.name)
 
 
 def _first(episode: Episode, count: int) -> Episode:

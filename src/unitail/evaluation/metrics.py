@@ -1,4 +1,4 @@
-"""How good the probabilities of an episode's answers are; accuracy is in `framework.task`."""
+"""Metrics of predicted probabilities; accuracy is in `framework.task`."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,7 +11,7 @@ from torch import Tensor
 from unitail.framework.task import log_loss
 
 BINS = 15
-"""The bins of confidence, all of the same width, in which calibration is counted."""
+"""Number of equal-width confidence bins for calibration."""
 
 
 def negative_log_likelihood(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
@@ -27,18 +27,18 @@ def brier_score(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """Answers counted by confidence, the probability of the answer given; sums add up."""
+    """Predictions binned by confidence, the predicted class's probability; instances add up."""
 
     counts: NDArray[np.int64]
-    """The answers in each bin, (BINS,)."""
+    """Number of predictions in each bin, (BINS,)."""
     confidence: NDArray[np.float64]
-    """The sum of their confidences, (BINS,)."""
+    """Sum of their confidences, (BINS,)."""
     correct: NDArray[np.int64]
-    """The right ones among them, (BINS,)."""
+    """Number of correct ones among them, (BINS,)."""
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the calibration of no answers."""
+        """Return the calibration of zero predictions."""
         return cls(
             counts=np.zeros(BINS, np.int64),
             confidence=np.zeros(BINS),
@@ -47,15 +47,15 @@ class Calibration:
 
     @classmethod
     def of(cls, log_probabilities: Tensor, class_indices: Tensor) -> Self:
-        """Count the answers (..., K) to queries of classes (...)."""
-        best, chosen = (each.flatten() for each in log_probabilities.double().max(dim=-1))
-        confidence = best.exp().numpy()
-        right = (chosen == class_indices.flatten()).numpy()
+        """Bin the predictions (..., K) for queries with true classes (...)."""
+        highest, predicted = (each.flatten() for each in log_probabilities.double().max(dim=-1))
+        confidence = highest.exp().numpy()
+        is_correct = (predicted == class_indices.flatten()).numpy()
         places = np.clip((confidence * BINS).astype(np.int64), 0, BINS - 1)
         return cls(
             counts=np.bincount(places, minlength=BINS),
             confidence=np.bincount(places, confidence, minlength=BINS).astype(np.float64),
-            correct=np.bincount(places[right], minlength=BINS),
+            correct=np.bincount(places[is_correct], minlength=BINS),
         )
 
     def __add__(self, other: Self) -> Self:
@@ -67,6 +67,6 @@ class Calibration:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: mean of |accuracy - confidence| of an answer's bin."""
+        """Expected calibration error: mean |accuracy - confidence| of the predictions' bins."""
         total = self.counts.sum()
         return float(np.abs(self.correct - self.confidence).sum() / total) if total else np.nan

@@ -1,4 +1,4 @@
-"""What is asked of a learner in a test: the shape of the episodes, how many, and which."""
+"""Evaluation protocols: the shape, number and seed of test episodes."""
 
 from dataclasses import dataclass, replace
 
@@ -9,27 +9,27 @@ from unitail.errors import UserError, require
 from unitail.tasks.batches import EpisodeRanges, QueryShares
 
 ALL_WAYS = 1_000_000
-"""Stands for all classes of a data set."""
+"""Value of `ways` that stands for all classes of a data set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationProtocol:
-    """K-way N-shot episodes; with the name of a data set, all that decides which they are."""
+    """K-way N-shot episodes; with the name of a data set, it determines them completely."""
 
     ways: int = 5
-    """K, the classes of an episode."""
+    """K, the number of classes per episode."""
     shots: int = 1
-    """N, the labelled examples of each class."""
+    """N, the number of labelled examples per class."""
     queries: int = 15
-    """Queries of each class, on average."""
+    """Number of queries per class, on average."""
     query_shares: QueryShares = QueryShares.BALANCED
-    """How the queries are shared out among the classes."""
+    """How the queries are distributed over the classes."""
     concentration: float = 1.0
-    """Of the Dirichlet distribution of random shares; the smaller, the more unequal."""
+    """Concentration of the Dirichlet distribution of random shares; smaller is more unequal."""
     episodes: int = 600
-    """How many episodes."""
+    """Number of episodes."""
     seed: int = 0
-    """Which episodes: others for another seed."""
+    """Seed of the episodes."""
 
     def __post_init__(self) -> None:
         for name, least in (("ways", 2), ("shots", 1), ("queries", 1), ("episodes", 2)):
@@ -40,7 +40,7 @@ class EvaluationProtocol:
 
     @property
     def shares(self) -> str:
-        """How reports call the shares of the queries."""
+        """Name of the query shares in reports."""
         if self.query_shares is QueryShares.BALANCED:
             return "balanced"
         if self.query_shares is QueryShares.ABSENT:
@@ -49,7 +49,7 @@ class EvaluationProtocol:
 
     @property
     def name(self) -> str:
-        """How reports call the protocol."""
+        """Name of the protocol in reports."""
         extra = {
             QueryShares.BALANCED: "",
             QueryShares.RANDOM: f", {self.shares} queries",
@@ -60,15 +60,15 @@ class EvaluationProtocol:
 
     @property
     def tokens(self) -> int:
-        """The labelled examples and queries of an episode."""
+        """Number of labelled examples and queries in an episode."""
         return self.ways * (self.shots + self.queries)
 
     def allowed_by(
         self, class_sizes: NDArray[np.int64], query_sizes: NDArray[np.int64] | None = None
     ) -> bool:
-        """Tell whether two classes or more of a data set have rows for the shots and a query.
+        """Return whether at least two classes have enough rows for the shots and a query.
 
-        `query_sizes` are those of another table that the queries come from.
+        `query_sizes` are the class sizes of a separate table of queries, if there is one.
         """
         return int((_rows_left(self.shots, class_sizes, query_sizes) > 0).sum()) >= 2
 
@@ -78,25 +78,25 @@ class EvaluationProtocol:
         name: str,
         query_sizes: NDArray[np.int64] | None = None,
     ) -> "EvaluationProtocol":
-        """Return what a data set allows of this protocol, the same for every learner.
+        """Fit this protocol to a data set that may be too small for it, the same for every learner.
 
-        A class with rows for N shots and a query takes part. Where there are fewer than K of them,
-        all are used; where the smallest has too few rows for the queries, fewer are asked of each.
+        Classes with rows for N shots and a query are used. If there are fewer than K of them, all
+        are used; if the smallest has too few rows for the queries, every class gets fewer queries.
         """
-        left = _rows_left(self.shots, class_sizes, query_sizes)
-        left = left[left > 0]
-        if len(left) < 2:
+        rows_left = _rows_left(self.shots, class_sizes, query_sizes)
+        rows_left = rows_left[rows_left > 0]
+        if len(rows_left) < 2:
             raise UserError(
                 f"{name} has too few classes for {self.shots} shots",
-                got=f"{len(left)} classes with rows for {self.shots} shots and a query",
+                got=f"{len(rows_left)} classes with rows for {self.shots} shots and a query",
                 allowed="2 or more",
                 remedy="Ask for fewer shots, or leave the data set out.",
             )
-        queries = min(self.queries, int(left.min()))
-        return replace(self, ways=min(self.ways, len(left)), queries=queries)
+        queries = min(self.queries, int(rows_left.min()))
+        return replace(self, ways=min(self.ways, len(rows_left)), queries=queries)
 
     def ranges(self, episodes: int) -> EpisodeRanges:
-        """Return the ranges that hold this shape only, and batches of this many episodes."""
+        """Return ranges with only this shape, and batches of this many episodes."""
         fixed = EpisodeRanges.fixed(
             episodes=episodes, ways=self.ways, shots=self.shots, queries=self.queries
         )
@@ -106,7 +106,7 @@ class EvaluationProtocol:
 def _rows_left(
     shots: int, class_sizes: NDArray[np.int64], query_sizes: NDArray[np.int64] | None
 ) -> NDArray[np.int64]:
-    """Count the rows of each class that can be queries; none where the shots are too many."""
+    """Count each class's rows left for queries; 0 or less if it has too few for the shots."""
     if query_sizes is None:
         return class_sizes - shots
     return np.where(class_sizes >= shots, query_sizes, 0)

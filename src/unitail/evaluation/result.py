@@ -1,4 +1,4 @@
-"""What came of a test: a number for each episode, or the reason why there is none."""
+"""Results of a test: scores for each episode, or the reason why there are none."""
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -16,36 +16,36 @@ Values = NDArray[np.float32]
 
 
 class Outcome(StrEnum):
-    """Whether a learner answered."""
+    """Whether a learner answered the episodes."""
 
     ANSWERED = "answered"
     CANNOT = "cannot"
-    """It says that it cannot solve such tasks."""
+    """The learner reports that it cannot solve such tasks."""
     OUT_OF_MEMORY = "out of memory"
-    """The device has too little memory for it."""
+    """The device has too little memory for the learner."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """One number for each of E episodes, (E,), of each kind."""
+    """Scores of E episodes, as columns of shape (E,)."""
 
     hashes: NDArray[np.uint64]
-    """What tells the episodes apart; the same episodes have the same hashes in every run."""
+    """Identify the episodes; the same episodes have the same hashes in every run."""
     accuracy: Values
-    """The share of right answers."""
+    """Share of correct predictions."""
     nll: Values
-    """The mean negative log-likelihood of the true classes, in nats."""
+    """Mean negative log-likelihood of the true classes, in nats."""
     brier: Values
-    """The mean Brier score, from 0 to 2."""
+    """Mean Brier score, from 0 to 2."""
     seconds: Values
-    """The time of an answer to all queries, support included; the mean over its batch."""
+    """Time to process the support and answer all queries, averaged over the batch."""
     memory: Values
-    """The device's peak memory in MiB for the answers to its batch, above what was taken before:
-    weights and episodes do not count. NaN on a CPU."""
+    """Peak device memory in MiB while answering its batch, beyond what was allocated before (so
+    without weights and episodes). NaN on a CPU."""
 
     @classmethod
     def joined(cls, parts: "list[Scores]") -> "Scores":
-        """Put batches one after the other; of none, the scores of no episode."""
+        """Concatenate the scores of batches; no batches give empty columns."""
         return cls(**{each.name: cls._column(each.name, parts) for each in fields(cls)})
 
     @staticmethod
@@ -56,44 +56,44 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What one learner did on the episodes of one source."""
+    """The result of one learner on the episodes of one source."""
 
     source: str
-    """What the episodes were drawn from."""
+    """Name of the source of the episodes."""
     protocol: EvaluationProtocol
-    """The true shape of the episodes."""
+    """The actual shape of the episodes."""
     device: str
-    """Where the learner ran."""
+    """Name of the device the learner ran on."""
     outcome: Outcome
     reason: str
-    """Why there are no scores; empty where there are."""
+    """Why there are no scores; empty if there are."""
     scores: Scores
-    """One number for each episode; of no episode unless the learner answered."""
+    """Scores of each episode; empty unless the learner answered."""
     calibration: Calibration
 
     @property
     def accuracy(self) -> MeanInterval:
-        """The mean accuracy with its interval."""
+        """Mean accuracy with its interval."""
         return self._mean(self.scores.accuracy)
 
     @property
     def nll(self) -> MeanInterval:
-        """The mean negative log-likelihood; infinite if a true class had probability zero."""
+        """Mean negative log-likelihood; infinite if a true class had probability zero."""
         return self._mean(self.scores.nll)
 
     @property
     def brier(self) -> MeanInterval:
-        """The mean Brier score."""
+        """Mean Brier score with its interval."""
         return self._mean(self.scores.brier)
 
     @property
     def milliseconds(self) -> float:
-        """The mean time for an episode; a batch is timed as a whole, so there is no interval."""
+        """Mean time per episode; batches are timed as a whole, so there is no interval."""
         return 1000 * float(self._answered(self.scores.seconds).mean())
 
     @property
     def memory(self) -> float:
-        """The peak memory in MiB, without weights and episodes; NaN on a CPU."""
+        """Peak memory in MiB, without weights and episodes; NaN on a CPU."""
         return float(self._answered(self.scores.memory).max())
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Evaluation:
             return MeanInterval.of(self._answered(values))
 
     def _answered(self, values: Values) -> Values:
-        """Refuse to sum up what is not there."""
+        """Return the values; raise if the learner did not answer."""
         if self.outcome is not Outcome.ANSWERED:
             raise UserError(
                 f"the learner has no scores on {self.source}",

@@ -1,4 +1,4 @@
-"""Many episodes, the same ones for every learner: how right, how sure, how fast."""
+"""Score learners on the same episodes: accuracy, calibration, time and memory."""
 
 import time
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ def score_learner(
 ) -> Evaluation:
     """Measure a learner on episodes of a bank, a distribution of tasks or a task.
 
-    The episodes depend on the source and the protocol alone, so learners measured with the same
-    ones answer the same questions. They are drawn on the CPU and moved to `device`, where the
-    learner should be.
+    The episodes depend only on the source and the protocol, so learners measured with the same two
+    answer the same queries. Episodes are drawn on the CPU and moved to `device`, where the learner
+    should be.
     """
     name = type(learner).__name__
     return score_learners({name: learner}, source, protocol, device=device)[name]
@@ -47,8 +47,8 @@ def score_learners(
 ) -> dict[str, Evaluation]:
     """Measure several learners; every batch is drawn once and answered by all of them.
 
-    One that cannot solve such tasks, or runs out of memory, does not keep the others from it.
-    Progress is counted in answers: episodes times learners.
+    A learner that cannot solve such tasks, or runs out of memory, does not stop the others.
+    Progress counts answers: episodes times learners.
     """
     episodes = FixedEpisodes.of(source, protocol or EvaluationProtocol())
     device = torch.device(device)
@@ -65,13 +65,13 @@ def score_learners(
 
 
 def device_name(device: torch.device) -> str:
-    """Return what reports call a device."""
+    """Return the name of a device in reports."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 @dataclass(eq=False)
 class _Record:
-    """What is known of a learner so far."""
+    """Results of one learner so far."""
 
     name: str
     learner: Inference
@@ -82,11 +82,11 @@ class _Record:
     calibration: Calibration = field(default_factory=Calibration.empty)
 
     def ask(self, batch: FixedBatch, moved: Episode) -> None:
-        """Let the learner answer a batch, unless it gave up before."""
+        """Let the learner answer a batch and score it, unless it failed on an earlier one."""
         if self.outcome is not Outcome.ANSWERED:
             return
         try:
-            if not self.scores:  # the first call pays for what later ones have ready
+            if not self.scores:  # warm-up: the first call is slower
                 self._timed_answers(moved, batch.draw_seed)
             answers, seconds, memory = self._timed_answers(moved, batch.draw_seed)
         except torch.cuda.OutOfMemoryError as error:
@@ -96,11 +96,13 @@ class _Record:
                 self.outcome, self.reason = Outcome.CANNOT, str(answers)
             else:
                 self._score(batch, answers.float(), seconds, memory)
-        if self.outcome is Outcome.OUT_OF_MEMORY:  # after the error let go of what it held
+        if (
+            self.outcome is Outcome.OUT_OF_MEMORY
+        ):  # only now is the error gone that kept tensors alive
             torch.cuda.empty_cache()
 
     def result(self, episodes: FixedEpisodes) -> Evaluation:
-        """Sum up."""
+        """Combine the batches into an `Evaluation`."""
         answered = self.outcome is Outcome.ANSWERED
         return Evaluation(
             source=episodes.name,
@@ -113,7 +115,7 @@ class _Record:
         )
 
     def _timed_answers(self, moved: Episode, seed: int) -> tuple[Tensor | Cannot, float, float]:
-        """Return the answers, the seconds, and the peak memory in MiB; NaN on a CPU."""
+        """Return the answers, the seconds and the peak memory in MiB (NaN on a CPU)."""
         gpu, before = self.device.type == "cuda", 0
         if gpu:
             torch.cuda.synchronize(self.device)

@@ -1,1 +1,1 @@
-"""Where episodes come from."""
+"""Episode sources: arrays, feature banks and synthetic tasks."""

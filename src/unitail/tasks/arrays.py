@@ -22,7 +22,7 @@ from unitail.tasks.batches import check_counts
 
 
 class ArrayTask:
-    """A task whose data are the rows of an array; its Bayes risk is known only if it is given.
+    """A task whose data are the rows of an array; its Bayes risk is unknown unless passed in.
 
     `features` (rows, d_T) are encoded inputs, `class_indices` (rows,) their classes 0..K-1.
     """
@@ -42,7 +42,7 @@ class ArrayTask:
         self.features, indices = _checked(features, class_indices)  # (rows, d_T), (rows,)
         self.class_sizes = torch.bincount(indices)  # (K,)
         self._check_enough(1)
-        self._order = indices.argsort(stable=True)  # rows of one class are neighbours
+        self._order = indices.argsort(stable=True)  # groups the rows by class
         self._largest = int(self.class_sizes.max())
 
     @property
@@ -57,7 +57,7 @@ class ArrayTask:
 
     @property
     def fingerprint(self) -> str:
-        """What changes when a row or a class does."""
+        """A SHA-256 digest of all rows and class sizes."""
         digest = hashlib.sha256()
         for tensor in (self.features[self._order], self.class_sizes):
             digest.update(tensor.cpu().numpy().tobytes())
@@ -66,7 +66,7 @@ class ArrayTask:
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances, on the device of the generator; no row comes twice in one.
+        """Draw N-shot instances on the generator's device, without repeated rows in an instance.
 
         Support and queries come in random order.
         """
@@ -81,7 +81,7 @@ class ArrayTask:
         return split_rows(self.features.to(device)[order[starts + places]], shots, generator)
 
     def _check_enough(self, needed: int) -> None:
-        """Refuse to draw more rows of a class than it has."""
+        """Raise if any class has fewer than `needed` rows."""
         least, index = (int(value) for value in self.class_sizes.min(dim=0))
         if least < needed:
             raise UserError(
@@ -93,7 +93,7 @@ class ArrayTask:
 
 
 def _checked(features: ArrayLike, class_indices: ArrayLike) -> tuple[Tensor, Tensor]:
-    """Convert and check the data of a task: (rows, d_T) and (rows,)."""
+    """Validate a task's data and convert them to tensors (rows, d_T) and (rows,)."""
     table = as_features(features, "task").to(torch.get_default_dtype())
     indices = as_class_indices(class_indices, "task")
     check_features(table, "task")

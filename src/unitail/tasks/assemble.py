@@ -1,4 +1,4 @@
-"""From rows of each class to N-shot instances of a task (paper, section 3.4)."""
+"""Turn rows of each class into N-shot instances of a task (paper, section 3.4)."""
 
 import torch
 from torch import Tensor
@@ -6,17 +6,18 @@ from torch import Tensor
 from unitail.framework.episode import Episode, Query, Support
 
 MAX_KEYS = 2**26
-"""The most random keys that are in memory at once where many rows are drawn."""
+"""Largest number of random keys held in memory at once when many rows are drawn."""
 
 
 def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
-    """Draw `count` different places among 0..size-1 for each size, in random order: (..., count).
+    """Draw `count` distinct positions in 0..size-1 for each size, in random order: (..., count).
 
-    No size is above `largest`, which is given because to look would be to wait for the device.
-    Where a size is below `count`, all its places come first; what follows is meaningless.
+    No size exceeds `largest`, a parameter because computing it here would wait for the device.
+    If a size is below `count`, all its positions come first and the remaining entries are
+    meaningless.
 
-    The keys of a chunk of the sizes (B, ...) at a time are in memory. On a CPU the result does not
-    depend on the chunks; on a GPU `MAX_KEYS` is one of the things that identify the random stream.
+    Keys are held in memory for one chunk of the sizes (B, ...) at a time. On a CPU the result does
+    not depend on the chunks; on a GPU the random stream depends on `MAX_KEYS`.
     """
     step = max(1, MAX_KEYS // (largest * max(1, sizes[0].numel())))
     return torch.cat(
@@ -25,14 +26,14 @@ def distinct_places(sizes: Tensor, count: int, largest: int, generator: torch.Ge
 
 
 def _places(sizes: Tensor, count: int, largest: int, generator: torch.Generator) -> Tensor:
-    # The places of the largest of independent keys are a uniform draw without replacement.
+    # The positions of the largest of i.i.d. keys are a uniform draw without replacement.
     keys = torch.rand(*sizes.shape, largest, generator=generator, device=sizes.device)
     padding = torch.arange(largest, device=sizes.device) >= sizes.unsqueeze(-1)
     return keys.masked_fill_(padding, -1.0).topk(count, dim=-1).indices
 
 
 def class_major(rows: Tensor, shots: int) -> Tensor:
-    """Put row numbers (B, K, shots + queries) class by class, support first: (B, n + m).
+    """Flatten row numbers (B, K, shots + queries), support first, by class: (B, n + m).
 
     The first `shots` of each class are its support.
     """
@@ -42,10 +43,10 @@ def class_major(rows: Tensor, shots: int) -> Tensor:
 def random_order(
     episodes: int, num_support: int, num_query: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw in which order each episode shows its rows, numbered support first: (B, n + m).
+    """Draw a random order of each episode's rows, the support before the queries: (B, n + m).
 
-    Support and queries are shuffled apart. Rows are drawn class by class, and a learner that reads
-    a sequence would take the class from the place.
+    Support and queries are shuffled separately. Rows are drawn class by class, and without a
+    shuffle a learner that reads a sequence could infer the class from the position.
     """
     device = generator.device
     keys = torch.rand(episodes, num_support + num_query, generator=generator, device=device)
@@ -55,7 +56,7 @@ def random_order(
 
 
 def take(features: Tensor, rows: Tensor) -> Tensor:
-    """Take the numbered rows (B, T) of each episode's features (B, R, d_T): (B, T, d_T)."""
+    """Gather the rows with indices (B, T) from each episode's features (B, R, d_T): (B, T, d_T)."""
     return features.gather(1, rows.unsqueeze(2).expand(-1, -1, features.shape[2]))
 
 

@@ -1,6 +1,6 @@
-"""Episodes from feature banks, drawn on the training device (paper, appendix D.1).
+"""Draw episodes from feature banks on the training device (paper, appendix D.1).
 
-Where examples come from one table and queries from another, they are `CrossEpisodes`.
+`CrossEpisodes` takes the support from one table and the queries from another.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,20 +24,20 @@ from unitail.tasks.batches import Batch, EpisodeRanges
 from unitail.tasks.numbered_rows import NumberedRows
 
 RESIDENT_BYTES = 8 * 2**30
-"""The features that are kept on the device, if no other number is given."""
+"""Default limit on the bytes of features kept on the device."""
 
 
 class BankEpisodes:
     """An `EpisodeSource` over the tables of several encoders.
 
-    A batch is of one encoder. Each of its episodes draws a data set, then K of its classes, then
-    the rows of each class, all different. A class takes part if it has shots + queries rows, a data
-    set if it has K such classes. P(data set) is proportional to its weight in `weights` or, if it
-    is not named there, to its number of classes.
+    All episodes of a batch use the same encoder. Each draws a data set, then K of its classes, then
+    distinct rows of each class. A class is eligible if it has shots + queries rows, a data set if
+    it has K such classes. P(data set) is proportional to its weight in `weights` or, if it is not
+    listed there, to its number of classes.
 
-    Features stay on the device, encoder by encoder as far as `resident_bytes` reach. Those of the
-    other encoders are read from their files for each batch, for which the device must wait; the
-    episodes are the same.
+    Features stay on the device, encoder by encoder, until `resident_bytes` are used up. Features of
+    the remaining encoders are read from their files for each batch, which makes the device wait;
+    the episodes are the same.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class BankEpisodes:
         _check_weights(tables, weights)
         drawn = [table for table in tables if weights.get(table.name, 1) > 0]
         self.numbered = tuple(
-            NumberedRows.of([one for one in drawn if encoder_name(one.encoder) == encoder], weights)
+            NumberedRows.of([t for t in drawn if encoder_name(t.encoder) == encoder], weights)
             for encoder in dict.fromkeys(encoder_name(table.encoder) for table in drawn)
         )
-        room = np.cumsum([numbered.num_bytes for numbered in self.numbered])
-        self.resident = tuple(bool(needed <= resident_bytes) for needed in room)
+        total_bytes = np.cumsum([numbered.num_bytes for numbered in self.numbered])
+        self.resident = tuple(bool(total <= resident_bytes) for total in total_bytes)
         for numbered, resident in zip(self.numbered, self.resident, strict=True):
             for table in () if resident else numbered.tables:
                 expect_random_reads(table.features)
         self._loaded: dict[tuple[int, torch.device], NumberedRows] = {}
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> "BankBatch":
-        """Draw shots, an encoder by the weight of its data sets, and ways that one of them has."""
+        """Draw the shots, an encoder in proportion to its data sets' weight, and feasible ways."""
         self._check_ranges(ranges)
         shots = ranges.draw_shots(generator)
         rows = shots + ranges.queries
@@ -79,14 +79,14 @@ class BankEpisodes:
         return BankBatch(shape, partial(self._load, number))
 
     def _load(self, number: int, device: torch.device) -> NumberedRows:
-        """Bring the numbered rows, and their features if they may stay, to the device once."""
+        """Return the rows on the device (cached), with their features if they are resident."""
         if (number, device) not in self._loaded:
             resident = self.resident[number]
             self._loaded[number, device] = self.numbered[number].to(device, resident=resident)
         return self._loaded[number, device]
 
     def _check_ranges(self, ranges: EpisodeRanges) -> None:
-        """Refuse ranges with a shape that nothing fits, and tables that fit no shape."""
+        """Raise if some shape in the ranges fits no data set, or some table fits no shape."""
         low, high = (shots + ranges.queries for shots in ranges.shots)
         ways = ranges.ways[0]
         if not any(numbered.weight_of(ways, high) for numbered in self.numbered):
@@ -117,19 +117,19 @@ class BankBatch(Batch):
     load: Callable[[torch.device], NumberedRows]
 
     def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
-        """Draw the rows of all episodes, and fetch the features of some; see `Batch`."""
-        numbered, own = self.load(generator.device), shard or slice(None)
+        """Draw the rows of all episodes, and fetch the features of the shard; see `Batch`."""
+        numbered, selected = self.load(generator.device), shard or slice(None)
         rows, classes = numbered.draw_rows(self.shape, generator)
         return assemble(
-            numbered.gather(rows[own]),
-            classes[own],
+            numbered.gather(rows[selected]),
+            classes[selected],
             ways=self.shape.ways,
             num_support=self.shape.num_support,
         )
 
 
 def _check_weights(tables: Sequence[FeatureTable], weights: Mapping[str, float]) -> None:
-    """Refuse no tables at all, and weights of unknown data sets or below zero."""
+    """Raise if there are no tables, or if a weight is negative or names an unknown data set."""
     if not tables:
         raise UserError("episodes need feature banks", got="none", allowed="one or more")
     names = dict.fromkeys(table.name for table in tables)
@@ -145,7 +145,7 @@ def _check_weights(tables: Sequence[FeatureTable], weights: Mapping[str, float])
 
 
 class CrossEpisodes:
-    """Draws K classes that both tables have, then N rows of each from one, queries from the other.
+    """Draws K classes shared by both tables; the support comes from one, queries from the other.
 
     Rows are read from the tables' files as they are drawn.
     """
@@ -182,7 +182,7 @@ class CrossEpisodes:
 
 
 class _Rows:
-    """The rows of a table, class by class."""
+    """The rows of a table, sorted by class."""
 
     def __init__(self, table: FeatureTable) -> None:
         members = np.flatnonzero(table.class_indices >= 0)
@@ -194,13 +194,13 @@ class _Rows:
         self._starts = torch.from_numpy(np.cumsum(self.sizes) - self.sizes)
 
     def draw(self, classes: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        """Draw different rows of each class (B, K), class by class: places (B, K * count)."""
+        """Draw distinct rows of each class (B, K), in class order: positions (B, K * count)."""
         sizes = torch.from_numpy(self.sizes)[classes]
         places = distinct_places(sizes, count, int(self.sizes.max()), generator)
         return (self._starts[classes].unsqueeze(2) + places).flatten(1)
 
     def read(self, places: Tensor) -> Tensor:
-        """Read the features of places (B, n): (B, n, d_T)."""
+        """Read the features at positions (B, n): (B, n, d_T)."""
         rows = self._rows[places.flatten().numpy()]
         features = torch.from_numpy(self._table.features[rows].astype(np.float32))
         check_finite(features, self._table.full_name)

@@ -1,7 +1,7 @@
-"""Where episodes come from: a source chooses batches, and a batch samples itself.
+"""Interfaces of episode sources: a source chooses a batch, and the batch samples its episodes.
 
-The shape of a batch is drawn on the host: it never waits for the device, nor depends on how many
-processes share the batch.
+The shape of a batch is drawn on the host, so it never waits for the device and does not depend on
+how many processes share the batch.
 """
 
 from abc import ABC, abstractmethod
@@ -19,22 +19,22 @@ from unitail.randomness import RangeLaw, choose, draw_between, draw_uniform, pic
 
 
 class QueryShares(StrEnum):
-    """How the queries of an episode are shared out among its classes."""
+    """How the queries of an episode are distributed over its classes."""
 
     BALANCED = "balanced"
-    """The same number of each class: the paper's choice."""
+    """The same number for each class: the paper's choice."""
     RANDOM = "random"
-    """Shares drawn anew for each episode from a Dirichlet distribution."""
+    """Shares drawn from a Dirichlet distribution for each episode."""
     ABSENT = "absent"
-    """Half of the classes, rounded down and drawn anew, have no query; all others are alike."""
+    """A random half of the classes (rounded down) has no queries; the others have equal shares."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchShape:
-    """The shape that all episodes of a batch have, and how many they are."""
+    """The number of episodes in a batch, and the shape they all have."""
 
     source: str
-    """Where the episodes come from, for messages."""
+    """Name of the episode source, for messages."""
     feature_dim: int
     """d_T."""
     ways: int
@@ -44,11 +44,11 @@ class BatchShape:
     queries: int
     """Queries of each class, on average."""
     episodes: int
-    """B, in all processes together."""
+    """B, over all processes."""
     query_shares: QueryShares = QueryShares.BALANCED
-    """How the queries are shared out among the classes."""
+    """How the queries are distributed over the classes."""
     concentration: float = 1.0
-    """Of the Dirichlet distribution of random shares."""
+    """Concentration of the Dirichlet distribution of random shares."""
 
     @property
     def num_support(self) -> int:
@@ -57,11 +57,11 @@ class BatchShape:
 
     @property
     def num_query(self) -> int:
-        """m, the questions in each episode."""
+        """m, the queries in each episode."""
         return self.ways * self.queries
 
     def shard(self, rank: int, processes: int) -> slice:
-        """Return the episodes that belong to process `rank` of all."""
+        """Return the slice of the batch's episodes that process `rank` handles."""
         if self.episodes % processes:
             raise UserError(
                 "the episodes of a batch cannot be shared out evenly",
@@ -75,28 +75,28 @@ class BatchShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRanges:
-    """The shapes of episodes that training draws from."""
+    """The ranges of episode shapes that training draws from."""
 
     ways: tuple[int, int]
-    """Least and most classes of an episode; each batch draws a number between them."""
+    """Smallest and largest number of classes of an episode; drawn for each batch."""
     shots: tuple[int, int]
-    """Least and most labelled examples of a class, likewise."""
+    """Smallest and largest number of labelled examples per class; drawn for each batch."""
     queries: int
     """Queries of each class, on average."""
     tokens: int
-    """A batch holds as many episodes as fit into this many support and query tokens."""
+    """Token budget of a batch: it holds as many episodes as fit (support and query tokens)."""
     multiple: int = 8
-    """The episodes of a batch are a multiple of this, which the number of processes divides."""
+    """The number of episodes is a multiple of this, which the number of processes must divide."""
     query_shares: QueryShares = QueryShares.BALANCED
-    """How the queries are shared out among the classes."""
+    """How the queries are distributed over the classes."""
     concentration: float = 1.0
-    """Of the Dirichlet distribution of random shares; the smaller, the more unequal."""
+    """Concentration of the Dirichlet distribution of random shares; smaller is more unequal."""
     concentrations: tuple[float, ...] = ()
-    """If there are any, each batch draws one of these instead: at 0.1 most classes are absent."""
+    """If not empty, each batch draws its concentration from these (0.1: most classes absent)."""
     balanced: float = 0.0
-    """Where `query_shares` is random: the share of the batches that are balanced nevertheless."""
+    """If `query_shares` is random or absent, the fraction of batches balanced all the same."""
     spread: RangeLaw = RangeLaw.UNIFORM
-    """How ways and shots are drawn from their ranges."""
+    """Distribution of ways and shots over their ranges."""
 
     def __post_init__(self) -> None:
         for name, least in (("ways", 2), ("shots", 1)):
@@ -117,7 +117,7 @@ class EpisodeRanges:
 
     @classmethod
     def fixed(cls, *, episodes: int, ways: int, shots: int, queries: int) -> Self:
-        """Return the ranges that hold one shape only, and batches of this many episodes."""
+        """Return ranges with a single shape, and batches of this many episodes."""
         check_counts(episodes=episodes, shots=shots, queries=queries)
         return cls(
             ways=(ways, ways),
@@ -146,9 +146,9 @@ class EpisodeRanges:
         max_ways: int | None = None,
         max_support: int | None = None,
     ) -> BatchShape:
-        """Draw the ways, at most `max_ways`, and take as many episodes as the tokens allow.
+        """Draw the ways, at most `max_ways`, and fit as many episodes as the token budget allows.
 
-        There are fewer shots where all classes together would have more than `max_support`.
+        Shots are reduced if the support would otherwise exceed `max_support` examples.
         """
         low, high = self.ways
         highest = high if max_ways is None else min(high, max_ways)
@@ -172,7 +172,7 @@ class EpisodeRanges:
 
 
 def check_counts(*, episodes: int, shots: int, queries: int) -> None:
-    """Refuse to draw none of something."""
+    """Raise if any count is below 1."""
     for what, got in (("episodes", episodes), ("shots", shots), ("queries", queries)):
         if got < 1:
             raise UserError(f"{what} are too few", got=got, allowed="1 or more")
@@ -180,17 +180,17 @@ def check_counts(*, episodes: int, shots: int, queries: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Batch(ABC):
-    """What a batch of episodes will be, before any of them is drawn."""
+    """A batch of episodes that has a shape but has not been sampled yet."""
 
     shape: BatchShape
 
     @abstractmethod
     def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
-        """Draw an instance of a fresh task for each episode, on the device of the generator.
+        """Draw an instance of a fresh task for each episode, on the generator's device.
 
         Support and queries come in random order. Only the episodes in `shard` are returned. They
-        are the same whatever the others are, so that the shards of all processes make up the batch
-        of a single one. Nothing waits for the device.
+        do not depend on the shard, so the shards of all processes together make up the batch that
+        a single process would draw. Nothing waits for the device.
         """
 
     def with_ways(self, ways: int) -> Self:
@@ -200,16 +200,16 @@ class Batch(ABC):
 
 @runtime_checkable
 class EpisodeSource(Protocol):
-    """nu: a distribution of tasks, from which training draws batches of episodes."""
+    """nu: a distribution over tasks, from which training draws batches of episodes."""
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
-        """Draw what the next batch will be; `generator` is on the CPU, so nothing waits."""
+        """Choose the next batch; `generator` is on the CPU, so nothing waits for the device."""
         ...
 
 
 @dataclass(frozen=True)
 class MixedSource:
-    """One of several sources for each batch, drawn with these weights."""
+    """A weighted mixture of sources; each batch comes from one of them."""
 
     sources: Sequence[EpisodeSource]
     weights: Sequence[float]
@@ -225,5 +225,5 @@ class MixedSource:
         require(positive, "weights", got=self.weights, allowed="numbers of 0 or more, not all 0")
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
-        """Draw a source, and let it choose."""
+        """Draw a source, and let it choose the batch."""
         return self.sources[choose(self.weights, generator)].choose_batch(ranges, generator)

@@ -17,7 +17,7 @@ LOADERS = {
     "breast cancer": datasets.load_breast_cancer,
 }
 ENCODER = "scikit-learn"
-"""What stands for an encoder in the names of banks; columns are standardised over all rows."""
+"""Encoder name of these banks; columns are standardised over all rows."""
 
 
 def bundled_tasks() -> list[ArrayTask]:
@@ -29,7 +29,7 @@ def bundled_tasks() -> list[ArrayTask]:
 
 
 def bundled_arrays(name: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the rows (rows, d_T) of one of them, standardised, and their classes (rows,)."""
+    """Return a data set's standardised features (rows, d_T) and class indices (rows,)."""
     features, class_indices = LOADERS[name](return_X_y=True)
     spread = features.std(axis=0)
     encoded = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
@@ -42,12 +42,12 @@ def _task(name: str) -> ArrayTask:
 
 
 def bundled_names() -> list[str]:
-    """List the data sets."""
+    """Return the names of the data sets."""
     return [_name(loader) for loader in LOADERS]
 
 
 def bundled_bank(name: str) -> FeatureBank:
-    """Return one of them as a bank in memory."""
+    """Return a data set as a bank in memory."""
     features, indices = bundled_arrays(next(each for each in LOADERS if _name(each) == name))
     manifest = BankManifest(
         name=name,

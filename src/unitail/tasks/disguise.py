@@ -1,13 +1,13 @@
-r"""Episodes as another encoder, or a coarser question, might have given them.
+r"""Augment episodes so that they look as if they came from another encoder or coarser classes.
 
-Banks of two encoders are two kinds of geometry. A disguise makes more of them, episode by episode:
+Banks of two encoders have only two kinds of geometry. A disguise creates more, one per episode:
 
     x  ->  (x - m) diag(w) R + a m diag(w) R + noise,  then powers of coordinates, then unit length
 
-with m the mean of the episode: the common offset is weighed anew by a, coordinates by w, a random R
-makes vectors narrower, noise drowns what is weak. Classes are disguised too: g of them become one,
-so that a class has several clusters, of which a small support shows only some. A learner that has
-seen such tasks has to find out in context which relations to trust, and how far.
+with m the mean of the episode: a rescales the common offset, w the coordinates, a random projection
+R makes vectors narrower, and noise hides weak signals. Classes are disguised too: g of them are
+merged into one, which then has several clusters, and a small support shows only some of them. A
+learner trained on such tasks has to infer in context which relations to trust, and how far.
 """
 
 import math
@@ -22,30 +22,30 @@ from unitail.tasks.assemble import assemble, take
 from unitail.tasks.batches import Batch, EpisodeRanges, EpisodeSource
 
 WIDTHS = (24, 1024)
-"""The least and the most coordinates that R leaves, any order of magnitude as likely."""
+"""Smallest and largest output width of R, log-uniform."""
 MAX_MERGED = 4
-"""Classes that become one, at most."""
+"""Largest number of classes merged into one."""
 OFFSETS = (0.1, 4.0)
-"""a: between hardly an offset and a dominant one."""
+"""Range of a, from almost no offset to a dominant one."""
 MAX_WEIGHT = 1.0
-"""Deviation of log w, at most."""
+"""Largest standard deviation of log w."""
 POWERS = (0.5, 1.5)
 MAX_NOISE = 1.0
-"""Length of the noise in units of the features' deviation, at most."""
+"""Largest size of the noise, in units of the features' standard deviation."""
 CHANGE_SHARE = 0.4
-"""How often each kind of change befalls a disguised batch or episode."""
+"""Probability of each kind of change in a disguised batch or episode."""
 
 
 @dataclass(frozen=True)
 class Disguised:
-    """A source some of whose batches are disguised."""
+    """A source that disguises some of another source's batches."""
 
     source: EpisodeSource
     share: float
-    """Of the batches."""
+    """Fraction of the batches that are disguised."""
 
     def choose_batch(self, ranges: EpisodeRanges, generator: torch.Generator) -> Batch:
-        """Let the source choose; perhaps draw a width and how many classes become one."""
+        """Choose a batch; perhaps draw a smaller width and a number of classes to merge."""
         batch = self.source.choose_batch(ranges, generator)
         if draw_uniform(generator) >= self.share:
             return batch
@@ -71,26 +71,28 @@ class Disguised:
 
 @dataclass(frozen=True, eq=False)
 class DisguisedBatch(Batch):
-    """Another batch with other features, and some of its classes merged into one."""
+    """A batch whose features are transformed and whose classes are merged."""
 
     inner: Batch
     merged: int
-    """How many classes become one."""
+    """Number of classes merged into one."""
 
     def sample(self, generator: torch.Generator, shard: slice | None = None) -> Episode:
-        """Draw the inner batch and disguise what comes; see `Batch`."""
-        episode, own = self.inner.sample(generator, shard), shard or slice(None)
+        """Draw the inner batch and disguise it; see `Batch`."""
+        episode, selected = self.inner.sample(generator, shard), shard or slice(None)
         support, query = episode.support, episode.query
         assert query.class_indices is not None, "sources sample labelled queries"
         features = torch.cat([support.features, query.features], dim=1)
-        features = self._change(features, generator, own)
+        features = self._change(features, generator, selected)
         classes = torch.cat([support.class_indices, query.class_indices], dim=1) // self.merged
         rows = support.num_support
-        shown = classes[:, :rows].argsort(dim=1, stable=True).gather(1, self._keep(generator)[own])
-        # Which rows are kept does not depend on the inner order, which is random; so they are in
-        # random order again once they are sorted by it.
-        asked = torch.arange(rows, classes.shape[1], device=shown.device).expand(len(shown), -1)
-        kept = torch.cat([shown.sort(dim=1).values, asked], dim=1)
+        by_class = classes[:, :rows].argsort(dim=1, stable=True)
+        labelled = by_class.gather(1, self._keep(generator)[selected])
+        # Which rows are kept does not depend on their order in the inner episode, which is random.
+        # So sorting the kept rows by row number leaves them in random order.
+        queries = torch.arange(rows, classes.shape[1], device=labelled.device)
+        queries = queries.expand(len(labelled), -1)
+        kept = torch.cat([labelled.sort(dim=1).values, queries], dim=1)
         return assemble(
             take(features, kept),
             classes.gather(1, kept),
@@ -99,36 +101,40 @@ class DisguisedBatch(Batch):
         )
 
     def _keep(self, generator: torch.Generator) -> Tensor:
-        """Draw which of the support rows, sorted by class, are kept: (B, n), class by class."""
+        """Draw which support rows to keep, as indices into the rows sorted by class: (B, n)."""
         shape, device = self.shape, generator.device
-        each = self.inner.shape.num_support // shape.ways
-        keys = torch.rand(shape.episodes, shape.ways, each, generator=generator, device=device)
-        starts = each * torch.arange(shape.ways, device=device)
+        per_class = self.inner.shape.num_support // shape.ways
+        keys = torch.rand(shape.episodes, shape.ways, per_class, generator=generator, device=device)
+        starts = per_class * torch.arange(shape.ways, device=device)
         return (starts[:, None] + keys.topk(shape.shots, dim=-1).indices).flatten(1)
 
-    def _change(self, features: Tensor, generator: torch.Generator, own: slice) -> Tensor:
-        """Change features (B, t, d_T) of the episodes `own`; what is drawn, is drawn for all."""
+    def _change(self, features: Tensor, generator: torch.Generator, selected: slice) -> Tensor:
+        """Transform features (B, t, d_T) of the selected episodes.
+
+        Random numbers are drawn for all episodes of the batch, selected or not.
+        """
         numbers, width = PerEpisode(self.shape.episodes, generator), self.shape.feature_dim
 
         def sometimes(changed: Tensor, unchanged: Tensor | float) -> Tensor:
-            return torch.where(numbers.uniform((0, 1))[own] < CHANGE_SHARE, changed, unchanged)
+            applied = numbers.uniform((0, 1))[selected] < CHANGE_SHARE
+            return torch.where(applied, changed, unchanged)
 
         mean = features.mean(dim=1, keepdim=True)
-        offset = sometimes(numbers.log_uniform(OFFSETS)[own], 1.0)
+        offset = sometimes(numbers.log_uniform(OFFSETS)[selected], 1.0)
         deviations = numbers.uniform((0, MAX_WEIGHT)) * numbers.normal(1, features.shape[2])
-        weights = deviations[own].exp()
+        weights = deviations[selected].exp()
         features = (features + (offset - 1) * mean) * sometimes(weights, 1.0)
         if width < features.shape[2]:
-            turn = torch.randn(
+            projection = torch.randn(
                 features.shape[2], width, generator=generator, device=generator.device
             )
-            features = features @ turn / width**0.5
+            features = features @ projection / width**0.5
         deviation = _length(features - features.mean(dim=1, keepdim=True))
-        strength = numbers.uniform((0, MAX_NOISE))[own] * deviation
-        noise = strength * numbers.normal(*features.shape[1:])[own]
+        strength = numbers.uniform((0, MAX_NOISE))[selected] * deviation
+        noise = strength * numbers.normal(*features.shape[1:])[selected]
         features = features + sometimes(noise, 0.0)
         size = _length(features)
-        powers = numbers.uniform(POWERS)[own]
+        powers = numbers.uniform(POWERS)[selected]
         features = sometimes(features.sign() * size * (features.abs() / size) ** powers, features)
         lengths = features.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(features.dtype).tiny)
         return sometimes(features / lengths, features)

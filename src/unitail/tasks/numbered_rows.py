@@ -1,4 +1,4 @@
-"""The rows of all tables of one encoder, numbered so that episodes can be drawn as numbers."""
+"""Number the rows of all tables of one encoder, so that drawing an episode draws row numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,51 +17,51 @@ from unitail.tasks.batches import BatchShape, QueryShares
 from unitail.tasks.query_shares import draw_candidates, max_candidates
 
 CHUNK_ROWS = 2**14
-"""The rows that pass through the host's memory at once on their way to a device."""
+"""Rows copied to a device at a time, which bounds the host memory in use."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberedRows:
-    """Rows numbered data set by data set and class by class: those of a class are neighbours.
+    """Rows numbered by data set and then by class, so the rows of a class are consecutive.
 
-    So a row is the start of its class plus a place. The classes of a data set are in order of size,
-    largest first, so those with enough rows for an episode come before all others.
+    A row number is the start of its class plus a position. The classes of a data set are sorted by
+    size, largest first, so classes with enough rows for an episode come before all others.
     """
 
     encoder: str
     """The encoder of all tables."""
     tables: tuple[FeatureTable, ...]
-    """The data sets, D of them."""
+    """The D data sets."""
     origins: tuple[NDArray[np.int64], ...]
-    """For each table its own row numbers in the order of these numbers."""
+    """For each table, the table's own row indices in the order of this numbering."""
     weights: Tensor
-    """P(data set) up to a factor, (D,)."""
+    """Unnormalised P(data set), (D,)."""
     sizes: Tensor
-    """The rows of each class of each data set, padded with zeros, (D, C)."""
+    """Number of rows of each class of each data set, padded with zeros, (D, C)."""
     starts: Tensor
-    """The first row of each class, (D, C)."""
+    """Number of the first row of each class, (D, C)."""
     largest: int
-    """The rows of the largest class; a number, since to look would be to wait for the device."""
+    """Size of the largest class, stored as an int so that nothing waits for the device."""
     features: Tensor | None = None
-    """The features of all rows, (rows, d_T); None where they are read from files."""
+    """Features of all rows, (rows, d_T); None if they are read from files."""
 
     @classmethod
     def of(cls, tables: Sequence[FeatureTable], weights: Mapping[str, float]) -> Self:
-        """List the rows of tables of one encoder, on the CPU and without their features.
+        """Assign numbers to the rows of one encoder's tables, on the CPU and without features.
 
-        The weight of a data set that is not named is its number of classes.
+        A data set without an entry in `weights` is weighted by its number of classes.
         """
-        _check_alike(tables)
+        _check_compatible(tables)
         listed = [_list_rows(table) for table in tables]
         sizes = torch.nn.utils.rnn.pad_sequence(
-            [torch.from_numpy(own) for _, own in listed], batch_first=True
+            [torch.from_numpy(class_sizes) for _, class_sizes in listed], batch_first=True
         )
-        law = [float(weights.get(table.name, len(table.class_names))) for table in tables]
+        probabilities = [float(weights.get(t.name, len(t.class_names))) for t in tables]
         return cls(
             encoder=tables[0].encoder,
             tables=tuple(tables),
             origins=tuple(origin for origin, _ in listed),
-            weights=torch.tensor(law, dtype=torch.float64),
+            weights=torch.tensor(probabilities, dtype=torch.float64),
             sizes=sizes,
             starts=sizes.flatten().cumsum(0).view_as(sizes) - sizes,
             largest=int(sizes.max()),
@@ -84,18 +84,18 @@ class NumberedRows:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Total number of rows."""
         return sum(map(len, self.origins))
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype in which features are kept: float16 where that loses nothing."""
+        """The dtype features are stored in: float16 if that loses nothing, else float32."""
         exact = all(table.features.dtype == np.float16 for table in self.tables)
         return torch.float16 if exact else torch.float32
 
     @property
     def num_bytes(self) -> int:
-        """The room that the features take."""
+        """Size of the features in bytes."""
         return self.num_rows * self.feature_dim * self.dtype.itemsize
 
     def classes_with(self, rows: int) -> Tensor:
@@ -103,11 +103,11 @@ class NumberedRows:
         return (self.sizes >= rows).sum(dim=1)
 
     def weight_of(self, ways: int, rows: int) -> float:
-        """Return the total weight of the data sets with at least these ways and rows of each."""
+        """Return the total weight of the data sets with `ways` classes of `rows` rows each."""
         return float(self.weights[self.classes_with(rows) >= ways].sum())
 
     def draw_rows(self, shape: BatchShape, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw the rows of all episodes and their classes 0..K-1, in random order: (B, n + m)."""
+        """Draw the row numbers and classes 0..K-1 of all episodes, shuffled: (B, n + m) each."""
         sizes, starts = self._draw_classes(shape, generator)  # (B, K) each
         balanced = shape.query_shares is QueryShares.BALANCED
         extra = shape.queries if balanced else max_candidates(shape, self.largest)
@@ -121,14 +121,14 @@ class NumberedRows:
             support = support.expand(shape.episodes, -1)
             kept = torch.cat([support, shape.num_support + chosen], dim=1)
             rows, classes = rows.gather(1, kept), classes.gather(1, kept)
-        # Numbers are shuffled rather than features, which are many times as wide.
+        # Shuffle row numbers rather than features, which are many times as wide.
         order = random_order(shape.episodes, shape.num_support, shape.num_query, generator)
         return rows.gather(1, order), classes.gather(1, order)
 
     def _draw_classes(self, shape: BatchShape, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw a data set for each episode, then K different classes: sizes and starts, (B, K)."""
+        """Draw a data set and K distinct classes per episode; return sizes and starts, (B, K)."""
         fitting = self.classes_with(shape.shots + shape.queries)  # (D,)
-        # The shortest of exponential waits is each with probability proportional to its rate.
+        # Of independent exponential waits, each is the shortest with probability ∝ its rate.
         waits = torch.empty(shape.episodes, len(self.weights), device=generator.device)
         waits = waits.exponential_(generator=generator) / self.weights
         sets = waits.masked_fill(fitting < shape.ways, torch.inf).argmin(dim=1)  # (B,)
@@ -144,20 +144,20 @@ class NumberedRows:
         return features.float().reshape(*rows.shape, -1)
 
     def read(self, rows: NDArray[np.int64]) -> Tensor:
-        """Read the features of rows (N,), perhaps from files: (N, d_T), of this `dtype`."""
+        """Read the features of rows (N,) from the tables: (N, d_T), of dtype `self.dtype`."""
         features = torch.empty(len(rows), self.feature_dim, dtype=self.dtype)
         ends = np.cumsum([len(origin) for origin in self.origins])
-        homes = np.searchsorted(ends, rows, side="right")
-        for home in np.unique(homes):
-            table, origin = self.tables[home], self.origins[home]
-            wanted = np.flatnonzero(homes == home)
-            own = origin[rows[wanted] - (ends[home] - len(origin))]
-            features.numpy()[wanted] = table.features[own]
+        table_numbers = np.searchsorted(ends, rows, side="right")
+        for number in np.unique(table_numbers):
+            table, origin = self.tables[number], self.origins[number]
+            places = np.flatnonzero(table_numbers == number)
+            table_rows = origin[rows[places] - (ends[number] - len(origin))]
+            features.numpy()[places] = table.features[table_rows]
         check_finite(features, f"{self.encoder} bank")
         return features
 
     def _read_all(self, device: torch.device) -> Tensor:
-        """Bring the features of all rows to a device: (rows, d_T)."""
+        """Copy the features of all rows to a device: (rows, d_T)."""
         features = torch.empty(self.num_rows, self.feature_dim, dtype=self.dtype, device=device)
         for start in range(0, self.num_rows, CHUNK_ROWS):
             rows = np.arange(start, min(start + CHUNK_ROWS, self.num_rows))
@@ -166,24 +166,24 @@ class NumberedRows:
 
 
 def _list_rows(table: FeatureTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List the rows of a table class by class, largest class first, and the sizes of its classes.
+    """Return a table's rows by class, largest class first, and its class sizes in that order.
 
-    Rows that do not belong to the table, of class -1, are left out.
+    Rows of class -1 do not belong to the table and are left out.
     """
     members = np.flatnonzero(table.class_indices >= 0)
     by_size = np.argsort(-table.class_sizes, kind="stable")
-    ranks = np.argsort(by_size)  # the inverse permutation: the place of each class
+    ranks = np.argsort(by_size)  # the inverse permutation: the rank of each class
     order = np.argsort(ranks[table.class_indices[members]], kind="stable")
     return members[order], table.class_sizes[by_size]
 
 
-def _check_alike(tables: Sequence[FeatureTable]) -> None:
-    """Refuse tables of one encoder that differ in width, or that come twice."""
+def _check_compatible(tables: Sequence[FeatureTable]) -> None:
+    """Raise if tables of one encoder differ in width, or if a data set appears twice."""
     first = tables[0]
     for number, table in enumerate(tables):
         if table.name in [other.name for other in tables[:number]]:
             raise UserError(
-                "a data set comes twice", got=table.full_name, allowed="each table once"
+                "a data set is listed twice", got=table.full_name, allowed="each table once"
             )
         if table.feature_dim != first.feature_dim:
             raise UserError(

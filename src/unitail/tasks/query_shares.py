@@ -1,4 +1,4 @@
-"""How many queries each class of an episode has: alike, random shares, or none for some."""
+"""Number of queries per class of an episode: equal, random shares, or none for some classes."""
 
 import torch
 from torch import Tensor
@@ -7,18 +7,18 @@ from unitail.tasks.assemble import class_major
 from unitail.tasks.batches import BatchShape, QueryShares
 
 MAX_SHARE_RATIO = 4
-"""Among finitely many rows, no class gets more than this many times its even share of queries."""
+"""With finitely many rows, no class gets more than this many times its even share of queries."""
 MIN_SHARE = 1e-6
-"""Shares below this, in units of the largest, are raised to it, so that one may divide by them."""
+"""Lower bound of shares, in units of the largest, so that they can be divided by."""
 ABSENT_SHARE = 1e-20
-"""Of a class that is to have no query, in units of the others."""
+"""Share of a class meant to have no queries, in units of the other classes' shares."""
 
 
 def draw_classes(shape: BatchShape, generator: torch.Generator) -> Tensor:
-    """Draw the classes of support and query where rows never run out: (B, n + m).
+    """Draw the classes of support and queries if rows never run out: (B, n + m).
 
-    The support is class by class. So are balanced queries; with random shares each query has an
-    independent class. `random_order` shuffles them, after the features have been drawn.
+    The support and balanced queries are in class order; with random shares each query draws its
+    class independently. `random_order` shuffles them after the features have been drawn.
     """
     per_class = shape.shots + shape.queries
     classes = torch.arange(shape.ways, device=generator.device)[:, None]
@@ -30,11 +30,11 @@ def draw_classes(shape: BatchShape, generator: torch.Generator) -> Tensor:
 
 
 def draw_shares(shape: BatchShape, generator: torch.Generator) -> Tensor:
-    """Draw the shares of the classes in units of each episode's largest: (B, K).
+    """Draw the class shares in units of each episode's largest: (B, K).
 
     Independent Gamma(concentration) numbers over their sum are Dirichlet(concentration). They span
-    more orders of magnitude than float32 has. An absent class has a share so small that its rows
-    are taken only where all others have come.
+    more orders of magnitude than float32 can hold. An absent class has a share so small that its
+    rows are used only once all others have run out.
     """
     size, device = (shape.episodes, shape.ways), generator.device
     if shape.query_shares is QueryShares.ABSENT:
@@ -46,23 +46,23 @@ def draw_shares(shape: BatchShape, generator: torch.Generator) -> Tensor:
 
 
 def max_candidates(shape: BatchShape, largest: int) -> int:
-    """Return how many rows of a class, of `largest` at most, may become queries."""
+    """Return how many rows of a class may become queries, if no class exceeds `largest` rows."""
     return min(largest - shape.shots, MAX_SHARE_RATIO * shape.queries)
 
 
 def draw_candidates(
-    shape: BatchShape, available: Tensor, most: int, generator: torch.Generator
+    shape: BatchShape, available: Tensor, limit: int, generator: torch.Generator
 ) -> Tensor:
-    """Draw the queries among `available` (B, K) candidates: (B, m) numbers class * most + place.
+    """Draw queries from `available` (B, K) candidates: (B, m) numbers class * limit + position.
 
     Let the candidates of a class arrive as a Poisson process whose rate is the share of the class.
-    Then the classes of the first arrivals are independent draws from the shares, and a class whose
-    candidates have all come leaves its share to the others. Queries are in order of arrival.
+    Then the classes of the first arrivals are independent draws from the shares, and a class that
+    runs out of candidates leaves its share to the others. Queries are in order of arrival.
     """
-    waits = _waits(draw_shares(shape, generator), most, generator)  # (B, K, most)
+    waits = _waits(draw_shares(shape, generator), limit, generator)  # (B, K, limit)
     # A cumulative sum as a product, since `cumsum` is not deterministic on a GPU.
-    until = torch.ones(most, most, device=waits.device).triu()
-    missing = torch.arange(most, device=waits.device) >= available.unsqueeze(2)
+    until = torch.ones(limit, limit, device=waits.device).triu()
+    missing = torch.arange(limit, device=waits.device) >= available.unsqueeze(2)
     arrivals = (waits @ until).masked_fill(missing, torch.inf)
     return arrivals.flatten(1).topk(shape.num_query, dim=1, largest=False).indices
 

@@ -1,4 +1,4 @@
-"""How a model is meta-trained."""
+"""Configuration of meta-training and validation: the [training] and [validation] tables."""
 
 import math
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ from unitail.errors import require
 from unitail.nn.episode_model import Visibility
 
 DEFAULT_SEED = 0
-"""The seed of a recipe that states no other; it also decides which classes are held out."""
+"""Default seed of a recipe; it also determines which classes are held out."""
 
 
 class OptimiserKind(StrEnum):
-    """What turns gradients into steps."""
+    """Optimiser."""
 
     ADAM = "adam"
-    """The paper's."""
+    """Adam, as in the paper."""
     ADAMW = "adamw"
     """Adam with decoupled weight decay."""
 
 
 class Schedule(StrEnum):
-    """How the learning rate changes."""
+    """Learning-rate schedule."""
 
     COSINE = "cosine"
-    """A linear warm-up, then half a cosine."""
+    """A linear warm-up, then a half-cosine decay."""
     CYCLIC = "cyclic"
-    """The paper's circular schedule: a triangle that repeats."""
+    """The paper's circular schedule: a repeating triangle."""
 
 
 class MatmulDtype(StrEnum):
-    """The dtype of the matrix products; weights and optimiser keep float32."""
+    """Dtype of matrix products; weights and optimiser state stay in float32."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -39,46 +39,46 @@ class MatmulDtype(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Optimiser and schedules of a meta-training run; its episodes are in `EpisodeRanges`."""
+    """Optimiser and schedules of a meta-training run; `EpisodeRanges` describes its episodes."""
 
     steps: int
-    """Optimiser steps, each on a fresh batch of episodes of one shape."""
+    """Number of optimiser steps; each uses a fresh batch of episodes of the same shape."""
     learning_rate: float
-    """The largest learning rate."""
+    """Peak learning rate."""
     optimiser: OptimiserKind = OptimiserKind.ADAM
-    """Adam or AdamW."""
+    """Optimiser: "adam" or "adamw"."""
     beta2: float = 0.98
-    """Adam's decay of squared gradients; 0.999 remembers longer."""
+    """Adam's decay rate of squared gradients; larger values average over more steps."""
     weight_decay: float = 0.0
-    """AdamW's decay."""
+    """Weight decay of AdamW."""
     schedule: Schedule = Schedule.COSINE
-    """The course of the learning rate."""
+    """Learning-rate schedule: "cosine" or "cyclic"."""
     warmup_steps: int = 0
-    """Steps over which the cosine schedule rises first."""
+    """Number of warm-up steps of the cosine schedule."""
     cycle_steps: int = 2000
-    """Steps of one triangle, up and down, of the cyclic schedule."""
+    """Length of a cycle (up and down) of the cyclic schedule, in steps."""
     dictionary_growth: float = 0.0
-    """Share of the run over which the dictionary grows from the most ways to all its slots."""
+    """Share of the run over which the dictionary grows from the largest ways to all its slots."""
     clip_norm: float = 1.0
-    """Gradients longer than this are shortened to it."""
+    """Gradient norm above which gradients are clipped."""
     precision: MatmulDtype = MatmulDtype.FLOAT32
-    """The dtype of the matrix products."""
+    """Dtype of matrix products: "float32" or "bfloat16"."""
     visibilities: tuple[Visibility, ...] = ()
-    """Who sees whom: each step draws one of these; none means the model's own."""
+    """Attention visibilities; each step draws one of these. Empty: the model's default."""
     pools: float = 0.0
-    """The share of steps in which some of the queries are read as a pool and the others asked."""
+    """Share of steps in which some queries serve as an unlabelled pool for the other queries."""
     start_share: float = 0.0
-    """Of the weights that the run began with, the share in those that it ends with.
+    """Share of the starting weights in the final weights, which are a weighted mean of the two.
 
-    A mean of the two keeps what the first knew where the new tasks tell nothing about it."""
+    Averaging preserves what the starting weights know and the new tasks do not cover."""
     compile: bool = False
-    """Compile the network; faster on a GPU after a slow first step."""
+    """Whether to compile the network: faster on a GPU after a slow first step."""
     report_every: int = 20
     """Steps between entries of the run log."""
     checkpoint_every: int = 500
     """Steps between checkpoints."""
     seed: int = DEFAULT_SEED
-    """Seed of weights, episodes and draws."""
+    """Seed of initial weights, episodes and draws."""
 
     def __post_init__(self) -> None:
         require_at_least(1, self, "steps", "cycle_steps", "report_every", "checkpoint_every")
@@ -105,18 +105,18 @@ class TrainingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationConfig:
-    """When and on what a run is validated: classes, or synthetic tasks, kept out of training."""
+    """When and on what to validate a run: held-out classes, or fresh synthetic tasks."""
 
     every: int = 500
-    """Steps between validations; the last step is always validated."""
+    """Steps between validations; the last step is always followed by one."""
     episodes: int = 200
-    """Episodes for each number of shots; a multiple of the batches' multiple."""
+    """Number of episodes for each number of shots; a multiple of `episodes.multiple`."""
     ways: int = 5
-    """Classes of an episode."""
+    """Number of classes per episode."""
     shots: tuple[int, ...] = (1, 5)
-    """Labelled examples of a class; the best checkpoint has the best mean over these."""
+    """Numbers of labelled examples per class; the best model has the highest mean over them."""
     queries: int = 10
-    """Queries of a class."""
+    """Number of queries per class."""
 
     def __post_init__(self) -> None:
         require(self.every >= 1, "every", got=self.every, allowed="1 or more")

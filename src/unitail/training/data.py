@@ -1,4 +1,4 @@
-"""What a run trains and validates on: the sources of its recipe, and batches of them."""
+"""Training and validation data: build the sources of a recipe, and draw batches from them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,25 +24,25 @@ from unitail.training.recipe import BankChoice, Recipe
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a run's episodes come from."""
+    """The training and validation sources of a run."""
 
     training: EpisodeSource
     validation: EpisodeSource
-    """Held-out classes of the banks where the recipe has banks, else fresh synthetic tasks."""
+    """Held-out classes if the recipe uses banks, otherwise fresh synthetic tasks."""
     data: Mapping[str, str] = field(default_factory=dict)
-    """The banks in use and the hashes of their features and labels."""
+    """Fingerprints of the banks in use, by name: hashes of their features and labels."""
 
 
 def build_sources(recipe: Recipe, banks: Path | None) -> Sources:
-    """Open what the recipe names; `banks` is the folder of feature banks."""
+    """Build the sources that the recipe names; `banks` is the folder of feature banks."""
     training: list[EpisodeSource] = []
     validation: EpisodeSource | None = None
     data: dict[str, str] = {}
     for source in recipe.sources:
-        if isinstance(source, BankChoice):  # a recipe has one table of them at most
+        if isinstance(source, BankChoice):  # a recipe has at most one [sources.banks]
             chosen = _choose_banks(source, banks)
-            seen, validation = _split_banks(source, list(chosen.values()), recipe.training.seed)
-            training.append(Disguised(seen, source.disguised) if source.disguised else seen)
+            episodes, validation = _split_banks(source, list(chosen.values()), recipe.training.seed)
+            training.append(Disguised(episodes, source.disguised) if source.disguised else episodes)
             data = {name: bank.fingerprint for name, bank in chosen.items()}
         else:
             training.append(source)
@@ -57,13 +57,13 @@ def draw_batch(
     shard: slice,
     active_slots: int | None = None,
 ) -> tuple[Episode, EpisodeDraw]:
-    """Draw the episodes of a shard, and the model's draw for them.
+    """Draw the episodes of a shard, and the model's random draw for them.
 
-    The draw is made for the whole batch, so it is the same however many processes share it.
+    The draw is made for the whole batch, so it does not depend on the number of processes.
     """
     episode, shape = batch.sample(generator, shard), batch.shape
     draw_for = model.draw_for
-    if isinstance(model, SlotModel):  # a dictionary that grows has fewer slots at first
+    if isinstance(model, SlotModel):  # a growing dictionary has fewer slots at first
         draw_for = partial(model.draw_for, active_slots=active_slots)
     draw: EpisodeDraw = draw_for(
         episodes=shape.episodes,
@@ -77,32 +77,33 @@ def draw_batch(
 def draw_visibility(
     visibilities: Sequence[Visibility], generator: torch.Generator
 ) -> Visibility | None:
-    """Draw who sees whom in a batch; None, the model's own, if there is nothing to choose from."""
+    """Draw the visibility of a batch; None, the model's default, if the list is empty."""
     return pick(visibilities, generator) if visibilities else None
 
 
 def draw_pool(
     episode: Episode, share: float, generator: torch.Generator
 ) -> tuple[Episode, Tensor | None]:
-    """Let some of the queries be a pool, in this share of batches: (B, u, d_T); else None.
+    """In this share of batches, split off some queries as an unlabelled pool (B, u, d_T).
 
-    Queries come in random order, so any of them will do; at least one is left to be asked.
+    Return the remaining episode and the pool, or the whole episode and None. Queries come in random
+    order, so the first ones are taken; at least one query remains.
     """
     if draw_uniform(generator) >= share:
         return episode, None
     query = episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
     count = draw_between((1, max(1, query.num_query - 1)), generator)
-    asked = replace(
+    remaining = replace(
         query, features=query.features[:, count:], class_indices=query.class_indices[:, count:]
     )
-    return replace(episode, query=asked), query.features[:, :count]
+    return replace(episode, query=remaining), query.features[:, :count]
 
 
 def _split_banks(
     choice: BankChoice, banks: Sequence[FeatureBank], seed: int
 ) -> tuple[BankEpisodes, BankEpisodes]:
-    """Split the banks by class; a row that is in both, as in sets with duplicates, validates."""
+    """Split the banks by class; rows found on both sides (duplicates) go to validation only."""
     names = {bank.name for bank in banks}
     unknown = sorted(set(choice.held_out_from) - names)
     if unknown:
@@ -115,9 +116,9 @@ def _split_banks(
     validation: list[FeatureTable] = []
     for bank in banks:
         if bank.name in choice.held_out_from:
-            seen, unseen = split_classes(bank, choice.held_out, seed)
-            training.append(seen)
-            validation.append(unseen)
+            kept, held_out = split_classes(bank, choice.held_out, seed)
+            training.append(kept)
+            validation.append(held_out)
         else:
             training.append(bank)
     training = drop_shared_rows(training, validation)
@@ -126,7 +127,7 @@ def _split_banks(
 
 
 def _choose_banks(choice: BankChoice, folder: Path | None) -> dict[str, FeatureBank]:
-    """Open the banks that match, by ENCODER/DATASET."""
+    """Open the banks that match the patterns; return them by ENCODER/DATASET."""
     if folder is None:
         raise UserError(
             "the recipe trains on feature banks, but none are given",

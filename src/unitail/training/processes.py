@@ -1,7 +1,7 @@
-"""The processes of a run: one, or several that each train on a part of every batch.
+"""The processes of a run: one, or several that each train on a shard of every batch.
 
-Processes are started by torchrun and set up by accelerate. The episodes of a batch depend on the
-recipe alone; with N processes, process r trains on the r-th of N equal parts of them.
+Processes are started by torchrun and set up by accelerate. The episodes of a batch depend only on
+the recipe; with N processes, process r trains on the r-th of N equal shards.
 """
 
 import torch
@@ -16,22 +16,22 @@ from unitail.processes import ProcessGroup, launched
 
 
 class Processes(ProcessGroup):
-    """One process among all: its device, its copy or shard of the model, talk with the others."""
+    """A run's processes as seen by one: its device, its part of the model, and collectives."""
 
     def __init__(self, *, cpu: bool = False, shard: bool = False) -> None:
         accelerate = optional("accelerate", extra="train")
         cpu = cpu or (launched() > 1 and not has_accelerator())
-        # Precision is the recipe's business, whatever the launcher sets.
+        # The recipe decides the precision, whatever the launcher sets.
         super().__init__(accelerate.Accelerator(cpu=cpu, mixed_precision="no"))
         self._shard = shard
 
     @property
     def device(self) -> torch.device:
-        """Where this process computes."""
+        """Device of this process."""
         return torch.device(self._state.device)
 
     def distribute(self, model: AnyModel) -> nn.Module:
-        """Let the model train with the others: replicated, or sharded over them."""
+        """Move the model to the device and replicate it, or shard it over the processes."""
         model.to(self.device)
         if self.count == 1:
             return model
@@ -52,12 +52,12 @@ class Processes(ProcessGroup):
         return averaged
 
     def gather(self, values: Tensor) -> Tensor:
-        """Join the values of all processes, in their order."""
+        """Concatenate the values of all processes, in rank order."""
         gathered: Tensor = self._state.gather(values)
         return gathered
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in some process."""
+        """Return whether the flag is set in any process."""
         if self.count == 1:
             return flag
         return bool(self.gather(torch.tensor([flag], device=self.device)).any())

@@ -1,4 +1,4 @@
-"""A recipe: one TOML file that says all about a training run."""
+"""Recipes: one TOML file specifies a whole training run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,23 +18,23 @@ from unitail.tasks.synthetic.tables import RandomTableTasks
 from unitail.training.config import TrainingConfig, ValidationConfig
 
 HELD_OUT = 0.2
-"""The share of the classes that a recipe keeps out of training if it states no other."""
+"""Default share of the classes that a recipe keeps out of training."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BankChoice:
-    """Feature banks to train on, and the classes of them that validation keeps to itself."""
+    """Feature banks to train on, and the classes held out for validation."""
 
     banks: tuple[str, ...]
-    """Patterns ENCODER/DATASET under the folder of banks, for instance "efflite0/*"."""
+    """Patterns ENCODER/DATASET of banks in the folder, for instance "efflite0/*"."""
     held_out_from: tuple[str, ...]
-    """Data sets of which some classes are kept out of training, in every encoder's features."""
+    """Data sets with held-out classes, the same ones for every encoder."""
     held_out: float = HELD_OUT
-    """The share of their classes that is kept out, for validation."""
+    """Share of their classes that is held out of training, for validation."""
     data_set_weights: dict[str, float] = field(default_factory=dict)
-    """Weights of data sets by name; the others weigh as much as they have classes."""
+    """Sampling weights of data sets, by name; the default is a data set's number of classes."""
     disguised: float = 0.0
-    """The share of batches whose features and classes are disguised; see `tasks/disguise.py`."""
+    """Share of batches whose features and classes are disguised; see `tasks/disguise.py`."""
 
     def __post_init__(self) -> None:
         for name in ("banks", "held_out_from"):
@@ -45,7 +45,7 @@ class BankChoice:
         )
 
     def matches(self, bank: str) -> bool:
-        """Tell whether ENCODER/DATASET is among the banks."""
+        """Return whether ENCODER/DATASET matches one of the patterns."""
         return any(bank_matches(bank, pattern) for pattern in self.banks)
 
 
@@ -56,21 +56,21 @@ SOURCE_KINDS = {
     "random_tables": RandomTableTasks,
     "banks": BankChoice,
 }
-"""What tasks can come from, by the name of the recipe's table."""
+"""Kinds of task sources, by the name of their table in a recipe."""
 
 SourceConfig = GaussianTasks | RandomNetworkTasks | RandomBagTasks | RandomTableTasks | BankChoice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The model, the tasks it is trained on, and how."""
+    """The model, the tasks it is trained on, and the training configuration."""
 
     model: ModelConfig
     episodes: EpisodeRanges
     sources: tuple[SourceConfig, ...]
-    """Where tasks come from; each batch is of one source."""
+    """Sources of tasks; each batch uses one of them."""
     source_weights: tuple[float, ...]
-    """How often each source's turn comes."""
+    """Sampling weight of each source."""
     training: TrainingConfig
     validation: ValidationConfig
 
@@ -98,7 +98,7 @@ class Recipe:
         )
 
     def _check_sizes(self, name: str, ways: int, shots: int) -> None:
-        """Refuse episodes that the model cannot read."""
+        """Raise if the model cannot read episodes of this size."""
         slots = self.model.max_ways
         if slots is not None and ways > slots:
             raise InvalidConfig(
@@ -116,15 +116,15 @@ class Recipe:
 
 
 def read_recipe(path: Path | str) -> Recipe:
-    """Read a recipe; every key must be known."""
+    """Read a recipe file; unknown keys are errors."""
     path = Path(path)
     return recipe_from_table(read_toml(path, "recipe"), str(path))
 
 
 def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
-    """Build a recipe from the tables of a file."""
-    needed, known = {"model", "episodes", "sources", "training"}, {"validation"}
-    if not needed <= set(table) <= needed | known:
+    """Build a recipe from the tables of a file; `where` names it in messages."""
+    required, optional = {"model", "episodes", "sources", "training"}, {"validation"}
+    if not required <= set(table) <= required | optional:
         raise InvalidConfig(
             f"{where} does not have the parts of a recipe",
             got=", ".join(f"[{name}]" for name in table) or "none",
@@ -148,7 +148,7 @@ def recipe_from_table(table: Mapping[str, Any], where: str) -> Recipe:
 
 
 def recipe_from_record(learner: str, record: Mapping[str, Any]) -> Recipe:
-    """Rebuild a recipe from the plain values that a run keeps of it."""
+    """Rebuild a recipe from the plain values in a run's record."""
     return Recipe(
         model=from_table(model_kind(learner).config, record["model"], "model"),
         episodes=from_table(EpisodeRanges, record["episodes"], "episodes"),
@@ -160,7 +160,7 @@ def recipe_from_record(learner: str, record: Mapping[str, Any]) -> Recipe:
 
 
 def _recorded_source(record: Mapping[str, Any]) -> SourceConfig:
-    """Rebuild a source; a record has no name of its kind, but keys that no other kind has."""
+    """Rebuild a source; the record does not name its kind, but each kind has unique keys."""
     kind = next(
         each for each in SOURCE_KINDS.values() if set(record) <= {key.name for key in fields(each)}
     )

@@ -1,7 +1,7 @@
 """The folder of a run: recipe, log, checkpoints, best and last model.
 
-recipe.json                the recipe, to refuse a resumption with another one
-log.jsonl                  what happened
+recipe.json                the recipe; a run is not resumed with a different one
+log.jsonl                  losses, learning rates and validations
 checkpoints/step-00000500  a model folder with the optimiser's state; the newest two are kept
 best                       the model with the best validation accuracy
 model                      the model at the end
@@ -29,33 +29,33 @@ from unitail.training.recipe import Recipe, recipe_from_record
 RECIPE_FILE = "recipe.json"
 MODEL_FOLDER = "model"
 EPISODES_VERSION = 2
-"""Counts up when a seed comes to mean other episodes: no run goes on across such a change."""
+"""Incremented when a seed would give different episodes; runs cannot be resumed across it."""
 KEPT_CHECKPOINTS = 2
 OPTIMISER_FILE = "optimiser.safetensors"
 STATE_FILE = "state.json"
 LOCK_FILE = ".lock"
 GONE = ".gone"
-"""How the names of checkpoints end that are being removed."""
+"""Name suffix of checkpoints that are being removed."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run was told to train on; decides, with its seed, all that its weights have seen."""
+    """What a run trains on: with the seed, it determines all the data its weights have seen."""
 
     recipe: Recipe
     data: Mapping[str, str]
-    """The banks that the recipe stands for, ENCODER/DATASET, with the hashes of their content."""
+    """Fingerprints of the recipe's banks, by ENCODER/DATASET."""
 
     start: "Start | None" = None
-    """What it began with, if not with random weights."""
+    """The weights the run started from; None if they were random."""
 
     def text(self) -> str:
-        """Write the record as it stands in the folder."""
+        """Return the record as the text of its file."""
         return json.dumps(self._content(), indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """Read the record of a folder; None where it has none."""
+        """Read the record of a folder; None if it has none."""
         path = folder / RECIPE_FILE
         if not path.exists():
             return None
@@ -77,8 +77,8 @@ class RunRecord:
             "episodes_version": EPISODES_VERSION,
         }
         if self.start is not None:
-            seen = self.start.record._content()
-            content["start"] = {"sha256": self.start.sha256, "record": seen}
+            start = self.start.record._content()
+            content["start"] = {"sha256": self.start.sha256, "record": start}
         return content
 
     @classmethod
@@ -92,51 +92,51 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Start:
-    """Weights that a run begins with, and what they have seen already."""
+    """The weights a run starts from, and the record of how they were trained."""
 
     sha256: str
-    """Of their file."""
+    """SHA-256 of the weights file."""
     record: RunRecord
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Read the record of a shipped model, or of the run that a model is the result of."""
+        """Read the start from a model folder: a shipped model, or a run's `model` or `best`."""
         record = RunRecord.read(folder) or RunRecord.read(folder.parent)
         weights = folder / WEIGHTS_FILE
         if record is None or not weights.exists():
-            lack = "hold weights" if record else "say what it was trained on"
+            missing = "hold weights" if record else "say what it was trained on"
             raise UserError(
-                f"{folder} does not {lack}",
+                f"{folder} does not {missing}",
                 got=f"no {WEIGHTS_FILE} in it"
                 if record
                 else f"no {RECIPE_FILE} in it or beside it",
                 allowed="a shipped model, or the folder `model` or `best` of a run",
-                remedy="Start from such a one, or from random weights: leave --start out.",
+                remedy="Start from such a model, or from random weights: leave --start out.",
             )
         return cls(sha256_of(weights), record)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come."""
+    """Progress of a run."""
 
     step: int
-    """Steps done."""
+    """Number of completed steps."""
     best: float | None
-    """The best validation score so far; None before the first."""
+    """Best validation score so far; None before the first validation."""
 
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Weights and optimiser of a run, on the CPU, the same for any number of processes."""
+    """Weights and optimiser state of a run on the CPU, independent of the number of processes."""
 
     weights: Mapping[str, Tensor]
     optimiser: Mapping[str, Tensor]
-    """Named "WEIGHT|QUANTITY"."""
+    """Optimiser state, by "WEIGHT|QUANTITY"."""
 
 
 class RunFolder:
-    """Reads and writes the files of one run; whatever is interrupted, they stay whole."""
+    """Reads and writes the files of one run; an interruption never leaves them half-written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -153,7 +153,7 @@ class RunFolder:
         return self.path / MODEL_FOLDER
 
     def claim(self, record: RunRecord) -> None:
-        """Make the folder this run's, and keep others out for as long as this one lives."""
+        """Claim the folder for this run, and lock other runs out until `release`."""
         text = record.text()
         path = self.path / RECIPE_FILE
         if path.exists() and path.read_text() != text:
@@ -164,20 +164,20 @@ class RunFolder:
                 remedy="Name another folder with --out, or delete this one.",
             )
         with disk_errors(self.path):
-            self._keep_others_out()
+            self._lock_folder()
             write_text(path, text)
             for old in (*self.path.glob(".*.old"), *self.path.glob("checkpoints/.*.old")):
                 recover_folder(old.with_name(old.name[1 : -len(".old")]))
-            for gone in self.path.glob(f"checkpoints/.*{GONE}"):
-                shutil.rmtree(gone, ignore_errors=True)
+            for removed in self.path.glob(f"checkpoints/.*{GONE}"):
+                shutil.rmtree(removed, ignore_errors=True)
 
     def release(self) -> None:
-        """Let other runs in again."""
+        """Release the lock, so that other runs can claim the folder."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _keep_others_out(self) -> None:
+    def _lock_folder(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         path = self.path / LOCK_FILE
         self._lock = path.open("w")
@@ -188,7 +188,7 @@ class RunFolder:
             raise
 
     def checkpoints(self) -> list[Path]:
-        """List the checkpoints, oldest first; a folder that bears the name is whole."""
+        """List the checkpoints, oldest first; a folder with such a name is always complete."""
         folders = (self.path / "checkpoints").glob("step-*")
         return sorted(path for path in folders if re.fullmatch(r"step-\d{8}", path.name))
 
@@ -199,14 +199,15 @@ class RunFolder:
         progress: Progress,
         trained: Sequence[Visibility] = (),
     ) -> Path:
-        """Write a checkpoint, which is a model folder too, then let go of the oldest."""
+        """Write a checkpoint, which is also a model folder, then remove the oldest ones."""
         target = self.path / "checkpoints" / f"step-{progress.step:08d}"
         with fresh_folder(target) as fresh:
             write_model(config, state.weights, fresh, trained)
             save_file(dict(state.optimiser), fresh / OPTIMISER_FILE)
             (fresh / STATE_FILE).write_text(json.dumps(vars(progress)) + "\n")
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
-            # Half of it must not have its name; nor one by which it would be taken back.
+            # Rename first: a half-removed checkpoint must not be taken for a complete one, nor
+            # be recovered.
             hidden = old.with_name(f".{old.name}{GONE}")
             shutil.rmtree(hidden, ignore_errors=True)
             old.rename(hidden)

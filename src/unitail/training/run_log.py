@@ -1,4 +1,4 @@
-"""What a run tells of its steps, every few of them, and the log that keeps it."""
+"""The log of a run, and the reporter that adds a summary of the latest steps to it."""
 
 import json
 import math
@@ -22,9 +22,9 @@ Entry = dict[str, Any]
 
 
 class RunLog:
-    """Appends entries to `log.jsonl`, a JSON object a line, and to TensorBoard if asked to.
+    """Appends entries to `log.jsonl`, one JSON object per line, and optionally to TensorBoard.
 
-    There is nothing in it after the checkpoint that is resumed.
+    When a run resumes, entries after its checkpoint are removed.
     """
 
     def __init__(self, folder: Path, *, tensorboard: bool = False) -> None:
@@ -34,7 +34,7 @@ class RunLog:
         self._board = _tensorboard(folder) if tensorboard else None
 
     def rewind(self, step: int) -> None:
-        """Forget what came after `step`: a resumed run writes it again."""
+        """Remove entries after `step`; a resumed run writes them again."""
         kept = [entry for entry in self.read() if entry["step"] <= step]
         with disk_errors(self.path):
             write_text(self.path, "".join(json.dumps(entry) + "\n" for entry in kept))
@@ -49,7 +49,7 @@ class RunLog:
                     self._board.add_scalar(name, value, entry["step"])
 
     def read(self) -> list[Entry]:
-        """Return the entries; a last line that a kill cut short is left out."""
+        """Return the entries, without a last line that was cut short by a kill."""
         entries = []
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
             try:
@@ -60,7 +60,7 @@ class RunLog:
 
 
 class Reporter:
-    """Collects steps, and tells the log and the caller of them; only the main process has a log."""
+    """Summarises steps for the log and the caller; only the main process has a log."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Reporter:
         self._clock = time.perf_counter()
 
     def add(self, step: int, shape: BatchShape, loss: Tensor) -> None:
-        """Remember a step; its loss stays on the device, so that nothing waits for it."""
+        """Record a step; its loss stays on the device, so nothing waits for it."""
         self._steps.append((step, shape, loss))
 
     def report(self) -> None:
-        """Look at the steps since the last report; the only wait for the device in the loop."""
+        """Report the steps since the last report; the only wait for the device in the loop."""
         if not self._steps:
             return
         steps, shapes, losses = zip(*self._steps, strict=True)
@@ -97,7 +97,7 @@ class Reporter:
                 )
         now = time.perf_counter()
         seconds, self._clock = now - self._clock, now
-        chances = [math.log(shape.ways) for shape in shapes]  # what guessing costs
+        chances = [math.log(shape.ways) for shape in shapes]  # the loss of guessing
         self.write(
             {
                 "step": steps[-1] + 1,
@@ -111,25 +111,25 @@ class Reporter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Report what is left, then do something that does not count as time of training."""
+        """Report pending steps, then exclude the body of the context from the training time."""
         self.report()
         yield
         self._clock = time.perf_counter()
 
     def rewind(self, step: int) -> None:
-        """Forget what came after `step`, and begin to measure time."""
+        """Remove log entries after `step`, and start the clock."""
         if self.log is not None:
             self.log.rewind(step)
         self._clock = time.perf_counter()
 
     def write(self, entry: Entry) -> None:
-        """Add an entry to the log, and show it to the caller."""
+        """Add an entry to the log, and pass it to the caller."""
         if self.log is not None:
             self.log.write(entry)
             self.on_entry(entry)
 
 
 def _tensorboard(folder: Path) -> Any:  # noqa: ANN401 - an optional package has no types here
-    optional("tensorboard", extra="tensorboard")  # which torch imports without a word of it
+    optional("tensorboard", extra="tensorboard")  # torch's own import error does not name it
     board = optional("torch.utils.tensorboard", extra="tensorboard")
     return board.SummaryWriter(str(folder / "tensorboard"))

@@ -1,13 +1,13 @@
-"""What changes in the course of a run, as functions of the step: a resumed run needs no state."""
+"""Schedules as pure functions of the step, so that a resumed run needs no state for them."""
 
 import math
 
 from unitail.training.config import Schedule, TrainingConfig
 
 FINAL_SHARE = 0.02
-"""The cosine ends at this share of the largest learning rate."""
+"""The cosine ends at this share of the peak learning rate."""
 CYCLE_FLOOR = 0.1
-"""The cyclic schedule starts and turns at this share of the largest learning rate."""
+"""The lowest point of the cyclic schedule, as a share of the peak learning rate."""
 
 
 def learning_rate(step: int, config: TrainingConfig) -> float:
@@ -20,9 +20,9 @@ def learning_rate(step: int, config: TrainingConfig) -> float:
 def active_slots(
     step: int, ways: int, dictionary_size: int | None, config: TrainingConfig
 ) -> int | None:
-    """Grow the dictionary linearly, from the most ways of an episode to all its slots.
+    """Return the active slots of a dictionary that grows linearly from `ways` to all its slots.
 
-    A model without a dictionary has no slots, active or not.
+    None if the model has no dictionary.
     """
     growing_steps = config.dictionary_growth * config.steps
     if dictionary_size is None or step >= growing_steps:
@@ -39,5 +39,5 @@ def _cosine(step: int, config: TrainingConfig) -> float:
 
 def _triangle(step: int, config: TrainingConfig) -> float:
     half = config.cycle_steps / 2
-    distance = abs(step % config.cycle_steps - half) / half  # 1 at the turns, 0 at the top
+    distance = abs(step % config.cycle_steps - half) / half  # 1 at the lowest points, 0 at the peak
     return CYCLE_FLOOR + (1 - CYCLE_FLOOR) * (1 - distance)

@@ -1,4 +1,4 @@
-"""What a run must remember to go on: weights and optimiser, whole, however they are spread."""
+"""Collect and restore the full state of weights and optimiser, however they are sharded."""
 
 from typing import Any
 
@@ -16,28 +16,28 @@ from unitail.training.run_folder import TrainingState
 
 WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 SEPARATOR = "|"
-"""Between the names of a weight and of what the optimiser keeps for it."""
+"""Separates the name of a weight from the name of an optimiser quantity."""
 
 
 def collect_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
-    """Gather the state from all processes; on all but the first it may come out empty."""
+    """Gather the state from all processes; it may be empty on all but the first."""
     weights, table = _state_dicts(model, optimiser, WHOLE)
-    kept = {
+    optimiser_state = {
         f"{name}{SEPARATOR}{quantity}": value
         for name, quantities in table.get("state", {}).items()
         for quantity, value in quantities.items()
     }
-    return TrainingState(weights=weights, optimiser=kept)
+    return TrainingState(weights=weights, optimiser=optimiser_state)
 
 
 def collect_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Gather the weights alone; see `collect_state`."""
+    """Gather only the weights; see `collect_state`."""
     weights: dict[str, Any] = get_model_state_dict(model, options=WHOLE)
     return weights
 
 
 def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState) -> None:
-    """Give every process its share of a state that was collected before."""
+    """Load a state from `collect_state`, each process its own shard."""
     _, table = _state_dicts(model, optimiser, StateDictOptions(full_state_dict=True))
     quantities: dict[str, Any] = {}
     for name, value in state.optimiser.items():
@@ -48,13 +48,13 @@ def restore_state(model: nn.Module, optimiser: torch.optim.Optimizer, state: Tra
     lenient = StateDictOptions(full_state_dict=True, strict=False)
     set_optimizer_state_dict(model, optimiser, table, options=lenient)
     for name, parameter in model.named_parameters():
-        if name.removeprefix("module.") not in quantities:  # idle in all steps so far
+        if name.removeprefix("module.") not in quantities:  # unused in all steps so far
             optimiser.state.pop(parameter, None)
 
 
 def _state_dicts(
     model: nn.Module, optimiser: torch.optim.Optimizer, options: StateDictOptions
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Name the optimiser's quantities by weight, and undo whatever the model is wrapped in."""
+    """Return state dicts keyed by weight name, without the prefixes of model wrappers."""
     weights, table = get_state_dict(model, optimiser, options=options)
     return weights, table

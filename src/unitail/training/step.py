@@ -1,4 +1,4 @@
-"""A training step: sample, draw, forward, loss, backward, clip, update."""
+"""One training step: sample, forward, loss, backward, clip, update."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -19,11 +19,11 @@ from unitail.training.recipe import Recipe
 from unitail.training.schedules import active_slots, learning_rate
 
 BETA1 = 0.9
-"""Adam's decay of gradients."""
+"""Adam's decay rate of gradients."""
 
 
 class TrainingStep:
-    """Makes the steps of a run; what is random in one depends on the seed and its number alone."""
+    """Runs the steps of a run; a step's random numbers depend only on the seed and its number."""
 
     def __init__(
         self, recipe: Recipe, source: EpisodeSource, model: AnyModel, processes: Processes
@@ -39,9 +39,9 @@ class TrainingStep:
         self.optimiser = make_optimiser(self.distributed, recipe.training)
 
     def __call__(self, step: int) -> tuple[BatchShape, Tensor]:
-        """Make one step; return what it trained on and its loss, still on the device.
+        """Run one step; return the shape of its batch and its loss, still on the device.
 
-        The loss is returned as NaN where the gradient is not finite, for then the weights are not.
+        The loss is NaN if the gradient is not finite, because then the weights are not either.
         """
         config, ranges, device = self.recipe.training, self.recipe.episodes, self.device
         batch = self.source.choose_batch(ranges, stream(config.seed, "plan", step))
@@ -66,7 +66,7 @@ class TrainingStep:
         return batch.shape, torch.where(_whole(norm).isfinite(), loss.detach(), torch.nan)
 
     def _kernels(self) -> AbstractContextManager[None]:
-        """Choose among attention kernels: cuDNN's prepare for each shape anew, for a second."""
+        """Exclude cuDNN attention if shapes vary: it spends a second preparing for each shape."""
         if self.recipe.episodes.one_shape:
             return nullcontext()
         kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -91,5 +91,5 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
 
 
 def _whole(value: Tensor) -> Tensor:
-    """Return a value that may be spread over processes as an ordinary tensor."""
+    """Return a tensor that may be sharded over processes as an ordinary one."""
     return value.full_tensor() if isinstance(value, DTensor) else value

@@ -1,4 +1,4 @@
-"""Leaving cleanly when asked to."""
+"""Handle stop signals, so that a run can save its state before it ends."""
 
 import signal
 from types import FrameType
@@ -6,9 +6,9 @@ from typing import Self
 
 
 class StopRequest:
-    """Remembers SIGINT and SIGTERM while a run is under way; a second Ctrl-C ends it at once.
+    """Records SIGINT and SIGTERM while a run is in progress; a second Ctrl-C ends it at once.
 
-    Launchers send SIGTERM more than once, so only the first of those counts.
+    Launchers send SIGTERM more than once, so only the first one counts.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class StopRequest:
 
     @property
     def asked(self) -> bool:
-        """Whether someone asked to stop."""
+        """Whether a signal has arrived."""
         return self.signal is not None
 
     def _remember(self, number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""A meta-training run: steps, reports, validations and checkpoints, until the end or a stop."""
+"""The meta-training loop: steps, reports, validations and checkpoints."""
 
 import signal
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from unitail.training.validation import Validator
 class Trainer:
     """One run of a recipe, in a folder from which it can be resumed at any time.
 
-    A resumed run goes on exactly as if it had never stopped. `start` is the folder of a model whose
-    weights are the first, instead of random ones.
+    A resumed run continues exactly as if it had never stopped. `start` is the folder of a model
+    whose weights the run starts from; without it, initial weights are random.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Trainer:
         self.folder = RunFolder(folder)
         self.model = build_model(recipe.model, seed=recipe.training.seed)
         if start is not None:
-            _take_weights(self.model, start)
+            _load_weights(self.model, start)
         self.model.trained_visibilities = recipe.training.visibilities
         self.step = TrainingStep(recipe, sources.training, self.model, processes)
         self.first_weights = self._first_weights(start)
@@ -58,9 +58,9 @@ class Trainer:
         self.stopped_by: signal.Signals | None = None
 
     def run(self) -> AnyModel:
-        """Train from the last checkpoint, or from the start, to the end; SIGTERM saves and leaves.
+        """Train from the last checkpoint, or from the start, to the end; SIGTERM saves and returns.
 
-        The model returned is this process's own; the files in the folder are the run's result.
+        The returned model is this process's copy or shard; the files in the folder are the result.
         """
         try:
             self.started = self.done = self.resume()
@@ -73,7 +73,7 @@ class Trainer:
         return self.model
 
     def _loop(self, stop: StopRequest) -> None:
-        """Make the steps that are left, unless someone asks to stop."""
+        """Run the remaining steps, unless a stop is requested."""
         config = self.recipe.training
         for step in range(self.started, config.steps):
             shape, loss = self.step(step)
@@ -90,17 +90,17 @@ class Trainer:
             if done % config.checkpoint_every == 0 or last or stopping:
                 self._save(done)
             if stopping:
-                self.stopped_by = stop.signal or signal.SIGTERM  # another process was asked
+                self.stopped_by = stop.signal or signal.SIGTERM  # or another process got it
                 return
 
     def _first_weights(self, start: Path | None) -> list[Tensor]:
-        """Return what the last weights are averaged with; nothing where they are not."""
+        """Return the weights to average the final ones with; empty if there is no averaging."""
         share = self.recipe.training.start_share
         if share == 0:
             return []
         if start is None:
             raise UserError(
-                "start_share is a share of weights to start from, and there are none",
+                "start_share needs weights to start from",
                 got=f"start_share = {share}, and a run from random weights",
                 allowed="start_share = 0, or a model to start from",
                 remedy="Name the model with --start, or leave start_share out.",
@@ -109,7 +109,7 @@ class Trainer:
 
     @torch.no_grad()
     def _average_with_start(self) -> None:
-        """Make the last weights a mean of themselves and the first; no step follows it."""
+        """Replace the final weights by their weighted mean with the first; no step follows."""
         share = self.recipe.training.start_share
         if not self.first_weights:
             return
@@ -134,7 +134,7 @@ class Trainer:
         return progress.step
 
     def _agree_on(self, step: int) -> None:
-        """Refuse to go on if the processes see different checkpoints."""
+        """Raise if the processes see different checkpoints."""
         steps = self.processes.gather(torch.tensor([step], device=self.processes.device)).tolist()
         if len(set(steps)) > 1:
             raise UserError(
@@ -145,7 +145,7 @@ class Trainer:
             )
 
     def _validate(self, done: int) -> None:
-        """Measure on held-out episodes; keep the model if it is the best so far."""
+        """Measure on held-out episodes; save the model if it is the best so far."""
         with self.reporter.paused():
             measured = self.validator.measure(self.step.distributed)
             self.reporter.write({"step": done, **measured})
@@ -163,24 +163,24 @@ class Trainer:
             self.processes.wait()
 
     def _save_model(self, target: Path) -> None:
-        """Write the weights alone."""
+        """Write the weights without the optimiser's state."""
         weights = collect_weights(self.step.distributed)
         if self.processes.is_main:
             save_weights(self.recipe.model, weights, target, self.recipe.training.visibilities)
         self.processes.wait()
 
     def _should_stop(self, stop: StopRequest, done: int) -> bool:
-        """Agree with the other processes, which costs a wait, only where one is due anyway."""
+        """Agree with the other processes on stopping, only at steps that synchronise anyway."""
         if self.processes.count > 1 and done % self.recipe.training.report_every:
             return False
         return self.processes.any(stop.asked)
 
 
-def _take_weights(model: AnyModel, folder: Path) -> None:
-    """Copy the weights of another model that has the same parts."""
+def _load_weights(model: AnyModel, folder: Path) -> None:
+    """Load the weights of another model of the same shape."""
     try:
         model.load_state_dict(load_model(folder).state_dict())
-    except RuntimeError as error:  # torch says which parts differ
+    except RuntimeError as error:  # torch's message names the parts that differ
         raise UserError(
             f"the weights in {folder} do not fit the recipe's [model]",
             got=str(error).splitlines()[-1].strip(),

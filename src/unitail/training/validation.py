@@ -1,4 +1,4 @@
-"""Accuracy and loss on episodes that training never sees, the same ones at every validation."""
+"""Validation: accuracy and loss on held-out episodes, the same ones every time."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -21,7 +21,7 @@ from unitail.training.recipe import Recipe
 
 
 class Validator:
-    """Measures a model, one draw for each episode, beside prototypes on the same episodes."""
+    """Measures a model, with one draw per episode, and prototypes on the same episodes."""
 
     def __init__(
         self,
@@ -37,24 +37,24 @@ class Validator:
         self.processes = processes
         self.seed = recipe.training.seed
         self.visibilities = recipe.training.visibilities
-        for shots in self.config.shots:  # what cannot be validated is refused before training
+        for shots in self.config.shots:  # fail before training if validation is impossible
             source.choose_batch(self._ranges(shots, self.episodes.multiple), stream(self.seed))
 
     @torch.no_grad()
     def measure(self, distributed: nn.Module) -> dict[str, Any]:
-        """Answer all episodes: mean and interval for each kind, and the mean of them."""
+        """Measure all episodes: mean and interval by visibility and shots, and the overall mean."""
         table: dict[str, Any] = {}
         for visibility, shots in product(self.visibilities or (None,), self.config.shots):
             measured = self._gather(
                 _accuracy_and_loss(distributed(episode, draw, visibility), episode)
                 for episode, draw in self._batches(shots)
             )
-            right, loss = (MeanInterval.of(column.numpy()) for column in measured.unbind(1))
+            correct, loss = (MeanInterval.of(column.numpy()) for column in measured.unbind(1))
             name = f"{shots}-shot" if visibility is None else f"{shots}-shot {visibility}"
             table[name] = {
-                "accuracy": right.mean,
-                "half_width": right.half_width,
-                "episodes": right.count,
+                "accuracy": correct.mean,
+                "half_width": correct.half_width,
+                "episodes": correct.count,
                 "loss": loss.mean,
                 "prototypes": self.prototypes[shots],
             }
@@ -63,7 +63,7 @@ class Validator:
 
     @cached_property
     def prototypes(self) -> dict[int, float]:
-        """Accuracy of prototypes of raw features on the same episodes, by shots."""
+        """Accuracy of prototypes on raw features, by shots, on the same episodes."""
         learner = ProtoHead()
         means = {}
         for shots in self.config.shots:
@@ -94,13 +94,15 @@ class Validator:
         )
 
     def _gather(self, batches: Iterator[Tensor]) -> Tensor:
-        """Join what all processes measured, on the CPU."""
+        """Gather the measurements of all processes on the CPU."""
         return self.processes.gather(torch.cat(list(batches))).cpu()
 
 
 def _accuracy_and_loss(scores: Tensor, episode: Episode) -> Tensor:
-    """Measure each episode of a batch: (B, m, K) -> (B, 2)."""
+    """Return accuracy and loss of each episode: (B, m, K) -> (B, 2)."""
     truth = episode.query.class_indices
     assert truth is not None, "sources sample labelled queries"
-    answers = scores.log_softmax(dim=-1)
-    return torch.stack([accuracy(answers, truth), log_loss(answers, truth).mean(dim=-1)], dim=1)
+    log_probabilities = scores.log_softmax(dim=-1)
+    return torch.stack(
+        [accuracy(log_probabilities, truth), log_loss(log_probabilities, truth).mean(dim=-1)], dim=1
+    )

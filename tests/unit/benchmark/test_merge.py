@@ -73,5 +73,5 @@ def test_results_of_other_rows_or_settings_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "elsewhere"
     for name in ("one", "two"):
         write_blobs(other, name, seed=9)
-    with pytest.raises(UserError, match=r"are about something else: got other rows.*toy/one, "):
+    with pytest.raises(UserError, match=r"not belong to this benchmark: got other rows.*toy/one, "):
         merge_results(_run(other, "b", "sure"), [tmp_path / "a"])

@@ -65,7 +65,7 @@ def test_the_papers_asterisks() -> None:
         (("sets", "banks"), r"unknown key in \[mine\.groups\]: got banks"),
         (('encoder = "net"', ""), "group 'first' names a set without an encoder: got a; allowed"),
         (("title", "= ="), r"mine\.toml cannot be read as a suite: got TOMLDecodeError"),
-        (('title = "Mine"', 'title = ""\nname = "x"'), "a suite is called like its file"),
+        (('title = "Mine"', 'title = ""\nname = "x"'), "a suite is named after its file"),
         (("[[groups]]", "[groups]"), r"mine\.groups has the wrong type.*allowed: a list"),
         (("[2]", "2"), r"mine\.shots has the wrong type: got 2; allowed: a list"),
     ],
@@ -99,7 +99,7 @@ def test_encoders_can_be_swapped(tmp_path: Path) -> None:
     assert suite.patterns() == ["new/a", "newer/b", "new/a->c"]
     aliased = read_suite("banks").with_encoders({"efficientnet-lite0": "new"})
     assert aliased.patterns()[:2] == ["new/tiny_imagenet", "new/cub200"]
-    with pytest.raises(UserError, match="place of another is not understood: got net; allowed"):
+    with pytest.raises(UserError, match="which encoder replaces which: got net; allowed"):
         swaps(["net"])
 
 

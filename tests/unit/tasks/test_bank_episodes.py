@@ -268,7 +268,7 @@ def test_ranges_that_some_batch_could_not_fulfil_are_refused() -> None:
         (1, {"sett": 1.0}, "weight of a data set is wrong: got sett = 1.0; .* one of set"),
         (1, {"set": -1.0}, "weight of a data set is wrong: got set = -1.0; allowed: 0 or more"),
         (1, {"set": 0.0}, "all data sets have weight 0"),
-        (2, {}, "a data set comes twice: got encoder/set"),
+        (2, {}, "a data set is listed twice: got encoder/set"),
     ],
 )
 def test_wrong_sources_are_refused(count: int, weights: dict[str, float], message: str) -> None:

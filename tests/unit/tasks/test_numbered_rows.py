@@ -96,7 +96,7 @@ GOOD = numbered_table([3, 3])
 
 
 def test_tables_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(UserError, match="a data set comes twice: got encoder/set"):
+    with pytest.raises(UserError, match="a data set is listed twice: got encoder/set"):
         NumberedRows.of([GOOD, GOOD], {})
     wide = numbered_table([3, 3], name="wide", width=4)
     message = r"'encoder' differ in shape: got \(6, 4\) in wide; allowed: the width of set, \(6, 3"

@@ -1,1 +1,1 @@
-"""Tasks drawn from known laws."""
+"""Tasks drawn from known distributions."""

@@ -1,14 +1,14 @@
 r"""Synthetic tasks whose features are means over many parts, as those of texts and sounds are.
 
-An encoder that averages over words, frames or patches gives a mean of part vectors, most of which
-say nothing about the class. Parts are drawn as words are in the model of Arora and others, *A
+An encoder that averages over words, frames or patches returns a mean of part vectors, most of which
+carry no information about the class. Parts are drawn like words in the model of Arora et al., *A
 Latent Variable Model Approach to PMI-based Word Embeddings* (2016):
 
     p(v | i) ~ f_v exp(s <c_i, u_v>),    x_i = mean over the parts v of i of (A u_v + b + e_v)
 
-with frequencies f_v that fall off as Zipf's law says, places u_v of parts in a space of few
-dimensions, a topic c_i that wanders around that of the class, and part vectors that are u_v seen
-through a random map A, with a common offset b and noise e_v that is the part's own.
+with frequencies f_v that follow Zipf's law, positions u_v of parts in a low-dimensional space, a
+topic c_i that wanders around that of the class, and part vectors that map u_v through a random A
+and add a common offset b and noise e_v, fixed for each part.
 """
 
 from dataclasses import dataclass
@@ -26,29 +26,29 @@ from unitail.tasks.query_shares import draw_classes
 from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes
 
 MAX_RARITY = 1.2
-"""The greatest exponent of Zipf's law."""
+"""Largest exponent of Zipf's law."""
 OFFSETS = (0.1, 4.0)
-"""The size of b beside that of A u, log-uniform."""
+"""Range of the size of b relative to A u, log-uniform."""
 MAX_NOISE = 1.0
-"""The greatest size of e, likewise."""
+"""Largest size of e relative to A u."""
 MAX_WANDERING = 0.7
-"""How far the topic of an example is from that of its class, at most, in units of a topic."""
+"""Largest distance of an example's topic from its class topic, in units of a topic's size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomBagTasks:
-    """nu: bags of parts, averaged; every episode has its own parts, frequencies and topics."""
+    """nu: averaged bags of parts; every episode draws its own parts, frequencies and topics."""
 
     feature_dims: tuple[int, ...] = (32, 64, 128, 256)
-    """The feature widths d_T; one is drawn for each batch."""
+    """Feature widths d_T; one is drawn for each batch."""
     topic_dims: tuple[int, ...] = (4, 8, 16, 32)
-    """The widths of the space of topics; one is drawn for each batch."""
+    """Widths of the topic space; one is drawn for each batch."""
     sizes: tuple[int, ...] = (4, 8, 16, 32, 64)
-    """The numbers of parts of a bag; one is drawn for each batch."""
+    """Numbers of parts per bag; one is drawn for each batch."""
     parts: int = 400
-    """The different parts of an episode."""
+    """Number of distinct parts in an episode."""
     sharpness: tuple[float, float] = (0.3, 3.0)
-    """s, the least and the greatest, log-uniform: how much a topic decides about the parts."""
+    """Range of s, log-uniform: how strongly a topic determines which parts are drawn."""
 
     def __post_init__(self) -> None:
         check_sizes(feature_dims=self.feature_dims, topic_dims=self.topic_dims, sizes=self.sizes)
@@ -71,16 +71,16 @@ class RandomBagTasks:
         classes = draw_classes(shape, generator)
         places = numbers.normal(self.parts, topic_dim)  # u: (B, parts, topic_dim)
         counts = self._draw_bags(classes, places, size, shape.ways, numbers)
-        seen_as = numbers.normal(topic_dim, width) / topic_dim**0.5  # A
+        projection = numbers.normal(topic_dim, width) / topic_dim**0.5  # A
         offset = numbers.log_uniform(OFFSETS) * numbers.normal(1, width)
-        own = numbers.uniform((0, MAX_NOISE)) * numbers.normal(self.parts, width)
-        vectors = places @ seen_as + offset + own  # (B, parts, d_T)
+        part_noise = numbers.uniform((0, MAX_NOISE)) * numbers.normal(self.parts, width)
+        vectors = places @ projection + offset + part_noise  # (B, parts, d_T)
         return counts @ vectors / size, classes
 
     def _draw_bags(
         self, classes: Tensor, places: Tensor, size: int, ways: int, numbers: PerEpisode
     ) -> Tensor:
-        """Draw how often each part is in each example: (B, n + m, parts)."""
+        """Draw how often each part occurs in each example: (B, n + m, parts)."""
         width = places.shape[-1]
         ranks = torch.arange(1, self.parts + 1, device=places.device)
         rarity = -numbers.uniform((0, MAX_RARITY)) * ranks.log()  # (B, 1, parts)
@@ -88,9 +88,9 @@ class RandomBagTasks:
         wandering = numbers.uniform((0, MAX_WANDERING)) * numbers.normal(classes.shape[1], width)
         topics = (take(topics, classes) + wandering) / width**0.5  # (B, n + m, width)
         sharpness = numbers.log_uniform(self.sharpness)
-        chances = (rarity + sharpness * topics @ places.mT).softmax(dim=-1)
+        probabilities = (rarity + sharpness * topics @ places.mT).softmax(dim=-1)
         drawn = torch.multinomial(
-            chances.flatten(0, 1), size, replacement=True, generator=numbers.generator
+            probabilities.flatten(0, 1), size, replacement=True, generator=numbers.generator
         ).view(*classes.shape, size)
-        once = torch.ones_like(drawn, dtype=chances.dtype)
-        return torch.zeros_like(chances).scatter_add_(2, drawn, once)
+        ones = torch.ones_like(drawn, dtype=probabilities.dtype)
+        return torch.zeros_like(probabilities).scatter_add_(2, drawn, ones)

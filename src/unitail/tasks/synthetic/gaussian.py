@@ -18,9 +18,9 @@ from unitail.tasks.query_shares import draw_classes
 from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_sizes, noise_size
 
 BAYES_SAMPLES = 200_000
-"""The rows that estimate a Bayes risk."""
+"""Number of rows used to estimate a Bayes risk."""
 BAYES_CHUNK = 10_000
-"""The rows of it that are drawn at once."""
+"""Number of those rows drawn at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,13 +28,13 @@ class GaussianTask:
     """K equally probable classes, p(x | y) = N(means[y], diag(scale²))."""
 
     means: Tensor
-    """The class means, (K, d_T)."""
+    """Class means, (K, d_T)."""
     scale: Tensor
-    """The standard deviation of each coordinate, shared by the classes, (d_T,)."""
+    """Standard deviation of each coordinate, shared by all classes, (d_T,)."""
     name: str = "gaussian"
-    """What reports call this task."""
+    """Name of the task in reports."""
     loss: Loss = zero_one_loss
-    """The loss that risks are measured in."""
+    """Loss in which risks are measured."""
 
     def __post_init__(self) -> None:
         shape, scale = tuple(self.means.shape), self.scale
@@ -59,37 +59,42 @@ class GaussianTask:
 
     @property
     def fingerprint(self) -> str:
-        """What changes when means or scales do, and not with the last bit of another processor."""
+        """A short digest of means and scales, rounded so that it is the same on every processor."""
         sizes = (self.means.double().norm(), self.scale.double().norm())
         return " ".join(f"{float(size):.6g}" for size in sizes)
 
     @property
     def bayes_risk(self) -> float:
-        """R*, by Monte Carlo; its error is in `bayes_risk_interval`."""
+        """R*, estimated by Monte Carlo; `bayes_risk_interval` has its error."""
         return self.bayes_risk_interval.mean
 
     @cached_property
     def bayes_risk_interval(self) -> MeanInterval:
         """R* with the interval of its Monte-Carlo estimate.
 
-        For the 0-1 loss the mean of 1 - max_y p(y | x), which varies less than the loss itself; for
-        other losses the mean loss of the posterior, which is the least where the loss is proper.
+        For the 0-1 loss it is the mean of 1 - max_y p(y | x), which varies less than the loss
+        itself; for other losses the mean loss of the posterior, which is minimal if the loss is
+        proper.
         """
         generator = stream(0, "bayes risk")
         chunks = [self._bayes_losses(generator) for _ in range(BAYES_SAMPLES // BAYES_CHUNK)]
         return MeanInterval.of(torch.cat(chunks).numpy())
 
     def _bayes_losses(self, generator: torch.Generator) -> Tensor:
-        """Draw the contributions of about BAYES_CHUNK rows to the Bayes risk."""
+        """Draw about BAYES_CHUNK rows and return their contributions to the Bayes risk."""
         count = math.ceil(BAYES_CHUNK / self.ways)
-        answers = self.log_posterior(self._rows(1, 1 + count, generator)[0, :, 1:])  # (K, count, K)
+        log_probabilities = self.log_posterior(
+            self._rows(1, 1 + count, generator)[0, :, 1:]
+        )  # (K, count, K)
         if self.loss is zero_one_loss:
-            return 1 - answers.max(dim=-1).values.exp().flatten()
-        classes = torch.arange(self.ways, device=answers.device)[:, None].expand(-1, count)
-        return self.loss(answers, classes).flatten()
+            return 1 - log_probabilities.max(dim=-1).values.exp().flatten()
+        classes = torch.arange(self.ways, device=log_probabilities.device)[:, None].expand(
+            -1, count
+        )
+        return self.loss(log_probabilities, classes).flatten()
 
     def log_posterior(self, features: Tensor) -> Tensor:
-        """Answer with log p(y | x), the Bayes hypothesis: (..., d_T) -> (..., K).
+        """Return log p(y | x), the Bayes hypothesis: (..., d_T) -> (..., K).
 
         The part of log p(x | y) that is quadratic in x is the same for all classes. What remains
         is linear, and centred first so that it does not cancel badly.
@@ -103,7 +108,7 @@ class GaussianTask:
     def sample(
         self, *, episodes: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw N-shot instances, on the device of the generator, in random order."""
+        """Draw N-shot instances on the generator's device, in random order."""
         check_counts(episodes=episodes, shots=shots, queries=queries)
         return split_rows(self._rows(episodes, shots + queries, generator), shots, generator)
 
@@ -117,14 +122,14 @@ class GaussianTask:
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianTasks:
-    """nu: Gaussian tasks of several feature widths, coordinate scales and difficulties."""
+    """nu: Gaussian tasks with random feature widths, coordinate scales and difficulties."""
 
     feature_dims: tuple[int, ...] = (8, 16, 32, 64)
-    """The feature widths d_T; one is drawn for each batch."""
+    """Feature widths d_T; one is drawn for each batch."""
     separation: tuple[float, float] = (0.5, 3.0)
-    """The least and the greatest spread of the class means in units of the scale, log-uniform."""
+    """Range of the spread of the class means in units of the scale, log-uniform."""
     scale_spread: float = 0.7
-    """The standard deviation of the logarithm of a coordinate's scale."""
+    """Standard deviation of the logarithm of a coordinate's scale."""
 
     def __post_init__(self) -> None:
         check_sizes(feature_dims=self.feature_dims)
@@ -145,14 +150,14 @@ class GaussianTasks:
     def instances(
         self, *, episodes: int, ways: int, shots: int, queries: int, generator: torch.Generator
     ) -> Episode:
-        """Draw an instance of each of `episodes` fresh tasks, on the device of the generator."""
+        """Draw an instance of each of `episodes` fresh tasks, on the generator's device."""
         ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=queries)
         return self.choose_batch(ranges, generator).sample(generator)
 
     def task(
         self, *, ways: int, generator: torch.Generator, name: str = "gaussian"
     ) -> GaussianTask:
-        """Draw one task, of which many instances can be drawn."""
+        """Draw one task, from which many instances can then be drawn."""
         means, scale = self._draw_tasks(1, ways, pick(self.feature_dims, generator), generator)
         return GaussianTask(means=means[0], scale=scale[0], name=name)
 

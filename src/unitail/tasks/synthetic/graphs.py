@@ -1,18 +1,17 @@
-r"""Graphs of random functions: numbers that depend on each other as those of a table do.
+r"""Graphs of random functions, whose nodes depend on each other like the columns of a table.
 
-Roots come first; each layer adds nodes that are random functions of a few nodes before them, each
-brought to mean 0 and deviation 1 over the rows of an episode, with noise of its own. A function is
-one of
+Roots come first; each layer adds nodes that are random functions of a few earlier nodes, each
+standardised over the rows of an episode, with independent noise. A function is one of
 
     linear      Σ w_p x_p
     quadratic   Σ w_p (x_p - c_p)²
-    smooth      Σ_h a_h cos(ω_h · x + φ_h), as a Gaussian process is in random features
+    smooth      Σ_h a_h cos(ω_h · x + φ_h), a Gaussian process in random features
     tree        a value for each leaf; every level splits at a threshold of one input
     steps       a value for each interval of Σ w_p x_p
     product     (Σ v_p x_p) (Σ w_p x_p)
 
-The functions of a layer are of one kind in all episodes of a batch; inputs, weights, thresholds and
-values are each episode's own, so nothing loops over episodes.
+A layer has the same kind of function in all episodes of a batch, while inputs, weights, thresholds
+and values are drawn per episode. So episodes are computed in parallel, without a loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,25 +24,25 @@ from torch import Tensor
 from unitail.randomness import PerEpisode, RangeLaw, draw_between, pick
 
 MAX_PARENTS = 4
-"""Nodes that a function depends on, at most; a tree has one for each level."""
+"""Largest number of inputs of a function; a tree has one per level."""
 WAVES = 16
-"""Random features of a smooth function."""
+"""Number of random features of a smooth function."""
 FREQUENCIES = (0.3, 2.0)
-"""Of smooth functions, log-uniform: waves over one deviation of an input, times 2 pi."""
+"""Range of ω for smooth functions, log-uniform, in radians per deviation of an input."""
 DEPTH = 3
-"""Levels of a tree."""
+"""Number of levels of a tree."""
 STEPS = 5
-"""Intervals of a step function."""
+"""Number of intervals of a step function."""
 MIN_DEVIATION = 1e-6
-"""What varies by less is constant, and becomes zero."""
+"""A column with a smaller deviation counts as constant and becomes zero."""
 ROOTS = (1, 16)
-"""The least and the most roots, any order of magnitude as likely."""
+"""Range of the number of roots, log-uniform."""
 LAYERS = (1, 4)
-"""The fewest and the most layers of nodes."""
+"""Range of the number of layers."""
 LAYER_NODES = (2, 16)
-"""Likewise, the nodes of a layer."""
+"""Range of the number of nodes in a layer, log-uniform."""
 NOISE = (0.003, 0.3)
-"""Of a node, in deviations, log-uniform."""
+"""Range of a node's noise, in standard deviations, log-uniform."""
 
 
 class Function(StrEnum):
@@ -58,16 +57,16 @@ class Function(StrEnum):
 
 
 def standardised(values: Tensor) -> Tensor:
-    """Bring each column of (B, T, count) to mean 0 and deviation 1 over the rows."""
+    """Scale each column of (B, T, count) to mean 0 and standard deviation 1 over the rows."""
     centred = values - values.mean(dim=1, keepdim=True)
     deviation = centred.square().mean(dim=1, keepdim=True).sqrt()
     return torch.where(deviation > MIN_DEVIATION, centred / deviation.clamp_min(MIN_DEVIATION), 0)
 
 
 def draw_parents(allowed: Tensor, count: int, numbers: PerEpisode) -> Tensor:
-    """Draw for each function which of the allowed (B, inputs, 1) inputs it depends on.
+    """Draw a mask of the inputs each function depends on, among the allowed (B, inputs, 1).
 
-    At least one and at most `MAX_PARENTS`, as booleans (B, inputs, count).
+    Each function has between 1 and `MAX_PARENTS` inputs; the mask is (B, inputs, count).
     """
     keys = numbers.spread(allowed.shape[1], count).masked_fill(~allowed, 2.0)
     wanted = 1 + (MAX_PARENTS * numbers.spread(1, count)).floor()
@@ -76,7 +75,7 @@ def draw_parents(allowed: Tensor, count: int, numbers: PerEpisode) -> Tensor:
 
 
 def draw_weights(allowed: Tensor, count: int, numbers: PerEpisode) -> Tensor:
-    """Draw weights of a few inputs for each function, of length 1: (B, inputs, count)."""
+    """Draw unit-length weights on a few inputs for each function: (B, inputs, count)."""
     weights = numbers.normal(allowed.shape[1], count) * draw_parents(allowed, count, numbers)
     lengths: Tensor = weights.norm(dim=1, keepdim=True).clamp_min(MIN_DEVIATION)
     return weights / lengths
@@ -127,26 +126,26 @@ FUNCTIONS: dict[Function, Callable[[Tensor, Tensor, int, PerEpisode], Tensor]] =
     Function.STEPS: _steps,
     Function.PRODUCT: _product,
 }
-"""From inputs (B, T, inputs), which of them are allowed (B, inputs, 1), to (B, T, count)."""
+"""Map inputs (B, T, inputs), with the mask of allowed ones (B, inputs, 1), to (B, T, count)."""
 
 
 def levels_of(values: Tensor, levels: int, numbers: PerEpisode) -> Tensor:
-    """Cut standardised values (B, T, count) at random thresholds: whole numbers below `levels`."""
+    """Bin standardised values (B, T, count) at random thresholds: integers below `levels`."""
     thresholds = numbers.normal(levels - 1, values.shape[2])  # (B, levels - 1, count)
     return (values.unsqueeze(2) > thresholds.unsqueeze(1)).sum(dim=2)
 
 
 def look_up(table: Tensor, levels: Tensor) -> Tensor:
-    """Take the value of each level from (B, levels, count) for (B, T, count)."""
+    """Look up levels (B, T, count) in a table of values (B, levels, count): (B, T, count)."""
     return table.gather(1, levels)
 
 
 def draw_roots(rows: int, count: int, numbers: PerEpisode) -> Tensor:
-    """Draw independent numbers (B, rows, count): normal, uniform, or around two places."""
+    """Draw independent columns (B, rows, count): normal, uniform or bimodal."""
     normal, kind = numbers.normal(rows, count), numbers.spread(1, count)
     uniform = torch.erf(normal / 2**0.5) * 3**0.5
-    two = normal.sign() + 0.3 * numbers.normal(rows, count)
-    return torch.where(kind < 0.5, normal, torch.where(kind < 0.75, uniform, two))
+    bimodal = normal.sign() + 0.3 * numbers.normal(rows, count)
+    return torch.where(kind < 0.5, normal, torch.where(kind < 0.75, uniform, bimodal))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +154,11 @@ class Graph:
 
     roots: int
     layers: tuple[tuple[Function, int], ...]
-    """The kind and the number of the functions of each layer."""
+    """Kind and number of functions in each layer."""
 
     @classmethod
     def draw(cls, functions: Sequence[Function], generator: torch.Generator) -> "Graph":
-        """Draw sizes and kinds."""
+        """Draw the sizes of the layers and their kinds of function."""
         logarithmic = RangeLaw.LOGARITHMIC
         layers = tuple(
             (pick(functions, generator), draw_between(LAYER_NODES, generator, logarithmic))
@@ -172,7 +171,7 @@ class Graph:
         nodes = standardised(roots)
         for function, count in self.layers:
             allowed = torch.ones_like(nodes[:, 0, :, None], dtype=torch.bool)
-            made = standardised(FUNCTIONS[function](nodes, allowed, count, numbers))
+            values = standardised(FUNCTIONS[function](nodes, allowed, count, numbers))
             noise = numbers.log_uniform(NOISE) * numbers.normal(nodes.shape[1], count)
-            nodes = torch.cat([nodes, standardised(made + noise)], dim=2)
+            nodes = torch.cat([nodes, standardised(values + noise)], dim=2)
         return nodes

@@ -1,4 +1,4 @@
-"""Synthetic tasks whose classes are curved: Gaussian clusters seen through a random network."""
+"""Synthetic tasks with curved classes: Gaussian clusters mapped through a random network."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from unitail.tasks.synthetic.laws import SyntheticBatch, check_range, check_size
 
 
 class Activation(StrEnum):
-    """What a hidden layer does to each coordinate."""
+    """Activation function of a hidden layer."""
 
     TANH = "tanh"
     RELU = "relu"
@@ -51,25 +51,25 @@ class Architecture:
 class RandomNetworkTasks:
     """nu: x = W z_depth + b, z_i = f(W_i z_{i-1} + b_i), z_0 ~ N(prototype of the class, noise²).
 
-    Every episode has its own prototypes and weights, every batch its own architecture. A class is
-    a curved piece of a low-dimensional surface, and features are correlated and of low rank, as
-    those of encoders are and those of `GaussianTasks` are not.
+    Every episode draws its own prototypes and weights, every batch its own architecture. A class is
+    a curved piece of a low-dimensional surface. Features are correlated and of low rank, like those
+    of encoders and unlike those of `GaussianTasks`.
     """
 
     feature_dims: tuple[int, ...] = (32, 64, 128, 256)
-    """The feature widths d_T; one is drawn for each batch."""
+    """Feature widths d_T; one is drawn for each batch."""
     latent_dims: tuple[int, ...] = (4, 8, 16)
-    """The widths of the space in which classes are clusters; one is drawn for each batch."""
+    """Widths of the space in which classes are clusters; one is drawn for each batch."""
     hidden_dims: tuple[int, ...] = (32, 64)
-    """The widths of hidden layers; one is drawn for each batch."""
+    """Widths of the hidden layers; one is drawn for each batch."""
     depths: tuple[int, ...] = (1, 2, 3)
-    """The numbers of hidden layers; one is drawn for each batch."""
+    """Numbers of hidden layers; one is drawn for each batch."""
     activations: tuple[Activation, ...] = tuple(Activation)
-    """The functions between layers; one is drawn for each batch."""
+    """Activation functions; one is drawn for each batch."""
     separation: tuple[float, float] = (0.5, 3.0)
-    """The least and the greatest spread of the prototypes in units of the noise, log-uniform."""
+    """Range of the spread of the prototypes in units of the noise, log-uniform."""
     gain: float = 1.5
-    """The standard deviation of a layer's sums for inputs of size 1; curvature grows with it."""
+    """Standard deviation of a layer's sums for inputs of size 1; curvature grows with it."""
 
     def __post_init__(self) -> None:
         check_sizes(feature_dims=self.feature_dims, latent_dims=self.latent_dims)
@@ -80,7 +80,7 @@ class RandomNetworkTasks:
 
     @cached_property
     def architectures(self) -> tuple[Architecture, ...]:
-        """All architectures, of which each batch has one."""
+        """All architectures; each batch draws one."""
         choices = product(self.latent_dims, self.hidden_dims, self.depths, self.activations)
         return tuple(
             Architecture(latent_dim=latent, hidden_dim=hidden, depth=depth, activation=activation)
@@ -110,7 +110,7 @@ class RandomNetworkTasks:
         return self._random_layer(states, shape.feature_dim, numbers), classes
 
     def _draw_latent(self, classes: Tensor, ways: int, width: int, numbers: PerEpisode) -> Tensor:
-        """Draw points around the prototypes of the classes, of size 1: (B, n + m, latent)."""
+        """Draw points around the class prototypes, scaled to size 1: (B, n + m, latent)."""
         separation = numbers.log_uniform(self.separation)  # (B, 1, 1)
         prototypes = numbers.normal(ways, width)
         noise, size = numbers.normal(classes.shape[1], width), noise_size(width)

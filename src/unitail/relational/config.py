@@ -1,4 +1,4 @@
-"""What a relational model is made of."""
+"""The configuration of a relational model."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,16 +11,16 @@ from unitail.nn.episode_model import Visibility
 from unitail.relational.relations import channels
 
 VISIBILITIES = (Visibility.ISOLATED, Visibility.JOINT)
-"""There is no order among examples for a causal policy to follow."""
+"""All but causal, as examples have no order."""
 
 
 class FeaturesAs(StrEnum):
-    """How features enter the model; the paper's way, as tokens alone, is the model `tail`."""
+    """How features enter the model. As tokens alone, they do in the paper's model, `tail`."""
 
     RELATIONS = "relations"
     """Through relations alone: exactly invariant, and not random."""
     BOTH = "both"
-    """Through relations, and as randomly projected coordinates in the tokens too."""
+    """Through relations, and as randomly projected coordinates in the tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,11 @@ class RelationalConfig:
     layers: int = 3
     """Number of blocks."""
     joint_layers: int = 3
-    """Further blocks before the last, for joint answers alone, where states improve each other."""
+    """Number of further blocks before the last, which joint answers alone use."""
     heads: int = 4
     """Attention heads in each block."""
     value_dim: int = 4
-    """Width of what one head, or one operator, carries for each class."""
+    """Width of the values of a head or operator for each class."""
     mlp_dim: int = 128
     """Hidden width of a block's MLP."""
     context_dim: int = 32
@@ -44,22 +44,22 @@ class RelationalConfig:
     weighing_dim: int = 48
     """Hidden width of the network that weighs regressions."""
     features_as: FeaturesAs = FeaturesAs.RELATIONS
-    """Through relations alone, or as tokens too."""
+    """Whether features enter through relations alone, or as tokens too."""
     angles_from_origin: bool = True
-    """Whether angles between features as they are count too, beside those between centred ones."""
+    """Whether angles at the origin count, in addition to those at the mean."""
     coordinate_limit: float | None = field(default=None, metadata=ADDED_LATER)
-    """How far one of many coordinates counts, in root mean squares of those that are not zero; None
-    for no end, and answers that do not depend on the choice of coordinates."""
+    """Limit on the coordinates of wide vectors, in root mean squares of the nonzero ones. With None
+    there is none, and answers do not depend on the choice of coordinates."""
     joint_yields: bool = field(default=False, metadata=ADDED_LATER)
     """Whether joint answers, and those with a pool, yield to isolated ones where labelled rows show
-    that classes are not where rows lie together (`joint_share`)."""
+    that classes are not clusters (`joint_share.py`)."""
     projected_dim: int = 256
-    """d_data, the width of the coordinates in the tokens, if they are there."""
+    """d_data, the width of projected features, where they enter as tokens."""
     visibility: Visibility = Visibility.ISOLATED
-    """Who sees whom if nothing else is asked for."""
+    """The visibility that is used by default."""
 
     max_ways: ClassVar[None] = None
-    """Classes have no table, so there is no limit."""
+    """There is no table of classes, so there is no limit."""
     max_support: ClassVar[None] = None
     """There are no positions, so there is no limit."""
 
@@ -79,7 +79,7 @@ class RelationalConfig:
 
     @cached_property
     def relations(self) -> int:
-        """The number of channels that attention sees of two vectors."""
+        """Number of channels of relations for each pair of vectors."""
         return len(channels(origin=self.angles_from_origin))
 
 
@@ -96,5 +96,5 @@ PRESETS = {
         weighing_dim=8,
     ),
 }
-"""Models by name: the one that is trained to be shipped, whose joint answers yield afterwards
-(`tools/ship_default.py`), and one for tests."""
+"""Models by name: the shipped one as it is trained (`tools/ship_default.py` turns on `joint_yields`
+afterwards), and one for tests."""

@@ -6,11 +6,11 @@ from unitail.randomness import stream
 from unitail.relational.geometry import (
     Centre,
     Directions,
+    OriginVectors,
+    PreparedVectors,
     Products,
-    Rays,
-    Sight,
-    inverse,
     lengths_and_directions,
+    safe_reciprocal,
 )
 
 SHIFT = 0.3
@@ -45,8 +45,8 @@ def test_cosines_are_those_of_directions_from_every_centre(far: float) -> None:
 def test_a_vector_at_a_centre_has_no_direction_from_there(centre: Centre) -> None:
     rows, (to_mean, direction) = vectors(), places()
     rows[:, 2] = -to_mean[centre, :, 0]
-    sight = Directions.of(rows, to_mean, direction)
-    cosines, _ = sight.compare(sight)
+    prepared = Directions.of(rows, to_mean, direction)
+    cosines, _ = prepared.compare(prepared)
     assert not cosines[centre, :, 2].any()
     assert not cosines[centre, :, :, 2].any()
     assert cosines.isfinite().all()
@@ -61,8 +61,8 @@ def test_vectors_near_a_centre_keep_their_angles(
     rows, (to_mean, direction) = vectors(8), places()
     rows[:, ::2] = near * rows[:, ::2] - to_mean[centre]
     rows, to_mean, direction = (each.to(dtype) for each in (rows, to_mean, direction))
-    sight = Sight.kind(rows).of(rows, to_mean, direction)
-    cosines, _ = sight.compare(sight)
+    prepared = PreparedVectors.kind(rows).of(rows, to_mean, direction)
+    cosines, _ = prepared.compare(prepared)
     apart = (rows.double() + to_mean[centre].double())[:, ::2]
     units = apart / apart.norm(dim=-1, keepdim=True)
     found = cosines[centre, :, ::2, ::2].double()
@@ -75,7 +75,7 @@ def test_directions_that_hardly_differ_keep_their_angles_in_single_precision() -
     """Seen from far away, products of directions are 1 but for rounding."""
     rows, (to_mean, _) = vectors(), places()
     to_mean[Centre.ORIGIN :] *= 3e3
-    rays = Rays.of(rows, to_mean)
+    rays = OriginVectors.of(rows, to_mean)
     centre = rays.directions.mean(dim=1, keepdim=True)
     exact = Directions.of(rows, to_mean, centre)
     single = Products.of(rows.float(), to_mean.float(), centre.float())
@@ -102,9 +102,9 @@ def test_one_product_of_twice_the_precision_is_as_good_as_one_for_each_centre(fa
 
 def test_which_sight_is_for_which_vectors() -> None:
     single = vectors().float()
-    assert Sight.kind(single) is Products
-    assert Sight.kind(single.double()) is Directions
-    assert Sight.kind(single.requires_grad_()) is Directions
+    assert PreparedVectors.kind(single) is Products
+    assert PreparedVectors.kind(single.double()) is Directions
+    assert PreparedVectors.kind(single.requires_grad_()) is Directions
 
 
 def test_gradients_go_through_what_is_compared() -> None:
@@ -116,7 +116,7 @@ def test_gradients_go_through_what_is_compared() -> None:
 
 def test_there_is_nothing_to_measure_in_a_unit_of_roundings() -> None:
     units = torch.tensor([0.0, 1e-15, 0.5], dtype=torch.float64)
-    assert inverse(units).tolist() == [0, 0, 2]
+    assert safe_reciprocal(units).tolist() == [0, 0, 2]
 
 
 def test_gradients_of_rows_go_through_single_precision_too() -> None:

@@ -20,7 +20,7 @@ from unitail.relational.geometry import (
     Centre,
     Comparison,
     Geometry,
-    Sight,
+    PreparedVectors,
     lengths_and_directions,
     safe_ratio,
 )
@@ -66,7 +66,7 @@ class Members:
             to_mean=moments.to_mean,
             direction=moments.direction,
             vectors=vectors,
-            sight=Sight.kind(vectors).of(vectors, moments.to_mean, moments.direction),
+            prepared=PreparedVectors.kind(vectors).of(vectors, moments.to_mean, moments.direction),
             mean_distance=moments.mean_distance.to(kind).view(1, 1, 1),
             mean_cosine=moments.mean_cosine.to(kind).view(-1, 1, 1, 1),
             cosine_deviation=moments.cosine_deviation.to(kind).view(-1, 1, 1, 1),

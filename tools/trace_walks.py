@@ -71,7 +71,7 @@ LATER = {
     ),
     "sorting files, corrections, scores of what has a label": (
         "cli/predict.py:Sorting",
-        "inputs/items.py:settle",
+        "inputs/items.py:apply_corrections",
         "workflows/answers.py:score",
     ),
     "classifiers that were saved": ("workflows/fit.py",),

@@ -57,10 +57,10 @@ def test_all_columns_are_used_and_it_is_said_how() -> None:
     )
     assert "Guessed: 'photo' holds images, 'notes' holds texts; --column NAME=KIND says" in said
     assert (
-        "Parts that each have a say: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
+        "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
     )
     assert "Column 'id' is not used: it only tells rows apart." in said
-    assert "Passed over among the files: 1 empty cell of 'photo'." in said
+    assert "Skipped among the files: 1 empty cell of 'photo'." in said
     assert _answers("a.json") == ["y", "x", "y"]
     page = Path("r.html").read_text()
     assert page.count('<div class="image"><img') >= 2
@@ -88,4 +88,4 @@ def test_users_say_what_columns_hold() -> None:
 
 def test_evaluate_uses_all_columns() -> None:
     said = _said(_run("evaluate", "labelled.csv", "--splits", "4"))
-    assert "Parts that each have a say: 'photo'" in said
+    assert "Read as separate parts: 'photo'" in said

@@ -16,7 +16,7 @@ from unitail.encoders.encoder import Encoder
 from unitail.engines.encoding import ADDED
 from unitail.engines.results import ChunkFolder, Summary
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import as_meant, texts_of
+from unitail.inputs.cells import texts_of, unescape_formula
 from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.encode_bank import ANOTHER, source_of
 
@@ -99,7 +99,9 @@ def _rows(
         table = results.read(index)
         own = table.column_names[: -len(ADDED)]
         prefix = prefix_beside(own, ADDED)
-        labels = [as_meant(text) for text in texts_of(table.column(label_column).to_pylist())]
+        labels = [
+            unescape_formula(text) for text in texts_of(table.column(label_column).to_pylist())
+        ]
         column = table.column(f"{prefix}vector").combine_chunks()
         kept = np.flatnonzero(np.array(column.is_valid()) & np.array([bool(x) for x in labels]))
         hashes = table.column(f"{prefix}content").to_pylist()

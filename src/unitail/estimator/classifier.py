@@ -71,9 +71,9 @@ from unitail.inputs.encode import (
     EncoderChoice,
     Examples,
     choose_encoder,
-    no_numbers,
+    not_numeric,
     vectors_of,
-    vectors_of_asked,
+    vectors_of_queries,
 )
 from unitail.inputs.input_encoder import (
     AUTO,
@@ -842,7 +842,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Examples | None) -> NDArray[Any]:
         is_array = self._inputs is None and type(X) is np.ndarray
-        vectors = X if is_array else vectors_of_asked(self._inputs, X, self.cache)
+        vectors = X if is_array else vectors_of_queries(self._inputs, X, self.cache)
         vectors = checked(self, vectors, dtype=FLOATS, reset=False)
         return np.require(vectors, requirements=["C", "W"])  # a data frame's may be neither
 
@@ -913,7 +913,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return answers
 
     def _is_blank(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return a mask of the rows that come from blank items; see `vectors_of_asked`."""
+        """Return a mask of the rows that come from blank items; see `vectors_of_queries`."""
         if self._inputs is None:  # missing values in the user's own vectors are imputed
             return np.zeros(len(rows), dtype=bool)
         return np.asarray(np.isnan(rows).all(axis=1))
@@ -938,7 +938,7 @@ def checked(estimator: BaseEstimator, vectors: Any, *labels: Any, **options: Any
             remedy="Divide the column by some power of ten.",
         ) from error
     except (ValueError, TypeError) as error:
-        if (explained := no_numbers(vectors, error)) is None:
+        if (explained := not_numeric(vectors, error)) is None:
             raise
         raise explained from error
     return valid

@@ -1,7 +1,7 @@
-"""Cells of tables, as the texts that files hold: numbers, dates, names, or missing.
+"""Parse the text of table cells: numbers, dates, names, or missing values.
 
 People write numbers as 1,234.50, 1.234,50, 1 234, $ 12, 7.5 %, 300 kg or (12), and dates as
-3.2.2021 or 02/03/2021; a column is written in one way.
+3.2.2021 or 02/03/2021. One column is assumed to use one format.
 """
 
 import math
@@ -21,21 +21,21 @@ STYLES, ORDERS = "styles", "orders of dates"
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "?", "-", "\N{EN DASH}", "\N{EM DASH}"}
 )
-"""Cells of a table that say that a value is missing, in lower case."""
+"""Cells that stand for a missing value, in lower case."""
 FORMULA = re.compile(r"[=@\t\r].*|[+-](?![0-9.]+(e[+-]?[0-9]+)?$).*", re.IGNORECASE | re.DOTALL)
-"""What a spreadsheet would compute: text that begins so and is not a number."""
+"""Text that a spreadsheet would evaluate: it begins like a formula and is not a number."""
 
 CURRENCY = "$€£¥₹₽₩₺₫₴₦₪฿"
 CODES = "USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF RUB BRL KRW ZAR MXN TRY"
 SPACES = " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
-"""What may divide thousands beside commas and points."""
+"""Thousands separators other than commas and points."""
 SIGNS = "-+\N{MINUS SIGN}"
-"""In this order they may stand in a class of characters."""
+"""The hyphen comes first, so that it is literal inside a regex character class."""
 _BEFORE = rf"[A-Z]{{0,3}}[{CURRENCY}]|(?:{'|'.join(CODES.split())})(?=\s)"
 _AFTER = rf"[%‰{CURRENCY}]|°[CF]?|[^\W\d_]{{1,6}}[²³]?(?:/[^\W\d_]{{1,4}}[²³]?)?"
 _CELL = re.compile(
-    rf"(?P<owed>\()?(?P<sign>[{SIGNS}]?)\s*(?P<before>{_BEFORE})?\s*(?P<later>[{SIGNS}]?)"
-    rf"(?P<digits>[.,]?\d(?:[\d.,{SPACES}]*\d)?)\s*(?P<after>{_AFTER})?(?(owed)\))"
+    rf"(?P<bracket>\()?(?P<sign>[{SIGNS}]?)\s*(?P<before>{_BEFORE})?\s*(?P<later>[{SIGNS}]?)"
+    rf"(?P<digits>[.,]?\d(?:[\d.,{SPACES}]*\d)?)\s*(?P<after>{_AFTER})?(?(bracket)\))"
 )
 _POINT = re.compile(
     rf"\d+(\.\d+)?|\.\d+|[1-9]\d{{0,2}}(?P<mark>[,{SPACES}])\d{{3}}((?P=mark)\d{{3}})*(\.\d+)?"
@@ -53,26 +53,26 @@ MONTHS = 12
 
 @dataclass(frozen=True)
 class Style:
-    """How the numbers of a column are written."""
+    """The format of the numbers in a column."""
 
     decimal: str
-    """The mark before their decimals."""
+    """The decimal mark, "." or ","."""
     beside: str = ""
-    """The currency, per cent sign or unit that stands beside them."""
+    """The currency, per cent sign or unit next to the numbers."""
     thousands: bool = False
-    """Whether there are commas that divide thousands."""
+    """Whether commas separate thousands."""
 
     @property
     def has_commas(self) -> bool:
-        """Whether commas are decimal points."""
+        """Whether the decimal mark is a comma."""
         return self.decimal == ","
 
 
 def style_of(cells: Sequence[str], *, prefer_commas: bool = False) -> Style | None:
-    """Say how all cells write numbers; None if some are not numbers, or differ in units.
+    """Return the number format shared by all cells; None if some are not numbers or units differ.
 
-    Commas that may be decimal points or divide thousands, as in 1,234, divide thousands unless the
-    former is preferred.
+    A comma that could be either, as in 1,234, is a thousands separator unless `prefer_commas`,
+    which makes it a decimal mark.
     """
     parts = [_CELL.fullmatch(cell) for cell in cells]
     numbers = [part for part in parts if part is not None]
@@ -82,26 +82,26 @@ def style_of(cells: Sequence[str], *, prefer_commas: bool = False) -> Style | No
     beside = " ".join(unit for side in units for unit in side)
     digits = [part["digits"] for part in numbers]
     points, commas = (all(map(form.fullmatch, digits)) for form in (_POINT, _COMMA))
-    has_commas = any("," in each for each in digits)
+    has_commas = any("," in text for text in digits)
     if commas and has_commas and (prefer_commas or not points):
         return Style(",", beside)
     return Style(".", beside, has_commas) if points else None
 
 
 def read_number(cell: str, style: Style) -> float:
-    """Return the number that a cell of this style holds; NaN if it holds none."""
+    """Parse a cell as a number in this format; NaN if it is not one."""
     part = _CELL.fullmatch(cell)
     form = _COMMA if style.has_commas else _POINT
     if part is None or not form.fullmatch(part["digits"]) or not _fits(part, style):
         return math.nan
     plain = re.sub(f"[{'.' if style.has_commas else ','}{SPACES}]", "", part["digits"])
     number = float(plain.replace(",", "."))
-    negative = part["owed"] or {part["sign"], part["later"]} & {"-", "\N{MINUS SIGN}"}
+    negative = part["bracket"] or {part["sign"], part["later"]} & {"-", "\N{MINUS SIGN}"}
     return -number if negative else number
 
 
 def _fits(part: re.Match[str], style: Style) -> bool:
-    """Tell whether nothing stands beside a number but what does among the examples."""
+    """Return whether the units next to a number are among those of the style."""
     beside = {part["before"], part["after"]} - {None}
     return not style.beside or beside <= set(style.beside.split())
 
@@ -109,26 +109,27 @@ def _fits(part: re.Match[str], style: Style) -> bool:
 def read_dates(
     cells: Sequence[str], *, day_first: bool | None = None, every: bool = True
 ) -> tuple[list[str | None], bool | None] | None:
-    """Write dates as 2021-02-03, and say whether days stood first; None if some are not dates.
+    """Return dates in ISO format and whether days came first; None if some are not dates.
 
-    What begins with a year needs no order, and points stand after days. Else it is as given, or as
-    a number above 12 has it, or the month is first. The order is None if none was needed. Unless
-    `every` cell must be a date, None stands for those that are not.
+    Dates that begin with a year are unambiguous, and dates with points are day first. For all
+    others the order is `day_first`, or day first if some first number is above 12, else month
+    first. The returned order is None if no date was ambiguous. With `every=False`, cells that are
+    not dates become None instead of rejecting the column.
     """
     matches = [_DATE.fullmatch(cell) for cell in cells]
-    dates = [each for each in matches if each is not None]
+    dates = [match for match in matches if match is not None]
     if not dates or (every and len(dates) < len(cells)):
         return None
-    open_ones = [each for each in dates if each["mark"] in ("/", "-")]
+    ambiguous = [match for match in dates if match["mark"] in ("/", "-")]
     if day_first is None:
-        day_first = any(int(each["first"]) > MONTHS for each in open_ones)
-    written = [
-        None if each is None else _iso(each, day_first=day_first or each["mark"] == ".")
-        for each in matches
+        day_first = any(int(match["first"]) > MONTHS for match in ambiguous)
+    iso_dates = [
+        None if match is None else _iso(match, day_first=day_first or match["mark"] == ".")
+        for match in matches
     ]
-    if every and None in written:
+    if every and None in iso_dates:
         return None
-    return written, day_first if open_ones else None
+    return iso_dates, day_first if ambiguous else None
 
 
 def _iso(match: re.Match[str], *, day_first: bool) -> str | None:
@@ -141,27 +142,27 @@ def _iso(match: re.Match[str], *, day_first: bool) -> str | None:
         iso = date(int(year), int(month), int(day)).isoformat()
     except ValueError:
         return None
-    hours, _, rest = (match["time"] or "").partition(":")
-    return f"{iso} {hours:0>2}:{rest}" if rest else iso
+    hours, _, minutes = (match["time"] or "").partition(":")
+    return f"{iso} {hours:0>2}:{minutes}" if minutes else iso
 
 
-def is_gap(item: object) -> bool:
-    """Tell whether a cell, or an item, is missing."""
+def is_missing(item: object) -> bool:
+    """Return whether a cell or an item is missing: None, NaN or pandas' NA."""
     is_nan = isinstance(item, float) and math.isnan(item)
-    return item is None or is_nan or type(item).__name__ == "NAType"  # of pandas
+    return item is None or is_nan or type(item).__name__ == "NAType"  # pandas.NA
 
 
 def texts_of(cells: Sequence[Any]) -> list[str]:
-    """Write cells as texts without spaces around them; missing ones are empty."""
-    return ["" if is_gap(cell) else str(cell).strip() for cell in cells]
+    """Convert cells to stripped strings; missing ones become empty."""
+    return ["" if is_missing(cell) else str(cell).strip() for cell in cells]
 
 
 def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
-    """Turn cells into numbers (float64) or names (objects), missing ones into NaN and None.
+    """Convert each column to numbers (float64) or names (object); missing cells are NaN or None.
 
-    A column is numeric if all of its cells are, written in one way; dates are texts that begin with
-    the year. With `like`, those of its columns that are there are returned, and numeric if they are
-    in it; cells without a number or date are then missing too, and told in the phrases returned.
+    A column is numeric if all of its cells are numbers in one format; dates become ISO strings.
+    With `like`, the columns are those of `like` that exist here, with the same kinds: cells that do
+    not fit become missing, and each such column is reported in the returned notes.
     """
     pandas = optional("pandas", extra="encoders")
     names = list(frame) if like is None else [name for name in like if name in frame]
@@ -169,77 +170,77 @@ def as_features(frame: Any, like: Any = None) -> tuple[Any, list[str]]:  # noqa:
     styles, notes = dict[str, Style](), list[str]()
     columns = {name: _without_missing(frame[name]) for name in names}
     for name in names:
-        if like is None or name in orders:  # what is not a date among the examples stays as it is
-            columns[name] = _dated(columns[name], name, orders, notes)
-    known = {} if like is None else written_styles(like)
-    commas = any(style.has_commas for style in known.values())
-    commas = commas or any(has_decimal_commas(_present(each)) for each in columns.values())
-    made: dict[str, Any] = {}
+        if like is None or name in orders:  # not a date column in the examples: left unchanged
+            columns[name] = _with_iso_dates(columns[name], name, orders, notes)
+    known_styles = {} if like is None else written_styles(like)
+    commas = any(style.has_commas for style in known_styles.values())
+    commas = commas or any(has_decimal_commas(_present(texts)) for texts in columns.values())
+    converted: dict[str, Any] = {}
     for name, texts in columns.items():
-        numbers, style = _numbers(texts, known.get(name), prefer_commas=commas)
+        numbers, style = _numbers(texts, known_styles.get(name), prefer_commas=commas)
         wrong = _wrong(texts, numbers)
         are_names = wrong if like is None else like[name].dtype == object
-        made[name] = pandas.Series(texts, dtype=object) if are_names else numbers
+        converted[name] = pandas.Series(texts, dtype=object) if are_names else numbers
         if not are_names:
             styles |= {name: style} if style else {}
-            notes += _without("number", name, wrong)
-    features = pandas.DataFrame(made)
+            notes += _note_wrong_cells("number", name, wrong)
+    features = pandas.DataFrame(converted)
     features.attrs.update({STYLES: styles, ORDERS: orders})
     return features, notes
 
 
 def written_styles(features: Any) -> dict[str, Style]:  # noqa: ANN401 - a DataFrame
-    """Say how numbers were written in those columns of features that are not plain."""
+    """Return the number formats of the columns that plain float parsing cannot read."""
     return dict(features.attrs.get(STYLES, {}))
 
 
 def orders_of_dates(features: Any) -> dict[str, bool | None]:  # noqa: ANN401 - a DataFrame
-    """Say which columns hold dates, and whether the day is first; None: nobody had to guess."""
+    """Return the date columns and whether the day comes first; None where it is unambiguous."""
     return dict(features.attrs.get(ORDERS, {}))
 
 
 def reading_of(features: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataFrame
-    """Return how numbers and dates were written, for JSON; nothing if all were plain."""
+    """Return the formats of numbers and dates as JSON data; empty if all are plain."""
     styles, orders = written_styles(features), orders_of_dates(features)
     plain = {name: asdict(style) for name, style in styles.items()}
     return {STYLES: plain, ORDERS: orders} if plain or orders else {}
 
 
 def with_reading(features: Any, reading: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a DataFrame
-    """Let a table be read as one of which `reading_of` told; `TypeError` if that is damaged."""
+    """Attach the formats that `reading_of` returned to a table; `TypeError` if they are damaged."""
     styles = {name: Style(**style) for name, style in dict(reading.get(STYLES, {})).items()}
     if not all(isinstance(style.beside, str) for style in styles.values()):
-        raise TypeError("what stands beside numbers is not text")
+        raise TypeError("the unit of numbers is not text")
     features.attrs.update({STYLES: styles, ORDERS: dict(reading.get(ORDERS, {}))})
     return features
 
 
 def joined_reading(tables: Sequence[Any]) -> dict[str, Any]:
-    """Return how all tables were written, of which pandas keeps nothing where they differ."""
+    """Merge the formats of several tables; pandas drops `attrs` that differ when it joins them."""
     return {
         key: {name: how for table in tables for name, how in table.attrs.get(key, {}).items()}
         for key in (STYLES, ORDERS)
     }
 
 
-def _dated(
+def _with_iso_dates(
     texts: Sequence[str | None], name: str, orders: dict[str, bool | None], notes: list[str]
 ) -> Sequence[str | None]:
-    """Write the dates of a column, if it holds such, in one way, and note their order."""
-    present, known = _present(texts), name in orders
-    dates = read_dates(present, day_first=orders.get(name), every=not known)
+    """Convert the dates of a date column to ISO format and record their order in `orders`."""
+    present, is_date_column = _present(texts), name in orders
+    dates = read_dates(present, day_first=orders.get(name), every=not is_date_column)
     if dates is None:
         return texts
-    written, day_first = dates
+    iso_dates, day_first = dates
     orders[name] = orders.get(name) if day_first is None else day_first
-    pairs = list(zip(written, present, strict=True))
-    notes += _without("date", name, [cell for iso, cell in pairs if iso is None])
+    pairs = list(zip(iso_dates, present, strict=True))
+    notes += _note_wrong_cells("date", name, [cell for iso, cell in pairs if iso is None])
     dated = iter([iso or cell for iso, cell in pairs])
     return [None if text is None else next(dated) for text in texts]
 
 
-def _without(what: str, name: str, wrong: Sequence[str]) -> list[str]:
-    """Tell of cells that are not what their column holds among the examples."""
+def _note_wrong_cells(what: str, name: str, wrong: Sequence[str]) -> list[str]:
+    """Return a note on the cells that do not have the kind of their column in the examples."""
     cells = numbered(len(wrong), "cell")
     return [f"{cells} of {name!r} without a {what} ({wrong[0]!r})"] if wrong else []
 
@@ -255,9 +256,9 @@ def _present(texts: Sequence[str | None]) -> list[str]:
 def _numbers(
     texts: Sequence[str | None], style: Style | None, *, prefer_commas: bool
 ) -> tuple[NDArray[np.float64], Style | None]:
-    """Return the numbers that cells hold, NaN where they hold none, and how they are written.
+    """Return the numbers in cells, NaN where there is none, and their format.
 
-    `style` is how they are known to be; else it is found out, and None if they are plain, or none.
+    Without a `style` the format is inferred; None if the numbers are plain, or there are none.
     """
     pandas = optional("pandas", extra="encoders")
     if style is None:
@@ -267,34 +268,34 @@ def _numbers(
             style = style_of(_present(texts), prefer_commas=prefer_commas)
         if style is None:
             return numbers, None
-    read = [math.nan if text is None else read_number(text, style) for text in texts]
-    return np.array(read, dtype=np.float64), style
+    parsed = [math.nan if text is None else read_number(text, style) for text in texts]
+    return np.array(parsed, dtype=np.float64), style
 
 
 def _wrong(texts: Sequence[str | None], numbers: NDArray[np.float64]) -> list[str]:
-    """Return the cells that are no numbers, and not missing."""
+    """Return the cells that are neither numbers nor missing."""
     return _present([texts[place] for place in np.flatnonzero(np.isnan(numbers)).tolist()])
 
 
 def has_decimal_commas(cells: Sequence[str]) -> bool:
-    """Tell whether all cells are numbers, and some have commas that are decimal points."""
+    """Return whether all cells are numbers and some have decimal commas."""
     style = style_of(cells)
     return style is not None and style.has_commas
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a cell is a number, or missing."""
+    """Return whether a cell is a plain number, or missing."""
     try:
         return math.isfinite(float(text))
     except ValueError:
         return text.lower() in MISSING
 
 
-def harmless(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
-    """Put an apostrophe before a formula: spreadsheets take what follows as text."""
+def escape_formula(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
+    """Prefix a formula with an apostrophe, so that spreadsheets show it as text."""
     return f"'{cell}" if isinstance(cell, str) and FORMULA.fullmatch(cell) else cell
 
 
-def as_meant(cell: str) -> str:
-    """Undo `harmless`."""
+def unescape_formula(cell: str) -> str:
+    """Undo `escape_formula`."""
     return cell[1:] if cell.startswith("'") and FORMULA.fullmatch(cell[1:]) else cell

@@ -1,4 +1,4 @@
-"""What the columns of a table hold: items, numbers, categories, or nothing to go by."""
+"""Decide what each column of a table holds: items, numbers, categories, or nothing useful."""
 
 import os
 import re
@@ -24,86 +24,87 @@ from unitail.encoders.tables import (
     numbers_of,
 )
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import has_decimal_commas, is_gap, is_number, texts_of
+from unitail.inputs.cells import has_decimal_commas, is_missing, is_number, texts_of
 from unitail.inputs.input_encoder import AUTO, ItemColumn
 from unitail.inputs.recognise import common_modality, look_like_files, modality_of
 from unitail.missing_columns import list_columns, no_item_column
 
 SKIP = "skip"
-"""What a column is called that is not to be used."""
+"""The user's choice for a column that should not be used."""
 ROW_NAME = re.compile(r"(?i:(^|[_\W])(id|index|idx|key|nr|no|number)$)|[a-z]ID$")
-"""What columns are called whose whole numbers only tell rows apart."""
+"""Names of columns whose integers may only identify rows."""
 ROW_ID = re.compile(
     r"(?i:(^|[_\W])(id|idx|index|row|row_?names?|row_?(id|no|nr|number))$)|[a-z]ID$|^Unnamed: \d+$"
 )
-"""What they are called where that is beyond doubt."""
+"""Names of columns that certainly only identify rows."""
 APART = "it only tells rows apart"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a table are."""
+    """The role of each column of a table."""
 
     contents: Mapping[str, ItemColumn]
-    """Columns of items: texts, or paths of files."""
+    """Columns of items: texts, or paths to files."""
     features: tuple[str, ...]
     """Columns of numbers, dates and categories."""
     unused: Mapping[str, str]
-    """Columns that are left out, and why."""
+    """Columns that are left out, with the reason."""
 
 
 def lay_out(frame: Any, chosen: Mapping[str, str]) -> Layout:  # noqa: ANN401 - a DataFrame
-    """Decide what each column holds: items, something to compare, or nothing to go by.
+    """Assign each column a role: items, features, or unused.
 
-    `chosen` decides for some: the kind of their items, the encoder that reads these, "table" for
-    numbers and categories, "skip". Columns that only tell rows apart are left out: row numbers that
-    are called so, beside items all that look so, and those that say nothing; without items these
-    are the business of `TableEncoder`.
+    `chosen` overrides the guess for some columns: the kind of their items, an encoder for them,
+    "table" for numbers and categories, or "skip". Columns that only identify rows are left out.
+    Without items these are row numbers with a telling name, and `TableEncoder` deals with all other
+    useless columns; next to items, everything that looks like an identifier or is uninformative.
     """
     for name in chosen:
         _require_column(frame, name)
-    unused = {name: "as was asked" for name in frame if chosen.get(name) == SKIP}
-    rest = [name for name in frame if name not in unused]
-    items = {name: _item_column(name, frame[name], chosen.get(name)) for name in rest}
+    unused = {name: "as requested" for name in frame if chosen.get(name) == SKIP}
+    used = [name for name in frame if name not in unused]
+    items = {name: _item_column(name, frame[name], chosen.get(name)) for name in used}
     contents = {name: item for name, item in items.items() if item is not None}
-    reasons = {name: _reason_against(name, frame[name]) for name in rest if name not in contents}
+    reasons = {name: _reason_against(name, frame[name]) for name in used if name not in contents}
     texts = [name for name in reasons if name not in chosen and _may_be_text(frame[name])]
     if not contents and all(reasons[name] or name in texts for name in reasons):
         contents = dict.fromkeys(texts, ItemColumn(Modality.TEXT))  # there is nothing else
     if contents:
         unused |= {name: why for name, why in reasons.items() if why and name not in chosen}
     else:
-        numbered = [name for name in reasons if reasons[name] == APART and ROW_ID.search(name)]
-        numbered = [name for name in numbered if name not in chosen]
-        numbered = [name for name in numbered if kind_of(frame[name]) is Kind.NUMBER]
-        unused |= dict.fromkeys(numbered if len(numbered) < len(rest) else (), APART)
-    features = [name for name in rest if name not in contents and name not in unused]
+        row_ids = [name for name in reasons if reasons[name] == APART and ROW_ID.search(name)]
+        row_ids = [name for name in row_ids if name not in chosen]
+        row_ids = [name for name in row_ids if kind_of(frame[name]) is Kind.NUMBER]
+        unused |= dict.fromkeys(row_ids if len(row_ids) < len(used) else (), APART)
+    features = [name for name in used if name not in contents and name not in unused]
     return Layout(contents, tuple(features), {n: w for n, w in unused.items() if n not in contents})
 
 
 def _may_be_text(cells: Any) -> bool:  # noqa: ANN401 - a Series
-    return _may_hold(cells) and holds_texts(cells)
+    return _may_hold_items(cells) and holds_texts(cells)
 
 
 def _has_sentences(items: Sequence[str]) -> bool:
-    """Tell texts from names and addresses: most texts have a word without a capital letter."""
+    """Return whether items are texts, not names or addresses: most have a lower-case word."""
     words = (word for item in items for word in item.split())
     return sum(word[0].isalpha() and not word[0].isupper() for word in words) >= len(items)
 
 
 def _item_column(name: str, cells: Any, chosen: str | None) -> ItemColumn | None:  # noqa: ANN401
-    """Say what items a column holds, as it looks or as was chosen; None if it holds none."""
+    """Return the items of a column, as chosen or as guessed; None if it holds none."""
     if chosen == Modality.TABLE:
         return None
-    items = [cell for cell in cells if not is_gap(cell) and cell != ""] if _may_hold(cells) else []
+    possible = cells if _may_hold_items(cells) else ()
+    items = [cell for cell in possible if not is_missing(cell) and cell != ""]
     are_files = all(isinstance(item, Path) for item in items) and bool(items)
     if items and all(isinstance(item, str) for item in items):
         are_files = look_like_files(items)
     if chosen is not None:
-        known = Modality(chosen) if chosen in list(Modality) else encoder_names().get(chosen)
-        if known is None:
-            known = common_modality(map(Path, items), repr(name)) if are_files else Modality.TEXT
-        return ItemColumn(known, AUTO if chosen in list(Modality) else chosen, are_files)
+        modality = Modality(chosen) if chosen in list(Modality) else encoder_names().get(chosen)
+        if modality is None:
+            modality = common_modality(map(Path, items), repr(name)) if are_files else Modality.TEXT
+        return ItemColumn(modality, AUTO if chosen in list(Modality) else chosen, are_files)
     if are_files:
         return ItemColumn(common_modality(map(Path, items), f"column {name!r}"), AUTO, True)
     if items and all(map(is_image, items)):
@@ -114,17 +115,17 @@ def _item_column(name: str, cells: Any, chosen: str | None) -> ItemColumn | None
     return ItemColumn(Modality.TEXT) if is_text else None
 
 
-def _may_hold(cells: Any) -> bool:  # noqa: ANN401 - a Series
-    """Tell whether cells may be items: numbers, dates and booleans are not."""
+def _may_hold_items(cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Return whether cells can be items, by dtype: numbers, dates and booleans cannot."""
     return str(cells.dtype) in ("object", "category") or str(cells.dtype).startswith("str")
 
 
 def _reason_against(name: str, cells: Any) -> str | None:  # noqa: ANN401 - a Series
-    """Say why a column beside items tells nothing of classes, if so."""
-    if _is_row_name(name, cells):
+    """Return why a column next to items has no information about the classes; None if it may."""
+    if _identifies_rows(name, cells):
         return APART
-    learned = learn(name, cells)
-    return learned if isinstance(learned, str) else None
+    column = learn(name, cells)
+    return column if isinstance(column, str) else None
 
 
 def choose_content(
@@ -134,7 +135,7 @@ def choose_content(
     column: str | None,
     modality: Modality | None,
 ) -> tuple[str, ItemColumn]:
-    """Return the one column that holds the items, by its name or by their kind."""
+    """Return the one column that holds the items, chosen by name or by modality."""
     if column is not None:
         _require_column(frame, column)
         return column, _content_of(frame, column, folder, modality)
@@ -149,7 +150,7 @@ def choose_content(
 
 
 def _content_of(frame: Any, column: str, folder: Path, modality: Modality | None) -> ItemColumn:  # noqa: ANN401
-    """Decide what one column holds."""
+    """Return the kind of items in one column."""
     if modality is Modality.TABLE:
         raise InvalidInput(
             "a table of features has no content column",
@@ -172,32 +173,33 @@ def item_cells(
     folder: Path,
     name: str,
 ) -> tuple[list[Any], int]:
-    """Return the texts or paths of a column, None where there is none, and how many are not."""
+    """Return the texts or paths of a column, None where there is none, and the number of Nones."""
     texts = texts_of(cells)
     if not column.are_files:
         items: list[Any] = [text or None for text in texts]
     else:
-        base = _paths_begin([text for text in texts if text], folder, name)
+        base = _base_folder([text for text in texts if text], folder, name)
         fitting = (text and modality_of(Path(text)) is column.modality for text in texts)
         items = [base / text if fits else None for text, fits in zip(texts, fitting, strict=True)]
     return items, items.count(None)
 
 
-def _paths_begin(cells: Sequence[str], folder: Path, column: str) -> Path:
-    """Say where most paths lead to files: from beside the table, or else from where we are.
+def _base_folder(cells: Sequence[str], folder: Path, column: str) -> Path:
+    """Return the base of relative paths that finds more files: the table's or the current folder.
 
-    Answers about files have their paths as they were given, wherever the answers were written.
+    The current folder is for tables of answers: their paths stay as the user gave them, wherever
+    the table was written.
     """
-    # os.path, since pathlib raises an error where a name is too long for the system.
+    # os.path, since pathlib raises an error if a name is too long for the system.
     counts = {base: sum(os.path.isfile(base / cell) for cell in cells) for base in (folder, Path())}
     best = max(counts, key=lambda base: counts[base])
     if cells and not counts[best]:
         raise InvalidInput(
-            f"no file that column {column!r} names is there",
+            f"none of the files named in column {column!r} exists",
             got=f"{str(folder / cells[0])!r} and others",
-            allowed="paths of files, absolute, or relative to the table or to the current folder",
-            remedy="Put the table beside its files, go to the folder that the paths begin in, or"
-            f" leave the column out: --column {column}=skip.",
+            allowed="paths to files, absolute, or relative to the table or to the current folder",
+            remedy="Put the table next to its files, change to the folder that the paths are"
+            f" relative to, or leave the column out: --column {column}=skip.",
         )
     return best
 
@@ -213,22 +215,22 @@ def _is_text(frame: Any, name: str) -> bool:  # noqa: ANN401
     return len(frame.columns) == 1 or are_texts(cells)
 
 
-def _is_row_name(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
-    """Say whether a column only tells rows apart: each has its own name, or number that rises.
+def _identifies_rows(name: str, cells: Any) -> bool:  # noqa: ANN401 - a Series
+    """Return whether a column only identifies rows: all names differ, or integers increase.
 
-    In few rows that happens by chance: then the column must be called so.
+    With few rows this happens by chance, so the column must also be named like an identifier.
     """
     kind, values = kind_of(cells), keys_of(cells)
     differ = len(set(values)) == len(values) > 1
     if not differ or kind not in (Kind.CATEGORY, Kind.NUMBER):
         return False
-    called_so = bool(ROW_NAME.search(name) or ROW_ID.search(name))
+    named_like_id = bool(ROW_NAME.search(name) or ROW_ID.search(name))
     many = len(values) > MIN_NAMES
     if kind is Kind.CATEGORY:
-        return called_so or many
+        return named_like_id or many
     numbers = numbers_of(cells, kind)
-    rises = many and bool((np.diff(numbers) > 0).all())
-    return (called_so or rises) and bool((numbers == np.rint(numbers)).all())
+    increases = many and bool((np.diff(numbers) > 0).all())
+    return (named_like_id or increases) and bool((numbers == np.rint(numbers)).all())
 
 
 def _only(names: list[str], what: str) -> str:

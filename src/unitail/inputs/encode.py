@@ -1,8 +1,8 @@
-"""The road from what a user has to vectors, for the command line and `TailClassifier` alike.
+"""Encode a user's inputs as vectors, for the command line and for `TailClassifier`.
 
-The labelled examples decide what makes the vectors: a frozen encoder for what they are, or the
-scales and categories of their columns. Everything else is then encoded by the same. First come
-files and tables of the command line, then X of `TailClassifier`: vectors, or whatever else.
+The labelled examples determine the encoder: a frozen one for their modality, or the scales and
+categories of their columns. Everything else is encoded with the same one. The first half is for
+files and tables of the command line, the second for X of `TailClassifier`.
 """
 
 import sys
@@ -38,11 +38,11 @@ from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.mixed import encode_mixed, fit_mixed
 from unitail.inputs.recognise import (
     are_files,
+    is_blank,
     is_frame,
     listed,
     listed_with_gaps,
     recognise,
-    says_nothing,
 )
 from unitail.inputs.table_files import check_distinct
 from unitail.missing_columns import list_columns
@@ -50,25 +50,25 @@ from unitail.progress import OnProgress
 from unitail.wording import numbered, some
 
 MAX_BEYOND = 0.5
-"""The share of numbers beyond those of the examples from which on it is said."""
+"""Columns with a larger share of values outside the examples' range are reported."""
 EncoderChoice: TypeAlias = str | Encoder[Any] | Mapping[str, str] | None
-"""What users may say about what makes vectors of X."""
+"""Values of the parameter `encoder`."""
 Examples: TypeAlias = ArrayLike | Sequence[object]
-"""What users may give as X: vectors, or items for the encoder."""
+"""Types of X: vectors, or items for the encoder."""
 NO_NUMBERS = ("could not convert string", "could not be promoted")
-"""How numpy says that something is neither a number nor like one: texts, dates."""
+"""Parts of numpy's errors about values that cannot become numbers, such as texts and dates."""
 MAX_DENSE_BYTES = 2 * 2**30
-"""Of a sparse matrix that is written out."""
+"""Largest size of a sparse matrix that is made dense."""
 
 
 def fit_layout(layout: Layout, frame: Any, encoder: str, device: str) -> InputEncoder:  # noqa: ANN401
-    """Return what makes vectors of tables whose columns are laid out so."""
+    """Return an encoder fitted to a table with this layout."""
     if layout.contents:
         return fit_mixed(layout, frame, encoder, device)
-    learned = fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
-    assert isinstance(learned, TableEncoder)
-    learned.dropped = {**layout.unused, **learned.dropped}
-    return learned
+    fitted = fit_encoder(encoder, frame[list(layout.features)], Modality.TABLE)
+    assert isinstance(fitted, TableEncoder)
+    fitted.dropped = {**layout.unused, **fitted.dropped}
+    return fitted
 
 
 def fit_encoder(
@@ -79,14 +79,14 @@ def fit_encoder(
     strings_are_files: bool = False,
     device: str = AUTO,
 ) -> InputEncoder:
-    """Return what makes vectors of inputs like these examples of a known modality."""
+    """Return an encoder for inputs like these examples, whose modality is known."""
     if modality is Modality.TABLE:
         if encoder not in (AUTO, TableEncoder.name):
             raise UnknownEncoder(
                 "tables have one encoder",
                 got=repr(encoder),
                 allowed=TableEncoder.name,
-                remedy=f"Name none, or '{AUTO}'.",
+                remedy=f"Name no encoder, or '{AUTO}'.",
             )
         return TableEncoder(reading_of(examples)).fit(examples)
     name = default_encoder(modality) if encoder == AUTO and modality else encoder
@@ -105,9 +105,9 @@ def encode(
     cache: FeatureCache | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[Vectors]:
-    """Return the vectors of each of the inputs; `on_progress` counts the items of all.
+    """Return the vectors of each input; `on_progress` counts the items of all inputs.
 
-    All are encoded together, so that equal items are encoded once and batches are full.
+    All inputs are encoded together: equal items are encoded once, and batches are full.
     """
     if isinstance(encoder, TableEncoder):
         tables = [Vectors.of_all(encoder.transform(table)) for table in inputs]
@@ -127,39 +127,39 @@ def encode(
     return vectors.split([len(each) for each in inputs])
 
 
-def beyond_examples(encoder: InputEncoder, examples: Any, asked: Any) -> tuple[str, ...]:  # noqa: ANN401
-    """Name the columns of two tables most of whose numbers or dates lie beyond the examples'."""
+def beyond_examples(encoder: InputEncoder, examples: Any, queries: Any) -> tuple[str, ...]:  # noqa: ANN401
+    """Return a note on columns in which most queries lie outside the range of the examples."""
     cells = encoder.cells if isinstance(encoder, MixedEncoder) else encoder
     columns = cells.columns if isinstance(cells, TableEncoder) and len(examples) else ()
     beyond = [
         column.name
         for column in columns
-        if isinstance(column, Numbers) and _share_beyond(column, examples, asked) > MAX_BEYOND
+        if isinstance(column, Numbers) and _share_beyond(column, examples, queries) > MAX_BEYOND
     ]
     if not beyond:
         return ()
     return (
-        f"Most values of {some(map(repr, beyond))} lie beyond those of the examples, where they may"
-        f" mislead; to leave a column out: --column {beyond[0]}=skip",
+        f"Most values of {some(map(repr, beyond))} lie outside the range of the examples, where"
+        f" they may mislead; to leave a column out: --column {beyond[0]}=skip",
     )
 
 
-def _share_beyond(column: Numbers, examples: Any, asked: Any) -> float:  # noqa: ANN401
-    known, new = (numbers_of(table[column.name], column.kind) for table in (examples, asked))
+def _share_beyond(column: Numbers, examples: Any, queries: Any) -> float:  # noqa: ANN401
+    old, new = (numbers_of(table[column.name], column.kind) for table in (examples, queries))
     new = new[~np.isnan(new)]
-    if not len(new) or np.isnan(known).all():
+    if not len(new) or np.isnan(old).all():
         return 0.0
-    return float(((new < np.nanmin(known)) | (new > np.nanmax(known))).mean())
+    return float(((new < np.nanmin(old)) | (new > np.nanmax(old))).mean())
 
 
 def long_texts(encoder: InputEncoder, *inputs: Any) -> tuple[str, ...]:  # noqa: ANN401 - as in encode
-    """Say of how many texts the encoder reads the beginning only; those in files do not count."""
-    most = encoder.encoder.max_words if isinstance(encoder, ItemEncoder) else None
-    if most is None:
+    """Return a note on the number of texts that the encoder truncates, not counting files."""
+    limit = encoder.encoder.max_words if isinstance(encoder, ItemEncoder) else None
+    if limit is None:
         return ()
     texts = (item for items in inputs for item in items if isinstance(item, str))
-    number = sum(len(text.split(maxsplit=most)) > most for text in texts)
-    return (f"{numbered(number, 'text')} read up to word {most:,} at most",) if number else ()
+    number = sum(len(text.split(maxsplit=limit)) > limit for text in texts)
+    return (f"{numbered(number, 'text')} read up to word {limit:,} at most",) if number else ()
 
 
 @dataclass(frozen=True)
@@ -167,58 +167,58 @@ class Unread:
     """An item that could not be read."""
 
     among: str
-    """"examples" or "files"; in a studio "labels", too."""
+    """"examples" or "files"; in the studio also "labels"."""
     name: str
     reason: str
     place: int | None = None
-    """The number of the item among its like, from 0."""
+    """Index of the item among the examples, or among the files."""
 
 
 def unread_items(among: str, items: Items, vectors: Vectors) -> tuple[Unread, ...]:
-    """Name the items without a vector."""
+    """Return the items that could not be read, with their names."""
     return tuple(
-        Unread(among, items.names[each.place], each.reason, each.place)
-        for each in vectors.unreadable
+        Unread(among, items.names[failure.place], failure.reason, failure.place)
+        for failure in vectors.unreadable
     )
 
 
-def contradictions(support: LabelledItems, known: Vectors) -> tuple[str, ...]:
-    """Say which examples are equal, as far as they are read, and have different labels."""
-    places: dict[bytes, list[int]] = {}
-    for place, row in zip(known.kept.tolist(), known.features, strict=True):
-        places.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), []).append(place)
+def contradictions(support: LabelledItems, vectors: Vectors) -> tuple[str, ...]:
+    """Return a note on examples that have equal vectors but different labels."""
+    groups: dict[bytes, list[int]] = {}
+    for place, row in zip(vectors.kept.tolist(), vectors.features, strict=True):
+        groups.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), []).append(place)
     labels = support.labels
-    odd = [equal for equal in places.values() if len({labels[place] for place in equal}) > 1]
-    told = some(
+    conflicts = [group for group in groups.values() if len({labels[place] for place in group}) > 1]
+    listed_conflicts = some(
         (
-            " = ".join(f"{support.names[place]} ({labels[place]})" for place in equal)
-            for equal in odd
+            " = ".join(f"{support.names[place]} ({labels[place]})" for place in group)
+            for group in conflicts
         ),
         3,
         separator="; ",
     )
-    return (f"Equal examples with different labels: {told}",) if odd else ()
+    return (f"Equal examples with different labels: {listed_conflicts}",) if conflicts else ()
 
 
 def _unreadable(name: str, failures: Sequence[Failure], items: Sequence[object]) -> Unreadable:
-    def told(failure: Failure) -> str:
+    def described(failure: Failure) -> str:
         item = items[failure.place]
         file = f" ({item})" if isinstance(item, Path) else ""
         return f"item {failure.place}{file}: {failure.reason}"
 
     return Unreadable(
-        f"{len(failures)} of {len(items)} items have no vector",
-        got=some(map(told, failures), separator="; "),
+        f"{len(failures)} of {len(items)} items could not be encoded",
+        got=some(map(described, failures), separator="; "),
         allowed=f"what the encoder {name} reads",
         remedy="Fix them or leave them out.",
     )
 
 
 def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncoder | None:  # noqa: ANN401
-    """Return what makes vectors of X; None if X holds vectors, which are taken as they are.
+    """Return an encoder for X; None if X holds vectors, which need none.
 
-    `encoder` is what `TailClassifier` takes: None, "auto", a name, an `Encoder`, or for tables
-    what reads some of the columns.
+    `encoder` is the parameter of `TailClassifier`: None, "auto", a name, an `Encoder`, or for
+    tables a mapping from columns to encoders.
     """
     if encoder is None:
         return None
@@ -239,7 +239,7 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
         return _fit_frame(encoder, examples, str(device))
     if isinstance(encoder, Mapping):
         raise InvalidConfig(
-            "a mapping says what reads the columns of a table",
+            "a mapping of columns to encoders needs a table",
             got=f"X of type {type(examples).__name__}",
             allowed="a DataFrame",
         )
@@ -256,25 +256,25 @@ def choose_encoder(encoder: object, examples: Any, device: object) -> InputEncod
 
 
 def _fit_frame(encoder: str | Mapping[str, str], frame: Any, device: str) -> InputEncoder:  # noqa: ANN401
-    """Learn from a frame, and warn of columns that are not used as one may expect."""
+    """Fit an encoder to a frame, and warn about columns that are guessed or not used."""
     if encoder == TableEncoder.name:
-        learned = fit_encoder(encoder, frame, Modality.TABLE)
+        fitted = fit_encoder(encoder, frame, Modality.TABLE)
     else:
         named = frame.set_axis([str(name) for name in frame.columns], axis=1)
         layout = lay_out(named, {} if isinstance(encoder, str) else encoder)
-        learned = fit_layout(layout, named, encoder if isinstance(encoder, str) else AUTO, device)
-    guessed = isinstance(encoder, str) and isinstance(learned, MixedEncoder)
-    otherwise = "; if not, say what reads each column: encoder={column: ...}" if guessed else ""
-    for place, note in enumerate(learned.notes):
-        if guessed or not (isinstance(learned, MixedEncoder) and place == 0):
-            warnings.warn(f"{note}{'' if place else otherwise}.", ColumnWarning, stacklevel=4)
-    return learned
+        fitted = fit_layout(layout, named, encoder if isinstance(encoder, str) else AUTO, device)
+    guessed = isinstance(encoder, str) and isinstance(fitted, MixedEncoder)
+    remedy = "; to choose an encoder for a column: encoder={column: ...}" if guessed else ""
+    for place, note in enumerate(fitted.notes):
+        if guessed or not (isinstance(fitted, MixedEncoder) and place == 0):
+            warnings.warn(f"{note}{'' if place else remedy}.", ColumnWarning, stacklevel=4)
+    return fitted
 
 
 def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
-    """Return X as an array (n, d_T), or what scikit-learn will make one of.
+    """Return X as vectors (n, d_T), or unencoded for scikit-learn to convert.
 
-    `cache` is what `TailClassifier` takes.
+    `cache` is the parameter of `TailClassifier`.
     """
     inputs = converted(inputs)
     if encoder is None:
@@ -286,47 +286,47 @@ def vectors_of(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) 
     return vectors.features
 
 
-def vectors_of_asked(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
-    """Return X as `vectors_of` does, with a row of NaN for each item that says nothing.
+def vectors_of_queries(encoder: InputEncoder | None, inputs: Any, cache: object = AUTO) -> Any:  # noqa: ANN401
+    """Return X as `vectors_of` does, with a row of NaN for each blank item.
 
-    One empty text among those that are asked must not keep the others from an answer.
+    One empty text among the queries must not prevent answers for the others.
     """
     inputs = converted(inputs)
     if isinstance(encoder, ItemEncoder):
         inputs = listed_with_gaps(inputs)
-    blank = _blank(encoder, inputs)
+    blank = _blank_mask(encoder, inputs)
     if not blank.any():
         return vectors_of(encoder, inputs, cache)
     first = int(np.flatnonzero(blank)[0])
-    say = "says" if blank.sum() == 1 else "say"
+    are = "is" if blank.sum() == 1 else "are"
     warnings.warn(
-        f"{blank.sum():,} of {numbered(len(blank), 'item')} {say} nothing (place {first}, the first"
-        " is 0): answered by how frequent the classes are among the examples.",
+        f"{blank.sum():,} of {numbered(len(blank), 'item')} {are} blank (first at index {first}):"
+        " answered with the shares of the classes among the examples.",
         BlankWarning,
         stacklevel=4,
     )
     chosen = np.flatnonzero(~blank)
-    rest = inputs.iloc[chosen] if is_frame(inputs) else [inputs[place] for place in chosen]
-    told = vectors_of(encoder, rest, cache)
-    vectors = np.full((len(blank), told.shape[1]), np.nan, dtype=told.dtype)
-    vectors[chosen] = told
+    filled = inputs.iloc[chosen] if is_frame(inputs) else [inputs[place] for place in chosen]
+    encoded = vectors_of(encoder, filled, cache)
+    vectors = np.full((len(blank), encoded.shape[1]), np.nan, dtype=encoded.dtype)
+    vectors[chosen] = encoded
     return vectors
 
 
-def _blank(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # noqa: ANN401
-    """Tell which items say nothing; rows of numbers and categories always say something."""
+def _blank_mask(encoder: InputEncoder | None, inputs: Any) -> NDArray[np.bool_]:  # noqa: ANN401
+    """Return a mask of the blank items; empty if none can be, as for numbers and categories."""
     if isinstance(encoder, ItemEncoder):
-        return np.array([says_nothing(item) for item in inputs], dtype=bool)
+        return np.array([is_blank(item) for item in inputs], dtype=bool)
     if isinstance(encoder, MixedEncoder) and is_frame(inputs) and encoder.cells is None:
         columns = [inputs[name] for name in encoder.contents if name in inputs]
-        cells = [[says_nothing(cell) for cell in column] for column in columns]
-        every = np.array(cells, dtype=bool).reshape(len(cells), len(inputs)).all(axis=0)
-        return np.asarray(every, dtype=bool)
+        cells = [[is_blank(cell) for cell in column] for column in columns]
+        mask = np.array(cells, dtype=bool).reshape(len(cells), len(inputs)).all(axis=0)
+        return np.asarray(mask, dtype=bool)
     return np.zeros(0, dtype=bool)
 
 
 def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
-    """Return X in a form that is read: pandas for frames, arrays for other matrices, lists."""
+    """Convert X to a supported type: pandas for frames, numpy for matrices, lists."""
     if _is_of("polars", "DataFrame", rows):
         pandas = optional("pandas", extra="encoders")
         return pandas.DataFrame(rows.to_dict(as_series=False))
@@ -342,38 +342,38 @@ def converted(rows: Any) -> Any:  # noqa: ANN401 - whatever users give
     return _as_array(rows)
 
 
-def no_numbers(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN401
-    """Say which error means that X needs an encoder; None for any other."""
+def not_numeric(rows: Any, error: Exception) -> InvalidInput | None:  # noqa: ANN401
+    """Return the error to raise if `error` means that X needs an encoder; None for others."""
     if not any(words in str(error) for words in NO_NUMBERS):
         return None
     columns = rows.dtypes.items() if is_frame(rows) else ()
     names = [name for name, kind in columns if kind.kind not in "biuf"]
     return InvalidInput(
-        "X holds what is no number",
+        "X holds values that are not numbers",
         got=f"columns {list_columns(names)}" if names else str(error).partition("\n")[0],
-        allowed="numbers; with an encoder, tables of texts, categories and dates, too",
+        allowed="numbers; with an encoder also tables of texts, categories and dates",
         remedy="Give a DataFrame to TailClassifier(encoder='auto').",
     )
 
 
 def _as_array(rows: Any) -> Any:  # noqa: ANN401
-    """Return the array of a matrix of another kind; anything else as it is."""
+    """Convert sparse, masked and torch matrices to an array; leave anything else unchanged."""
     if _is_sparse(rows):
         return _dense(rows)
     if _is_of("torch", "Tensor", rows) and rows.ndim <= 2:
         return _from_torch(rows)
-    if isinstance(rows, np.ma.MaskedArray):  # others would show again what it hides
+    if isinstance(rows, np.ma.MaskedArray):  # other conversions would expose the masked values
         return np.ma.filled(rows.astype(np.float64), np.nan)
     return rows
 
 
 def _from_torch(tensor: Any) -> Any:  # noqa: ANN401
-    """Return the array of a tensor that may be on a GPU, or have a gradient."""
-    plain = tensor.detach().cpu()
+    """Convert a tensor to an array; it may be on a GPU, or require a gradient."""
+    tensor = tensor.detach().cpu()
     try:
-        return plain.numpy()
-    except TypeError:  # bfloat16 and others that numpy does not have
-        return plain.float().numpy()
+        return tensor.numpy()
+    except TypeError:  # bfloat16 and other dtypes that numpy lacks
+        return tensor.float().numpy()
 
 
 def _is_of(library: str, kind: str, rows: object) -> bool:
@@ -390,11 +390,11 @@ def _dense(matrix: Any) -> Any:  # noqa: ANN401 - a sparse matrix or array of sc
     needed = 8 * matrix.shape[0] * matrix.shape[1]  # in double precision, as rows are kept
     if needed > MAX_DENSE_BYTES:
         raise InvalidInput(
-            "the sparse matrix is too large to be written out",
+            "the sparse matrix is too large to be made dense",
             got=f"{matrix.shape[0]:,} rows of {matrix.shape[1]:,} columns,"
             f" {needed / 2**30:.1f} GiB",
             allowed=f"up to {MAX_DENSE_BYTES / 2**30:.0f} GiB",
-            remedy="Reduce its columns first, for example by sklearn.decomposition.TruncatedSVD,"
-            " or ask for fewer rows at a time.",
+            remedy="Reduce its columns first, for example with sklearn.decomposition.TruncatedSVD,"
+            " or pass fewer rows at a time.",
         )
     return matrix.toarray()

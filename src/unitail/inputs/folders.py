@@ -8,13 +8,13 @@ from pathlib import Path
 
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import harmless
+from unitail.inputs.cells import escape_formula
 from unitail.inputs.items import FILE, Items, LabelledItems, Record
 from unitail.inputs.recognise import common_modality, known_suffixes, modality_of
 from unitail.wording import exact, numbered, shown, some
 
 OWN_FOLDER = ".unitail"
-"""Where the studio keeps its labels, beside the items: passed over without a word."""
+"""Folder next to the items where the studio keeps its labels; skipped silently."""
 
 
 @dataclass(frozen=True)
@@ -22,31 +22,31 @@ class Listing:
     """All files in a folder and its subfolders."""
 
     files: tuple[Path, ...]
-    """Sorted; hidden ones are left out."""
+    """Sorted, without hidden files."""
     hidden: int
     broken: tuple[str, ...]
-    """What is neither a file nor a folder that can be opened once, and why."""
+    """Notes on entries that cannot be opened, and on links to folders searched before."""
 
 
 def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
-    """Search a folder; links are followed, each real folder is opened once, `never` not at all."""
-    seen = {_identity(each) for each in never}
+    """List a folder recursively, following links; each real folder is visited once, `never` not."""
+    visited = {_identity(path) for path in never}
     files: list[Path] = []
     broken: list[str] = []
     hidden = 0
 
-    def refused(error: OSError) -> None:
+    def note_error(error: OSError) -> None:
         broken.append(f"{shown(error.filename)}: {error.strerror}")
 
-    for place, folders, names in os.walk(folder, onerror=refused, followlinks=True):
+    for place, folders, names in os.walk(folder, onerror=note_error, followlinks=True):
         here = Path(place)
-        if _identity(here) in seen:
+        if _identity(here) in visited:
             folders.clear()
-            broken.append(f"{shown(here)}: a link to a folder that is searched already")
+            broken.append(f"{shown(here)}: a link to a folder that was searched already")
             continue
-        seen.add(_identity(here))
-        inside = {*folders, *names} - {OWN_FOLDER}
-        hidden += sum(name.startswith(".") for name in inside)
+        visited.add(_identity(here))
+        entries = {*folders, *names} - {OWN_FOLDER}
+        hidden += sum(name.startswith(".") for name in entries)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for path in (here / name for name in names if not name.startswith(".")):
             if path.is_file():
@@ -57,15 +57,15 @@ def list_files(folder: Path, *, never: Iterable[Path] = ()) -> Listing:
 
 
 def read_folder(folder: Path, modality: Modality | None, *, classes: Collection[str] = ()) -> Items:
-    """Find the items in a folder and its subfolders; names are relative to it.
+    """Read the items of a folder and its subfolders; names are relative to the folder.
 
-    If all files are in subfolders that are called like some of the classes, these are their labels.
+    If all files are in subfolders named after `classes`, these names are their labels.
     """
     listing = list_files(folder)
     modality = modality or common_modality(listing.files, shown(folder))
     chosen = tuple(file for file in listing.files if modality_of(file) is modality)
     if not chosen:
-        raise _nothing(folder, modality, listing.files)
+        raise _no_files(folder, modality, listing.files)
     names = tuple(shown(file.relative_to(folder)) for file in chosen)
     tops = [name.split("/")[0] if "/" in name else "" for name in names]
     labels = tops if set(tops) <= set(classes) else [""] * len(tops)
@@ -73,22 +73,22 @@ def read_folder(folder: Path, modality: Modality | None, *, classes: Collection[
         items=chosen,
         names=names,
         modality=modality,
-        ignored=_passed_over([listing], modality),
+        ignored=_note_skipped([listing], modality),
         records=records_of_files(chosen, labels),
     )
 
 
 def read_loose_files(folder: Path, modality: Modality) -> Items:
-    """Find the items beside the class folders."""
+    """Read the items next to the class folders."""
     files = [path for path in _entries(folder) if path.is_file()]
     chosen = tuple(
         file for file in files if modality_of(file) is modality and not file.name.startswith(".")
     )
     if not chosen:
         raise InvalidInput(
-            f"{shown(folder)} holds no {modality} files beside its class folders",
+            f"{shown(folder)} holds no {modality} files next to its class folders",
             got="nothing to answer",
-            allowed="files without a class beside the class folders",
+            allowed="files without a class next to the class folders",
             remedy="Name the files to answer after the examples, or put them there.",
         )
     return Items(
@@ -100,9 +100,9 @@ def read_loose_files(folder: Path, modality: Modality) -> Items:
 
 
 def records_of_files(files: Sequence[Path], labels: Sequence[str] = ()) -> tuple[Record, ...]:
-    """Keep the paths as they were given; "./" keeps a spreadsheet from computing some."""
+    """Return a record per file with its path as given; "./" escapes one that is like a formula."""
     names = (exact(file) for file in files)
-    cells = [{FILE: name if harmless(name) == name else f"./{name}"} for name in names]
+    cells = [{FILE: name if escape_formula(name) == name else f"./{name}"} for name in names]
     return tuple(
         Record(cells=cells[place], item=place, label=label)
         for place, label in enumerate(labels or [""] * len(files))
@@ -110,7 +110,7 @@ def records_of_files(files: Sequence[Path], labels: Sequence[str] = ()) -> tuple
 
 
 def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems:
-    """Find the items in a folder with a subfolder for each class."""
+    """Read the labelled examples of a folder with a subfolder for each class."""
     listings = {path.name: list_files(path, never=[folder]) for path in _subfolders(folder)}
     if not listings:
         raise InvalidInput(
@@ -128,24 +128,24 @@ def read_class_folders(folder: Path, modality: Modality | None) -> LabelledItems
         if modality_of(file) is modality
     ]
     if not pairs:
-        raise _nothing(folder, modality, files)
+        raise _no_files(folder, modality, files)
     empty = [name for name in map(shown, listings) if name not in {label for _, label in pairs}]
-    notes = _passed_over(listings.values(), modality)
+    notes = _note_skipped(listings.values(), modality)
     return LabelledItems(
         items=tuple(file for file, _ in pairs),
         names=tuple(shown(file.relative_to(folder)) for file, _ in pairs),
         labels=tuple(label for _, label in pairs),
         modality=modality,
-        ignored=(*_empty_classes(empty, modality), *_outside(folder), *notes),
-        guesses=tuple(_nested(folder, pairs)),
+        ignored=(*_note_empty_classes(empty, modality), *_note_outside(folder), *notes),
+        guesses=tuple(_note_nested(folder, pairs)),
     )
 
 
-def _nested(folder: Path, pairs: Iterable[tuple[Path, str]]) -> Iterator[str]:
-    """Say which classes have files in subfolders, as these might be meant as classes."""
-    deep = dict.fromkeys(label for file, label in pairs if file.parent.parent != folder)
-    if deep:
-        yield f"subfolders are no classes of their own: all in {some(deep)} is of that class"
+def _note_nested(folder: Path, pairs: Iterable[tuple[Path, str]]) -> Iterator[str]:
+    """Yield a note on classes with files in subfolders, which may be meant as classes."""
+    nested = dict.fromkeys(label for file, label in pairs if file.parent.parent != folder)
+    if nested:
+        yield f"subfolders of a class folder are not classes of their own ({some(nested)})"
 
 
 def _subfolders(folder: Path) -> list[Path]:
@@ -162,28 +162,28 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _identity(folder: Path) -> tuple[int, int]:
-    """Tell real folders apart, whatever links lead to them."""
+    """Return a key that is equal for all links to one real folder."""
     status = folder.stat()
     return status.st_dev, status.st_ino
 
 
-def _outside(folder: Path) -> Iterator[str]:
+def _note_outside(folder: Path) -> Iterator[str]:
     names = [shown(path.name) for path in _entries(folder) if not path.is_dir()]
-    seen = [name for name in names if not name.startswith(".")]
-    if seen:
-        yield f"{numbered(len(seen), 'file')} outside the class folders ({some(seen)})"
+    visible = [name for name in names if not name.startswith(".")]
+    if visible:
+        yield f"{numbered(len(visible), 'file')} outside the class folders ({some(visible)})"
 
 
-def _empty_classes(names: list[str], modality: Modality) -> Iterator[str]:
+def _note_empty_classes(names: list[str], modality: Modality) -> Iterator[str]:
     if names:
         folders = numbered(len(names), "class folder")
         yield f"{folders} without {modality} files ({some(names)})"
 
 
-def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, ...]:
-    """Tell what is there but is not an item."""
+def _note_skipped(listings: Iterable[Listing], modality: Modality) -> tuple[str, ...]:
+    """Return notes on the files that are not items."""
     listings = list(listings)
-    others = Counter(
+    suffixes = Counter(
         shown(file.suffix.lower()) or "no suffix"
         for listing in listings
         for file in listing.files
@@ -191,15 +191,15 @@ def _passed_over(listings: Iterable[Listing], modality: Modality) -> tuple[str, 
     )
     hidden = sum(listing.hidden for listing in listings)
     notes = [broken for listing in listings for broken in listing.broken]
-    if others:
-        kinds = some(name for name, _ in others.most_common())
-        notes.append(f"{numbered(others.total(), 'file')} of other kinds ({kinds})")
+    if suffixes:
+        kinds = some(name for name, _ in suffixes.most_common())
+        notes.append(f"{numbered(suffixes.total(), 'file')} of other kinds ({kinds})")
     if hidden:
         notes.append(f"{numbered(hidden, 'hidden file')}")
     return tuple(notes)
 
 
-def _nothing(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidInput:
+def _no_files(folder: Path, modality: Modality, files: Iterable[Path]) -> InvalidInput:
     return InvalidInput(
         f"{shown(folder)} holds no {modality} files",
         got=f"{numbered(len(list(files)), 'file')} of other kinds",

@@ -1,4 +1,4 @@
-"""What makes vectors of a user's inputs, and how it is saved with a classifier."""
+"""Encoders of a user's inputs, and how they are saved with a classifier."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,31 +18,31 @@ from unitail.inputs.recognise import listed
 from unitail.wording import numbered
 
 AUTO = "auto"
-"""The name of the encoder that fits what the examples are."""
+"""Chooses the encoder that fits the examples."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ItemEncoder:
-    """A frozen encoder, and how it was chosen."""
+    """A frozen encoder of items, and how it was chosen."""
 
     encoder: Encoder[Any]
     named: bool
-    """Whether its name makes it again; if so, it is neither saved nor pickled."""
+    """Whether it can be recreated from its name; if so, it is neither saved nor pickled."""
     strings_are_files: bool = False
     device: str = AUTO
     content_column: str | None = None
-    """The column of the examples' table that they were in."""
+    """Column of the examples' table that held the items."""
 
     notes = ()
     dropped: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @property
     def name(self) -> str:
-        """What users call the encoder."""
+        """Name of the encoder."""
         return self.encoder.name
 
     def items(self, inputs: Any) -> list[object]:  # noqa: ANN401 - whatever users give
-        """List the items, with a `Path` for each file."""
+        """Return the items as a list, with a `Path` for each file."""
         items = listed(inputs)
         if not self.strings_are_files:
             return items
@@ -55,25 +55,25 @@ class ItemEncoder:
 
 @dataclass(frozen=True)
 class ItemColumn:
-    """A column of a table whose cells are items: texts, or images and sounds by their paths."""
+    """A column of a table whose cells are items: texts, or paths to images and sounds."""
 
     modality: Modality
     encoder: str = AUTO
-    """The name of what makes vectors of them."""
+    """Name of their encoder."""
     are_files: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class TablePart:
-    """Some columns of a table, the encoder that reads them, and how large its vectors are."""
+    """Some columns of a table, their encoder, and the scale of its vectors."""
 
     encoder: ItemEncoder | TableEncoder
     column: str | None
-    """The column of items; None if the encoder reads all columns of cells."""
+    """The column of items; None for the part of numbers and categories."""
     centre: NDArray[np.float64] | None = None
-    """The mean of the examples' vectors; None until they were seen."""
+    """Mean of the examples' vectors; None before fitting."""
     size: float = 0.0
-    """The root of their mean squared distance from it."""
+    """Root mean squared distance of the examples' vectors from the centre."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -83,14 +83,14 @@ class TablePart:
         return () if self.column is None else (self.column,)
 
     def learned(self, block: NDArray[np.float32]) -> "TablePart":
-        """Measure the examples' vectors; rows without an item are NaN."""
+        """Return the part with centre and size of the examples' vectors; NaN rows are skipped."""
         present = block[~np.isnan(block).any(axis=1)].astype(np.float64)
         centre = present.mean(axis=0) if len(present) else np.zeros(block.shape[1])
         squares = ((present - centre) ** 2).sum() / max(len(present) - 1, 1)
         return replace(self, centre=centre, size=float(np.sqrt(squares)))
 
     def scaled(self, block: NDArray[np.float32], size: float) -> NDArray[np.float64]:
-        """Bring vectors to this size around their mean, which stands for what is missing."""
+        """Rescale vectors so that the part has this size; missing ones become the centre."""
         assert self.centre is not None
         return np.where(np.isnan(block), self.centre, block) * (size / (self.size or np.inf))
 
@@ -101,13 +101,12 @@ class TablePart:
 
 
 class MixedEncoder:
-    """Vectors of table rows, some of whose cells are texts, or paths of images or sounds.
+    """Encoder of table rows, some of whose cells are texts, or paths to images or sounds.
 
-    Every part is brought to the same mean square around its mean by the examples, then all are put
-    side by side: each has an equal share in the mean squared distance between rows. What is made of
-    them is the learner's business (`widths` tells the parts apart). A single part stays as its
-    encoder has it, and so do columns of numbers and categories beside others: these come to their
-    size, and to 1 where there are none.
+    All parts are scaled to the same mean square around their mean on the examples, then
+    concatenated: each contributes equally to the mean squared distance between rows. How to use the
+    parts is up to the learner (`widths` separates them). A single part is not scaled. With several,
+    the common size is that of the numbers and categories, or 1 if there are none.
     """
 
     def __init__(
@@ -118,26 +117,26 @@ class MixedEncoder:
     ) -> None:
         self.parts = tuple(parts)
         self.size = size
-        """What all parts come to; None until examples were seen."""
+        """Common size of all parts; None before fitting."""
         self.dropped = dict(unused or {})
-        """Columns that are not used, and why."""
+        """Columns that are not used, with the reason."""
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """Names of the parts' encoders."""
         return " + ".join(dict.fromkeys(part.encoder.name for part in self.parts))
 
     @property
     def widths(self) -> tuple[int, ...] | None:
-        """How many columns of the vectors are of each part; None if there is but one."""
+        """Number of vector columns of each part; None if there is only one part."""
         if len(self.parts) < 2:
             return None
-        assert all(part.centre is not None for part in self.parts), "no examples were shown yet"
+        assert all(part.centre is not None for part in self.parts), "not fitted yet"
         return tuple(len(part.centre) for part in self.parts if part.centre is not None)
 
     @property
     def contents(self) -> dict[str, ItemColumn]:
-        """The columns of items."""
+        """Columns of items."""
         return {
             part.column: ItemColumn(
                 part.encoder.encoder.modality, part.encoder.name, part.encoder.strings_are_files
@@ -148,19 +147,22 @@ class MixedEncoder:
 
     @property
     def cells(self) -> TableEncoder | None:
-        """What reads the other columns."""
-        tables = (part.encoder for part in self.parts)
-        return next((each for each in tables if isinstance(each, TableEncoder)), None)
+        """Encoder of the columns of numbers and categories; None if there are none."""
+        encoders = (part.encoder for part in self.parts)
+        return next((each for each in encoders if isinstance(each, TableEncoder)), None)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What users should know, a phrase each."""
-        together = "Parts that each have a say: " if len(self.parts) > 1 else "Read: "
+        """Notes for the user on how the columns are used."""
+        intro = "Read as separate parts: " if len(self.parts) > 1 else "Read: "
         dropped = [f"Column {name!r} is not used: {why}" for name, why in self.dropped.items()]
-        return (together + ", ".join(map(str, self.parts)), *dropped)
+        return (intro + ", ".join(map(str, self.parts)), *dropped)
 
     def join(self, blocks: Sequence[NDArray[np.float32]], num_examples: int) -> NDArray[np.float32]:
-        """Put the vectors of all parts side by side; the first rows are examples, if it is new."""
+        """Concatenate the vectors of all parts, (n, K); an unfitted encoder fits on the first rows.
+
+        These are the `num_examples` rows of the examples.
+        """
         if self.size is None:
             examples = [block[:num_examples] for block in blocks]
             self.parts = tuple(map(TablePart.learned, self.parts, examples))
@@ -168,17 +170,17 @@ class MixedEncoder:
             self.size = next(tables, 0.0) or 1.0
         if len(blocks) == 1:
             return blocks[0]
-        each = zip(self.parts, blocks, strict=True)
-        joined = np.concatenate([part.scaled(block, self.size) for part, block in each], axis=1)
+        pairs = zip(self.parts, blocks, strict=True)
+        joined = np.concatenate([part.scaled(block, self.size) for part, block in pairs], axis=1)
         return np.asarray(joined, dtype=np.float32)
 
 
 InputEncoder: TypeAlias = ItemEncoder | TableEncoder | MixedEncoder
-"""What makes vectors of inputs, fixed by the labelled examples."""
+"""An encoder of a user's inputs, fitted to the labelled examples."""
 
 
 def describe_encoder(encoder: InputEncoder | None) -> dict[str, Any] | None:
-    """Return what `restore_encoder` needs, as JSON holds it."""
+    """Return the JSON data from which `restore_encoder` rebuilds an encoder."""
     if encoder is None:
         return None
     if isinstance(encoder, TableEncoder):
@@ -204,14 +206,14 @@ def _describe_part(part: TablePart) -> dict[str, Any]:
 def restore_encoder(
     table: Mapping[str, Any] | None, own: Encoder[Any] | None, device: object
 ) -> InputEncoder | None:
-    """Make the encoder that `describe_encoder` told of; `own` is given if no name makes it."""
+    """Rebuild the encoder that `describe_encoder` described; `own` is the one that has no name."""
     try:
         return _restored(table, own, str(device))
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, UserError):
             raise
         raise InvalidCheckpoint(
-            "what was saved of the encoder is damaged",
+            "the saved encoder is damaged",
             got=f"{type(error).__name__}: {error}",
             allowed="what `save` writes",
             remedy="Save the classifier again, or name another folder.",
@@ -224,25 +226,25 @@ def _restored(
     if table is None:
         return None
     if "columns" in table:
-        learned = TableEncoder.from_dict(table["columns"])
-        with_reading(optional("pandas", extra="encoders").DataFrame(), learned.reading)
-        return learned
+        encoder = TableEncoder.from_dict(table["columns"])
+        with_reading(optional("pandas", extra="encoders").DataFrame(), encoder.reading)
+        return encoder
     if "parts" in table:
-        parts = [_part(each, device) for each in table["parts"]]
-        # Earlier versions brought each part to mean square 1, and all together, too.
+        parts = [_restored_part(part, device) for part in table["parts"]]
+        # Earlier versions scaled each part to mean square 1, and then the whole vector, too.
         size = table.get("size", 1 / np.sqrt(len(parts)))
         return MixedEncoder(parts, table["dropped"], None if size is None else float(size))
     name, modality = table["encoder"], Modality(table["modality"])
-    encoder = make_encoder(name, modality, device=device) if own is None else own
-    if encoder.fingerprint != table["fingerprint"]:
+    frozen = make_encoder(name, modality, device=device) if own is None else own
+    if frozen.fingerprint != table["fingerprint"]:
         raise InvalidCheckpoint(
-            f"the encoder {encoder.name} is not the one that the classifier was fitted with",
-            got=f"fingerprint {encoder.fingerprint}",
+            f"the encoder {frozen.name} is not the one that the classifier was fitted with",
+            got=f"fingerprint {frozen.fingerprint}",
             allowed=f"{name} with fingerprint {table['fingerprint']}",
             remedy="Load it with that encoder, or fit it again.",
         )
     return ItemEncoder(
-        encoder=encoder,
+        encoder=frozen,
         named=own is None,
         strings_are_files=bool(table["strings_are_files"]),
         device=device,
@@ -250,8 +252,8 @@ def _restored(
     )
 
 
-def _part(table: Mapping[str, Any], device: str) -> TablePart:
-    reader = _restored(table["reader"], None, device)
-    assert isinstance(reader, ItemEncoder | TableEncoder)
+def _restored_part(table: Mapping[str, Any], device: str) -> TablePart:
+    encoder = _restored(table["reader"], None, device)
+    assert isinstance(encoder, ItemEncoder | TableEncoder)
     centre = None if table["centre"] is None else np.array(table["centre"], dtype=np.float64)
-    return TablePart(reader, table["column"], centre, float(table["size"]))
+    return TablePart(encoder, table["column"], centre, float(table["size"]))

@@ -1,4 +1,4 @@
-"""Items for an encoder, how users say what they are, and several lots of them as one."""
+"""Items for an encoder, options for reading them, and how to join several sets of them."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from unitail.inputs.columns import Layout
 from unitail.wording import numbered, shown
 
 FILE = "file"
-"""The column of the paths of files that were named, or found in folders."""
+"""The column of paths, for files that were named or found in folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,54 +22,54 @@ class Record:
     """A row of a user's table, a file or a line of text, whether it became an item or not."""
 
     cells: Mapping[str, Any]
-    """What the user's data say, by column; a file has the column `file`, a line `text`."""
+    """The user's data by column; a file has the column `file`, a line the column `text`."""
     item: int | None
-    """The place of the item that it became."""
+    """Index of its item; None if it did not become one."""
     row: int | None = None
-    """Its number in the table or among the lines, from 1; files have none."""
+    """Number of the row or line, from 1; None for files."""
     source: str = ""
-    """The table that it is in, as its path was given."""
+    """Path of its table, as the user gave it."""
     label: str = ""
-    """The class that the user says it belongs to."""
+    """The user's label; empty if there is none."""
     reason: str = ""
     """Why it is not an item."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Items:
-    """What a folder or table holds, in an order that depends on names alone."""
+    """The items of a folder or table, in an order that depends on names alone."""
 
     items: Sequence[Any]
     """Paths or texts; for tables a DataFrame, whose rows are the items."""
     names: tuple[str, ...]
-    """What to call each item before the user."""
+    """Display name of each item."""
     modality: Modality
     ignored: tuple[str, ...] = ()
-    """What was passed over and why, a phrase each."""
+    """Notes on what was skipped, and why."""
     guesses: tuple[str, ...] = ()
-    """What was guessed to read them, a phrase each."""
+    """Notes on what was guessed when reading them."""
     content_column: str | None = None
-    """The column of a table that the texts or paths came from."""
+    """Column of the table that holds the texts or paths."""
     layout: Layout | None = None
-    """What the columns are of a table that holds items beside other cells."""
+    """Column roles of a table that mixes items with other cells."""
     records: tuple[Record, ...] = ()
-    """All that was there, in its order, with what did not become an item."""
+    """All rows, files or lines in their order, including those that are not items."""
     given: tuple[tuple[Any, str], ...] = ()
-    """What was taken out since the user corrected it, with its class; see `settle`."""
+    """Items removed because the user corrected them, with their class; see `apply_corrections`."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def need_encoders(self) -> bool:
-        """Whether there is anything but rows of numbers and categories."""
+        """Whether there is anything other than rows of numbers and categories."""
         mixed = self.layout is not None and bool(self.layout.contents)
         return mixed or self.modality is not Modality.TABLE
 
     def with_labels(self, labels: Iterable[str], *, ignored: Sequence[str] = ()) -> "LabelledItems":
-        """Return the items as examples of classes; `ignored` is told first."""
-        facts = {**vars(self), "ignored": (*ignored, *self.ignored)}
-        return LabelledItems(labels=tuple(labels), **facts)
+        """Return the items as labelled examples; the notes `ignored` come first."""
+        fields = {**vars(self), "ignored": (*ignored, *self.ignored)}
+        return LabelledItems(labels=tuple(labels), **fields)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,38 +78,38 @@ class LabelledItems(Items):
 
     labels: tuple[str, ...]
     num_corrections: int = 0
-    """How many, the last ones, were added to the examples, see `read_labelled`."""
+    """Number of items, at the end, that were added as corrections; see `read_labelled`."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels, sorted, each once."""
+        """The distinct labels, sorted."""
         return tuple(sorted(set(self.labels)))
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What users say of folders and tables that do not show it themselves.
+    """The user's options for reading folders and tables whose content is not obvious.
 
-    `modality` and `content_column` decide where there is a doubt.
+    `modality` and `content_column` resolve ambiguities.
     """
 
     label_column: str = "label"
     content_column: str | None = None
     modality: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
-    """What single columns hold (see `columns.lay_out`)."""
+    """The chosen content of single columns; see `columns.lay_out`."""
 
     def __post_init__(self) -> None:
         if self.modality is not None:
-            choice(Modality, self.modality, "modality")  # which refuses others
+            choice(Modality, self.modality, "modality")  # raises if there is no such modality
 
     @property
     def kind(self) -> Modality | None:
-        """The modality that is said."""
+        """The chosen modality."""
         return None if self.modality is None else Modality(self.modality)
 
     def like(self, examples: LabelledItems | None) -> "ReadOptions":
-        """Return how to read what is compared with these examples: as those were."""
+        """Return options that read other inputs the way these examples were read."""
         content = examples.content_column if examples else None
         modality = self.kind or (examples.modality if examples else None)
         return ReadOptions(self.label_column, self.content_column or content, modality)
@@ -119,19 +119,19 @@ PLAIN = ReadOptions()
 
 
 def join_items(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
-    """Put the items of several paths in a row, in the order of the paths."""
+    """Join the items of several paths, in the order of the paths."""
     kinds = sorted({piece.modality for piece in pieces})
     if len(kinds) != 1:
         raise InvalidInput(
             "the inputs hold items of several kinds" if kinds else "there is no input",
             got=", ".join(kinds) or "none",
             allowed="items of one kind",
-            remedy="Ask for each kind by itself.",
+            remedy="Run the command once for each kind.",
         )
     if len(pieces) == 1:
         return pieces[0]
     return Items(
-        items=_together([piece.items for piece in pieces], kinds[0]),
+        items=_concatenated([piece.items for piece in pieces], kinds[0]),
         names=tuple(chain.from_iterable(map(_full_names, paths, pieces))),
         modality=kinds[0],
         ignored=tuple(chain.from_iterable(piece.ignored for piece in pieces)),
@@ -143,20 +143,20 @@ def join_items(paths: Sequence[Path], pieces: Sequence[Items]) -> Items:
 
 
 def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
-    """Put examples together; where both name an item, the second is right.
+    """Join examples; an item in both takes its label from the second.
 
-    The same item is the same file or the same text; rows of features are never the same.
+    Items are equal if they are the same file or the same text; rows of features never are.
     """
-    again = set() if first.modality is Modality.TABLE else set(map(identity, second.items))
+    repeated = set() if first.modality is Modality.TABLE else set(map(identity, second.items))
     kept = [
         place
         for place in range(len(first))
-        if not again or identity(first.items[place]) not in again
+        if not repeated or identity(first.items[place]) not in repeated
     ]
     replaced = len(first) - len(kept)
-    corrected = (f"{numbered(replaced, 'example')} that a later one replaces",) if replaced else ()
+    corrected = (f"{numbered(replaced, 'example')} replaced by a later one",) if replaced else ()
     return LabelledItems(
-        items=_together([_chosen(first, kept), second.items], first.modality),
+        items=_concatenated([_subset(first, kept), second.items], first.modality),
         names=(*(first.names[place] for place in kept), *second.names),
         labels=(*(first.labels[place] for place in kept), *second.labels),
         modality=first.modality,
@@ -168,21 +168,21 @@ def join_examples(first: LabelledItems, second: LabelledItems) -> LabelledItems:
     )
 
 
-def settle(queries: Items, examples: LabelledItems) -> Items:
-    """Take what was corrected out of the queries: its records have their label, and no item.
+def apply_corrections(queries: Items, examples: LabelledItems) -> Items:
+    """Remove corrected items from the queries; their records keep the label and lose the item.
 
-    Rows of features stay: they are never the same.
+    Rows of features stay, since they have no identity.
     """
     if not examples.num_corrections or queries.modality is Modality.TABLE:
         return queries
     pairs = list(zip(examples.items, examples.labels, strict=True))[-examples.num_corrections :]
-    said = {identity(item): label for item, label in pairs}
-    labels = [said.get(identity(item), "") for item in queries.items]
+    corrections = {identity(item): label for item, label in pairs}
+    labels = [corrections.get(identity(item), "") for item in queries.items]
     kept = [place for place, label in enumerate(labels) if not label]
     places = {place: number for number, place in enumerate(kept)}
     return replace(
         queries,
-        items=_chosen(queries, kept),
+        items=_subset(queries, kept),
         names=tuple(queries.names[place] for place in kept),
         given=tuple(
             (item, label) for item, label in zip(queries.items, labels, strict=True) if label
@@ -201,19 +201,19 @@ def settle(queries: Items, examples: LabelledItems) -> Items:
 
 
 def identity(item: object) -> object:
-    """Return what two names of one file, or two equal texts, have in common."""
+    """Return a key that is equal for two names of one file, or for two equal texts."""
     if not isinstance(item, Path):
         return item
-    return Path(os.path.realpath(item))  # of a link to itself, `resolve` would be an error
+    return Path(os.path.realpath(item))  # `resolve` would raise for a link to itself
 
 
-def _chosen(items: Items, places: list[int]) -> Any:  # noqa: ANN401 - a DataFrame, or a tuple
+def _subset(items: Items, places: list[int]) -> Any:  # noqa: ANN401 - a DataFrame, or a tuple
     if items.modality is Modality.TABLE:
         return items.items.iloc[places]  # type: ignore[attr-defined]
     return tuple(items.items[place] for place in places)
 
 
-def _together(pieces: Sequence[Any], modality: Modality) -> Any:  # noqa: ANN401
+def _concatenated(pieces: Sequence[Any], modality: Modality) -> Any:  # noqa: ANN401
     if modality is Modality.TABLE:
         joined = optional("pandas", extra="encoders").concat(pieces, ignore_index=True)
         joined.attrs.update(joined_reading(pieces))
@@ -234,7 +234,7 @@ def _records(pieces: Sequence[Items]) -> tuple[Record, ...]:
 
 
 def _full_names(path: Path, piece: Items) -> tuple[str, ...]:
-    """Put the path before names that are relative to it."""
+    """Prefix the names with the path that they are relative to."""
     if path.is_dir():
         return tuple(f"{shown(path)}/{name}" for name in piece.names)
     if piece.modality is Modality.TABLE:

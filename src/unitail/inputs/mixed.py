@@ -1,4 +1,4 @@
-"""Tables whose rows hold items beside numbers and categories: each part by its own encoder."""
+"""Encode tables that mix items with numbers and categories, each part with its own encoder."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from unitail.errors import InvalidInput, UnknownEncoder
 from unitail.inputs.cells import reading_of
 from unitail.inputs.columns import Layout
 from unitail.inputs.input_encoder import AUTO, ItemEncoder, MixedEncoder, TablePart
-from unitail.inputs.recognise import is_frame, says_nothing
+from unitail.inputs.recognise import is_blank, is_frame
 from unitail.missing_columns import lacks_columns
 from unitail.progress import OnProgress
 
@@ -22,16 +22,16 @@ EMPTY = "nothing in any of its columns"
 
 
 def fit_mixed(layout: Layout, frame: Any, encoder: str, device: str) -> MixedEncoder:  # noqa: ANN401
-    """Return what makes vectors of tables whose columns are laid out so, some of them items.
+    """Return an encoder for tables with this layout, some of whose columns are items.
 
-    `encoder` reads the columns of items that it takes, unless these have one of their own. How
-    large the parts are is measured when the examples are encoded, see `encode_mixed`.
+    `encoder` reads the columns of its modality, unless a column names its own encoder. The scale of
+    each part is measured later, when the examples are encoded; see `encode_mixed`.
     """
-    takes = _taken_by(encoder, layout)
+    modality = _modality_of_encoder(encoder, layout)
     parts = []
     for name, column in layout.contents.items():
-        usual = encoder if takes is column.modality else default_encoder(column.modality)
-        chosen = usual if column.encoder == AUTO else column.encoder
+        default = encoder if modality is column.modality else default_encoder(column.modality)
+        chosen = default if column.encoder == AUTO else column.encoder
         reader = ItemEncoder(
             encoder=make_encoder(chosen, column.modality, device=device),
             named=True,
@@ -52,16 +52,16 @@ def encode_mixed(
     cache: FeatureCache | None = None,
     on_progress: OnProgress | None = None,
 ) -> Vectors:
-    """Return the vectors of all rows of some frames; a new encoder is shown the examples first.
+    """Return the vectors of all rows of `frames`; a new encoder learns its scales from the first.
 
-    A row has none if one of its items cannot be read, or if it has nothing at all. Empty cells
-    are missing values: they say nothing, and the other parts answer.
+    A row has no vector if one of its items cannot be read, or if all its cells are empty. Other
+    empty cells are missing values.
     """
     total = sum(map(len, frames))
-    known = [name for part in encoder.parts for name in part.columns]
-    cells = [_items_of(part, frames, known) for part in encoder.parts]
+    columns = [name for part in encoder.parts for name in part.columns]
+    cells = [_items_of(part, frames, columns) for part in encoder.parts]
     progress = _Progress(on_progress, sum(map(len, cells)))
-    tables = {  # quick, and refused before long work if columns are missing
+    tables = {  # first, since this is quick and raises an error if columns are missing
         part: np.concatenate([part.encoder.transform(frame) for frame in frames])
         for part in encoder.parts
         if isinstance(part.encoder, TableEncoder)
@@ -73,18 +73,18 @@ def encode_mixed(
         if isinstance(part.encoder, TableEncoder):
             blocks.append(tables[part])
             continue
-        rows, by = np.array(list(items), dtype=np.int64), part.encoder.encoder
+        rows, item_encoder = np.array(list(items), dtype=np.int64), part.encoder.encoder
         vectors = encode_items(
-            by,
+            item_encoder,
             part.encoder.items(list(items.values())),
             cache=cache,
             on_progress=progress.of_next(len(items)),
         )
-        blocks.append(np.full((total, by.width), np.nan, dtype=np.float32))
+        blocks.append(np.full((total, item_encoder.width), np.nan, dtype=np.float32))
         blocks[-1][rows[vectors.kept]] = vectors.features
         fresh[rows[vectors.kept]] |= ~vectors.cached
-        for each in vectors.unreadable:
-            reasons[int(rows[each.place])] = f"{part.column}: {each.reason}"
+        for failure in vectors.unreadable:
+            reasons[int(rows[failure.place])] = f"{part.column}: {failure.reason}"
     missing = np.array([np.isnan(block).any(axis=1) for block in blocks])
     for row in np.flatnonzero(missing.all(axis=0)):
         reasons.setdefault(int(row), EMPTY)
@@ -99,47 +99,49 @@ def encode_mixed(
     )
 
 
-def _taken_by(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 - a Modality, or None
-    """Say what kind of items a named encoder takes, among those that there are."""
+def _modality_of_encoder(encoder: str, layout: Layout) -> Any:  # noqa: ANN401 - a Modality, or None
+    """Return the modality, among those of the columns, that a named encoder reads."""
     kinds = {column.modality for column in layout.contents.values()}
     if encoder == AUTO:
         return None
-    takes = encoder_names().get(encoder) or (next(iter(kinds)) if len(kinds) == 1 else None)
-    if takes in kinds:
-        return takes
-    name = next(iter(layout.contents))
+    modality = encoder_names().get(encoder) or (next(iter(kinds)) if len(kinds) == 1 else None)
+    if modality in kinds:
+        return modality
+    first = next(iter(layout.contents))
     raise UnknownEncoder(
         f"it is not clear which column the encoder {encoder!r} reads",
-        got=", ".join(f"{each!r} ({item.modality})" for each, item in layout.contents.items()),
+        got=", ".join(f"{name!r} ({item.modality})" for name, item in layout.contents.items()),
         allowed="an encoder for one kind of these",
-        remedy=f"Name the column: --column {name}=ENCODER; in Python encoder={{{name!r}: ...}}.",
+        remedy=f"Name the column: --column {first}=ENCODER; in Python encoder={{{first!r}: ...}}.",
     )
 
 
-def _items_of(part: TablePart, frames: Sequence[Any], known: Sequence[str]) -> dict[int, Any]:
-    """Return the items of a part by their rows; cells of numbers and categories are not items."""
+def _items_of(part: TablePart, frames: Sequence[Any], columns: Sequence[str]) -> dict[int, Any]:
+    """Return the items of a part by row; empty for the part of numbers and categories."""
     if part.column is None:
         return {}
-    strange = [type(frame).__name__ for frame in frames if not is_frame(frame)]
-    if strange:
+    wrong_types = [type(frame).__name__ for frame in frames if not is_frame(frame)]
+    if wrong_types:
         raise InvalidInput(
-            "not a table, unlike the examples", got=strange[0], allowed="a DataFrame of its columns"
+            "the input is not a table, unlike the examples",
+            got=wrong_types[0],
+            allowed="a DataFrame with the columns of the examples",
         )
     if any(part.column not in frame for frame in frames):
-        lost = [name for name in known if any(name not in frame for frame in frames)]
-        raise lacks_columns(lost, known)
+        missing = [name for name in columns if any(name not in frame for frame in frames)]
+        raise lacks_columns(missing, columns)
     cells = (cell for frame in frames for cell in frame[part.column])
-    return {row: cell for row, cell in enumerate(cells) if not says_nothing(cell)}
+    return {row: cell for row, cell in enumerate(cells) if not is_blank(cell)}
 
 
 class _Progress:
-    """Progress over several lists of items, as one."""
+    """Reports progress over several lists of items as if they were one."""
 
     def __init__(self, on_progress: OnProgress | None, total: int) -> None:
-        self._tell, self._total, self._before = on_progress, total, 0
+        self._report, self._total, self._before = on_progress, total, 0
 
     def of_next(self, number: int) -> OnProgress | None:
-        """Return what is to be told of the next items."""
-        tell, before = self._tell, self._before
+        """Return the callback for the next `number` items."""
+        report, before = self._report, self._before
         self._before += number
-        return None if tell is None else lambda done, _: tell(before + done, self._total)
+        return None if report is None else lambda done, _: report(before + done, self._total)

@@ -1,8 +1,8 @@
-"""Folders, tables and files of users, labelled or not, to items for an encoder.
+"""Read a user's folders, tables and files, labelled or not, as items for an encoder.
 
 Labelled examples are a folder with a subfolder for each class, or a table with a column of labels.
-What the items are is recognised from the files' suffixes or the table's columns; where that leaves
-a doubt, `InvalidInput` asks.
+The kind of the items is recognised from the files' suffixes or the table's columns; if that is
+ambiguous, `InvalidInput` names the option that resolves it.
 """
 
 import re
@@ -36,10 +36,10 @@ from unitail.inputs.table_rows import items_of_rows, read_labelled_rows
 from unitail.wording import excerpt, numbered, shown, some
 
 STDIN = Path("-")
-"""Stands for the lines of standard input, a text each."""
+"""Stands for standard input, where each line is a text."""
 NO_ITEM = "cannot be an item"
 PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
-"""Files that may hold a table or a folder, and are not looked into."""
+"""Suffixes of archives, which are not opened even if they hold a table or a folder."""
 
 
 def read_labelled(
@@ -49,12 +49,12 @@ def read_labelled(
 
     A folder has a subfolder for each class; a table has a column of labels, and a column of paths
     (relative to the table), one of texts, or columns of features. Rows without a label and files
-    of other kinds are passed over and told. `also` are more folders and tables; about an item that
-    several name, the last is right.
+    of other kinds are skipped and noted. `also` are more folders and tables; an item in several of
+    them has the label of the last.
     """
     examples = _read_examples(path, options)
-    for each in also:
-        more = _read_examples(each, options.like(examples), examples)
+    for more_path in also:
+        more = _read_examples(more_path, options.like(examples), examples)
         examples = join_examples(examples, more)
     if len(examples.classes) < 2:
         raise InvalidInput(
@@ -63,34 +63,34 @@ def read_labelled(
             allowed="two classes or more",
             remedy="Add examples of another class.",
         )
-    guesses = (*examples.guesses, *_pages(examples), *_alike(examples.classes))
-    return replace(examples, guesses=guesses)
+    notes = (*_note_multipage_files(examples), *_note_similar_classes(examples.classes))
+    return replace(examples, guesses=(*examples.guesses, *notes))
 
 
-def _alike(classes: Sequence[str]) -> list[str]:
-    """Say which classes may be one, written in several ways."""
-    folded: dict[str | Decimal, list[str]] = {}
+def _note_similar_classes(classes: Sequence[str]) -> list[str]:
+    """Return a note on names that may be spellings of one class."""
+    groups: dict[str | Decimal, list[str]] = {}
     for name in classes:
-        folded.setdefault(_folded(name), []).append(name)
-    alike = [names for names in folded.values() if len(names) > 1]
-    several = some((" and ".join(map(repr, names)) for names in alike), 3, separator="; ")
-    return [f"{several} are different classes"] if alike else []
+        groups.setdefault(_normalised(name), []).append(name)
+    similar = [names for names in groups.values() if len(names) > 1]
+    listed = some((" and ".join(map(repr, names)) for names in similar), 3, separator="; ")
+    return [f"{listed} are different classes"] if similar else []
 
 
-def _folded(name: str) -> str | Decimal:
-    """Return what is left of a name without case, spaces and dashes; of numbers, their value."""
+def _normalised(name: str) -> str | Decimal:
+    """Return a name without case, spaces and dashes; for numbers, their value."""
     if re.fullmatch(r"[+-]?\d+(\.\d*)?", name):
-        return Decimal(name)  # a float would make one of long ones that differ in their last digit
+        return Decimal(name)  # floats would merge long numbers that differ in their last digits
     words = re.split(r"[\s_]+|(?<=\w)-(?=\w)", name.casefold())
     return " ".join(filter(None, words))
 
 
 def read_half_labelled(path: Path, examples: LabelledItems, options: ReadOptions = PLAIN) -> Items:
-    """Read what has no label beside the examples: rows of their table, or files in their folder."""
+    """Read the unlabelled items of the examples' own table or folder."""
     if path.is_dir():
         return read_loose_files(path, examples.modality)
-    how = options.like(examples)
-    return items_of_rows(read_table(path), path, how, examples, unlabelled_only=True)
+    options = options.like(examples)
+    return items_of_rows(read_table(path), path, options, examples, unlabelled_only=True)
 
 
 def _read_examples(
@@ -100,7 +100,7 @@ def _read_examples(
         return read_class_folders(path, options.kind)
     if is_table(path):
         return read_labelled_rows(path, options, like)
-    got, remedy = _what_is_packed(path) or ("another file", None)
+    got, remedy = _describe_packed(path) or ("another file", None)
     raise InvalidInput(
         f"{shown(path)} does not hold labelled examples",
         got=got if path.exists() else "no such file or folder",
@@ -112,11 +112,11 @@ def _read_examples(
 def read_unlabelled(
     paths: Sequence[Path], options: ReadOptions = PLAIN, *, like: LabelledItems | None = None
 ) -> Items:
-    """Read items from folders (with their subfolders), files, tables, and "-", lines of text.
+    """Read items from folders (with their subfolders), files, tables, and lines of text ("-").
 
-    With `like`, the labelled examples that they are compared with, the items are read as those
-    were: the modality, the column of content where a table has it, the columns of features.
-    Labels are no content; they are kept in the records.
+    With `like`, the labelled examples, the items are read the same way: same modality, same content
+    column if the table has it, same feature columns. Labels are not content; they are kept in the
+    records.
     """
     options = options.like(like)
     kind = options.kind
@@ -131,45 +131,45 @@ def read_unlabelled(
         else:
             pieces.append(_read_file(path, kind))
     items = join_items(paths, pieces)
-    return replace(items, guesses=(*items.guesses, *_pages(items)))
+    return replace(items, guesses=(*items.guesses, *_note_multipage_files(items)))
 
 
-def _pages(items: Items) -> list[str]:
-    """Say which files have several pages, of which the first is read."""
+def _note_multipage_files(items: Items) -> list[str]:
+    """Return a note on images with several pages, since only the first page is read."""
     if items.modality is not Modality.IMAGE:
         return []
     files = [item for item in items.items if isinstance(item, Path)]
-    many = [file for file in files if file.suffix.lower() in (".tif", ".tiff")]
-    many = [file for file in many if has_pages(file)]
-    names = some(shown(file.name) for file in many)
-    number = numbered(len(many), "file")
-    return [f"only the first page counts of {number} with several ({names})"] if many else []
+    files = [file for file in files if file.suffix.lower() in (".tif", ".tiff")]
+    files = [file for file in files if has_pages(file)]
+    names = some(shown(file.name) for file in files)
+    number = numbered(len(files), "file")
+    return [f"only the first page is read of {number} with several ({names})"] if files else []
 
 
 def read_pool(
     paths: Sequence[Path], like: LabelledItems, options: ReadOptions = PLAIN
 ) -> Items | None:
-    """Read items whose labels are of no use, as the examples were read; None where there are none.
+    """Read unlabelled items the way the examples were read; None if there are no paths.
 
-    What is corrected by the examples, or labelled in its own table, is not left out: a pool is
-    rows as they come.
+    Items that are corrected by the examples, or labelled in their own table, stay in: a pool should
+    be a plain sample.
     """
     return read_unlabelled(paths, options, like=like) if paths else None
 
 
 def _standard_input() -> bytes:
-    if sys.stdin is None:  # as Python has it where a shell says <&-
+    if sys.stdin is None:  # closed by the shell with <&-
         raise InvalidInput(
             "standard input is closed",
             got="'-'",
             allowed="lines of text from a pipe or a file",
-            remedy="Give it some, or name a file in place of '-'.",
+            remedy="Pipe some text in, or name a file instead of '-'.",
         )
     return sys.stdin.buffer.read()
 
 
 def _read_lines(content: bytes, modality: Modality | None) -> Items:
-    """Take each line as a text."""
+    """Read each line as a text."""
     if modality not in (None, Modality.TEXT):
         raise InvalidInput(
             "lines of standard input are texts", got=f"'-' for {modality} items", allowed="texts"
@@ -177,7 +177,7 @@ def _read_lines(content: bytes, modality: Modality | None) -> Items:
     lines = [line.strip() for line in decode(content, "standard input").splitlines()]
     texts = tuple(line for line in lines if line)
     if not texts:
-        raise InvalidInput("standard input is empty", got="no text", allowed="a text in each line")
+        raise InvalidInput("standard input is empty", got="no text", allowed="one text per line")
     empty = len(lines) - len(texts)
     notes = (f"{numbered(empty, 'empty line')}",) if empty else ()
     names = tuple(map(excerpt, texts))
@@ -196,24 +196,24 @@ def _read_lines(content: bytes, modality: Modality | None) -> Items:
 
 
 def _read_file(path: Path, modality: Modality | None) -> Items:
-    """Take a file that was named as one item; with a modality given, whatever its suffix."""
+    """Read a named file as one item, of the given modality or of that of its suffix."""
     kind = modality or modality_of(path)
     if not path.exists():
         raise InvalidInput(
-            f"{shown(path)} is not there",
+            f"{shown(path)} does not exist",
             got="no such file or folder",
-            allowed="folders, files and tables that are",
-            remedy="Check the name, and the folder that you are in.",
+            allowed="existing folders, files and tables",
+            remedy="Check the name and the current folder.",
         )
     if kind in (None, Modality.TABLE) or not path.is_file():
-        tables = f"tables: {' '.join(TABLES)}, each with .gz, too"
-        like_table = kind is Modality.TABLE
-        other = "another kind of file", "Name another file, or say what it is: --modality KIND."
-        got, remedy = _what_is_packed(path) or other
+        tables = f"tables: {' '.join(TABLES)}, each also with .gz"
+        needs_table = kind is Modality.TABLE
+        other = "another kind of file", "Name another file, or its kind: --modality KIND."
+        got, remedy = _describe_packed(path) or other
         raise InvalidInput(
-            f"{shown(path)} {'is not a table like the examples' if like_table else NO_ITEM}",
+            f"{shown(path)} {'is not a table like the examples' if needs_table else NO_ITEM}",
             got=got,
-            allowed=tables if like_table else f"{known_suffixes()}; {tables}",
+            allowed=tables if needs_table else f"{known_suffixes()}; {tables}",
             remedy=remedy,
         )
     return Items(
@@ -221,8 +221,8 @@ def _read_file(path: Path, modality: Modality | None) -> Items:
     )
 
 
-def _what_is_packed(path: Path) -> tuple[str, str] | None:
-    """Say what a packed file is, and what to do with it; None for others."""
+def _describe_packed(path: Path) -> tuple[str, str] | None:
+    """Return a description of a packed file and a remedy; None for other files."""
     if table_suffix(path) not in PACKED:
         return None
-    return f"a packed file ({table_suffix(path)})", "Unpack it: only tables with .gz are read so."
+    return f"a packed file ({table_suffix(path)})", "Unpack it: only tables with .gz are unpacked."

@@ -1,4 +1,4 @@
-"""What files hold, by their suffixes, and what X holds, by its types."""
+"""Recognise the modality of files by their suffixes, and of X by its types."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from unitail.encoders.encoder import Modality
 from unitail.encoders.images import is_image
 from unitail.encoders.sounds import is_sound
 from unitail.errors import InvalidInput
-from unitail.inputs.cells import is_gap
+from unitail.inputs.cells import is_missing
 from unitail.wording import numbered
 
 SUFFIXES: dict[Modality, tuple[str, ...]] = {
@@ -24,17 +24,17 @@ SUFFIXES: dict[Modality, tuple[str, ...]] = {
     Modality.AUDIO: (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"),
     Modality.TEXT: (".txt", ".text", ".md"),
 }  # fmt: skip
-"""A file with one of these is one item."""
+"""Suffixes of files that are one item each."""
 
 
 def modality_of(path: Path) -> Modality | None:
-    """Say what a file is; None for tables, whose rows are the items, and for all other kinds."""
+    """Return the modality of a file; None for tables (their rows are items) and unknown kinds."""
     suffix = path.suffix.lower()
     return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)
 
 
 def common_modality(files: Iterable[Path], where: str) -> Modality:
-    """Say what all files are; other kinds do not count, and no kind wins by being the larger."""
+    """Return the only modality among files, ignoring unknown kinds; several are an error."""
     counts = Counter(kind for file in files if (kind := modality_of(file)) is not None)
     if len(counts) == 1:
         return next(iter(counts))
@@ -43,7 +43,7 @@ def common_modality(files: Iterable[Path], where: str) -> Modality:
             f"{where} holds files of several kinds",
             got=", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())),
             allowed="files of one kind",
-            remedy=f"Say which: {' or '.join(f'--modality {kind}' for kind in sorted(counts))}.",
+            remedy=f"Choose one: {' or '.join(f'--modality {kind}' for kind in sorted(counts))}.",
         )
     raise InvalidInput(
         f"{where} holds no images, sounds or texts", got="no such file", allowed=known_suffixes()
@@ -51,13 +51,13 @@ def common_modality(files: Iterable[Path], where: str) -> Modality:
 
 
 def known_suffixes(only: Modality | None = None) -> str:
-    """List what is read, of all kinds or of one, for messages."""
+    """List the supported suffixes, of all modalities or of one, for messages."""
     kinds = SUFFIXES if only is None else {only: SUFFIXES.get(only, ())}
     return "; ".join(f"{kind}: {' '.join(suffixes)}" for kind, suffixes in kinds.items())
 
 
 def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users give
-    """Say what X holds; None for vectors, which scikit-learn checks further."""
+    """Return the modality of X; None for vectors, which scikit-learn checks further."""
     if is_frame(rows):
         return Modality.TABLE
     if _is_array(rows):
@@ -65,7 +65,7 @@ def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users gi
     items = listed(rows)
     files = are_files(items)
     kinds = dict.fromkeys(
-        kind_of_item(Path(x) if files and isinstance(x, str) else x) for x in items
+        kind_of_item(Path(item) if files and isinstance(item, str) else item) for item in items
     )
     if len(kinds) > 1:
         raise InvalidInput(
@@ -78,19 +78,19 @@ def recognise(rows: Any) -> Modality | None:  # noqa: ANN401 - whatever users gi
 
 
 def is_frame(rows: object) -> bool:
-    """Tell whether X is a table."""
+    """Return whether X is a pandas DataFrame."""
     return _is_of_pandas(rows, "DataFrame")
 
 
 def listed(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
-    """Return the items of X, none of which may be missing."""
+    """Return the items of X as a list; missing texts or paths are an error."""
     items = listed_with_gaps(rows)
-    _check_none_missing(items)
+    _require_none_missing(items)
     return items
 
 
 def listed_with_gaps(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users give
-    """Return the items of X."""
+    """Return the items of X as a list; some may be missing."""
     if isinstance(rows, list | tuple | np.ndarray) or _is_of_pandas(rows, "Series"):
         return list(rows)
     raise InvalidInput(
@@ -101,36 +101,36 @@ def listed_with_gaps(rows: Any) -> list[Any]:  # noqa: ANN401 - whatever users g
     )
 
 
-def _check_none_missing(items: list[Any]) -> None:
-    """Refuse a gap among texts or names of files."""
+def _require_none_missing(items: list[Any]) -> None:
+    """Raise an error if a text or a path is missing."""
     if not any(isinstance(item, str | Path) for item in items):
         return
-    gaps = [place for place, item in enumerate(items) if is_gap(item)]
-    if gaps:
+    missing = [place for place, item in enumerate(items) if is_missing(item)]
+    if missing:
         raise InvalidInput(
-            f"{numbered(len(gaps), 'item')} of X missing",
-            got=f"{items[gaps[0]]!r} at place {gaps[0]} (the first is 0)",
-            allowed="a text or a path in each place",
-            remedy="Leave the gaps out, with their labels.",
+            f"X has {numbered(len(missing), 'missing item')}",
+            got=f"{items[missing[0]]!r} at index {missing[0]}",
+            allowed="a text or a path for each item",
+            remedy="Remove the missing items, and their labels.",
         )
 
 
-def says_nothing(item: object) -> bool:
-    """Tell whether an item is missing, or a text without characters."""
-    return is_gap(item) or (isinstance(item, str) and not item.strip())
+def is_blank(item: object) -> bool:
+    """Return whether an item is missing, or a text of white space."""
+    return is_missing(item) or (isinstance(item, str) and not item.strip())
 
 
 def look_like_files(texts: Collection[str]) -> bool:
-    """Tell whether all texts end like names of files that are read, and there are any."""
+    """Return whether there are texts and all of them end in a supported suffix."""
     named = all("\n" not in text and modality_of(Path(text)) is not None for text in texts)
     return named and len(texts) > 0
 
 
 def are_files(items: Iterable[object]) -> bool:
-    """Tell whether the strings among items are names of files rather than texts.
+    """Return whether the strings among items are file names rather than texts.
 
-    They are if all look so, and there are such files. Images and sounds need not exist: nobody's
-    texts all end so, and a missing file is better told than read as text.
+    All must end in a supported suffix, and text files must exist. Images and sounds need not: texts
+    never all end in such a suffix, and reporting a missing file beats reading its name as text.
     """
     names = [item for item in items if isinstance(item, str)]
     if not look_like_files(names):
@@ -140,7 +140,7 @@ def are_files(items: Iterable[object]) -> bool:
 
 
 def kind_of_item(item: object) -> Modality | None:
-    """Say what one item is; None for a vector."""
+    """Return the modality of one item; None for a vector."""
     if isinstance(item, str):
         return Modality.TEXT
     if isinstance(item, Path):
@@ -175,13 +175,13 @@ def _kind_of_file(path: Path) -> Modality:
 
 
 def _is_array(rows: object) -> bool:
-    """Tell whether X is one array of numbers, of numpy or another library, dense or sparse."""
+    """Return whether X is one array of numbers, from numpy or another library, dense or sparse."""
     if isinstance(rows, np.ndarray):
         return rows.dtype.kind not in "OUST"
     return hasattr(rows, "shape") and not _is_of_pandas(rows, "Series")
 
 
 def _is_of_pandas(rows: object, kind: str) -> bool:
-    """Tell whether X is of a class of pandas, which is not imported for that."""
+    """Return whether X is an instance of a pandas class, without importing pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(rows, getattr(pandas, kind))

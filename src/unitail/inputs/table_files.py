@@ -1,7 +1,7 @@
-"""Files of tables: CSV, Excel, Parquet, Feather and JSON, packed or not, as columns of texts.
+"""Read table files (CSV, Excel, Parquet, Feather and JSON, gzipped or not) as columns of cells.
 
-Of a CSV file the delimiter and the encoding are guessed, and nothing else. Other files are checked
-before they are opened: a small one can stand for a table beyond all memory.
+For CSV files only the delimiter and the encoding are guessed. Other files are checked before they
+are opened, since a small file can unpack to a table that exceeds all memory.
 """
 
 import codecs
@@ -23,42 +23,42 @@ from unitail.errors import InvalidInput, optional
 from unitail.wording import excerpt, shown
 
 MAX_CELLS = 50_000_000
-"""Of a table."""
+"""Largest number of cells of a table."""
 MAX_UNPACKED = 2**30
-"""Bytes of an Excel file or one with the suffix .gz, unpacked."""
+"""Largest unpacked size of an Excel or .gz file, in bytes."""
 
 Columns = tuple[list[str], list[list[Any]], list[str]]
-"""Names, cells by column, and what was guessed, a phrase each."""
+"""Names, cells by column, and notes on what was guessed."""
 TABLES = (
     ".csv", ".tsv", ".parquet", ".pq", ".feather", ".arrow", ".json", ".jsonl", ".ndjson", ".xlsx",
 )  # fmt: skip
-"""A file with one of these holds one item in each row; after it there may be `.gz`."""
+"""Suffixes of files with one item per row; each may be followed by `.gz`."""
 SAMPLE = 4096
-"""Bytes at the beginning of a text that tell UTF-16 without a mark, ..."""
+"""Number of leading bytes that are inspected for UTF-16 without a byte order mark."""
 MIN_ZEROS = 0.02
-"""... by this share of zeros, in every other place: half of each space, comma and line break. Few
-letters of other alphabets have their zero in the other half."""
+"""Smallest share of zero bytes in UTF-16. In every alphabet one half of each space, comma and line
+break is a zero byte, and few letters have a zero in the other half."""
 DELIMITERS = ",;\t|"
-"""Those tried, the earlier first where they give as many columns."""
+"""Candidates; if two give equally many columns, the earlier one wins."""
 MAX_CELL = 2**31 - 1
-"""Characters of a cell; what Python's reader takes on every platform."""
+"""Largest number of characters in a cell that Python's reader accepts on every platform."""
 _LIMIT = threading.Lock()
 WINDOWS = "cp1252"
-"""What spreadsheets write in much of the world, if they do not write UTF-8."""
+"""What many spreadsheet programs write instead of UTF-8."""
 GUESSES = "guesses"
 NESTED = (list, dict, bytes)
 _NAMELESS = re.compile(r"|__index_level_\d+__")
-"""What CSV and Parquet files call row numbers that pandas wrote."""
+"""Names of the row numbers that pandas writes to CSV and Parquet files."""
 ANSWER_COLUMNS = ("answer", "probability", "state", "set", "novelty", "reason")
-"""What `unitail predict` adds to a table: they stand side by side, in this order."""
+"""Adjacent columns that `unitail predict` adds to a table, in this order."""
 MORE_COLUMNS = re.compile(r"because|because_columns|row|source|answer_\d+|probability_\d+")
-"""What may follow them."""
+"""Optional columns after these."""
 ANSWER_PREFIX = "unitail_"
-"""Goes before all of them if the user's table has a column of such a name."""
+"""Prefix of all of them if the user's table already has a column of such a name."""
 
 
 def read_excel(content: bytes, name: str) -> Columns:
-    """Read the sheet that was open last; empty rows, and columns without a name, are no data."""
+    """Read the active sheet, without empty rows and columns without a name."""
     openpyxl = optional("openpyxl", extra="excel")
     with _broken(name, "an Excel file", "a whole .xlsx file with a sheet of cells"):
         file = io.BytesIO(content)
@@ -68,19 +68,19 @@ def read_excel(content: bytes, name: str) -> Columns:
         sheet, sheets = book.active, book.sheetnames
         header, *rows = list(_rows(sheet, name)) or [[]]
     named = [place for place, title in enumerate(header) if title is not None]
-    rows = [row + [None] * (len(header) - len(row)) for row in rows if any(_holds(row))]
-    guesses = [f"of the sheets of {name}, {sheet.title!r} was read"] if sheets[1:] else []
+    rows = [row + [None] * (len(header) - len(row)) for row in rows if any(_filled(row))]
+    guesses = [f"only the sheet {sheet.title!r} of {name} was read"] if sheets[1:] else []
     names = [str(header[place]).strip() for place in named]
     return names, [[row[place] for row in rows] for place in named], guesses
 
 
 def read_parquet(content: bytes, name: str) -> Columns:
-    """Read all columns."""
+    """Read all columns of a Parquet file."""
     parquet = optional("pyarrow.parquet", extra="encoders")
     with _broken(name, "a Parquet file", "a whole Parquet file"):
         file = parquet.ParquetFile(io.BytesIO(content))
-        facts = file.metadata
-        _require_at_most(name, facts.num_rows * facts.num_columns, MAX_CELLS, "cells")
+        metadata = file.metadata
+        _require_at_most(name, metadata.num_rows * metadata.num_columns, MAX_CELLS, "cells")
         table = file.read()
         return table.column_names, [column.to_pylist() for column in table.columns], []
 
@@ -101,7 +101,7 @@ def read_feather(content: bytes, name: str) -> Columns:
 
 
 def read_json_lines(text: str, name: str) -> Columns:
-    """Read an object from each line."""
+    """Read one JSON object per line."""
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -117,7 +117,7 @@ def read_json_lines(text: str, name: str) -> Columns:
 
 
 def read_json(text: str, name: str) -> Columns:
-    """Read a list of objects."""
+    """Read a JSON list of objects."""
     try:
         rows = parse_json(text)
     except ValueError as error:
@@ -127,14 +127,14 @@ def read_json(text: str, name: str) -> Columns:
             f"{name} is not a table",
             got=rows if isinstance(rows, str) else f"JSON of another form ({type(rows).__name__})",
             allowed="a list of JSON objects, one for each row, or one object in each line (.jsonl)",
-            remedy="Write it so; in pandas to_json(name, orient='records').",
+            remedy="Write it in that form; in pandas with to_json(name, orient='records').",
         )
     return _columns(rows)
 
 
 def unpacked(content: bytes, name: str) -> bytes:
-    """Unpack what gzip packed, up to a limit."""
-    with _broken(name, "packed by gzip", "a whole file"):
+    """Decompress gzipped content, up to a limit."""
+    with _broken(name, "a gzip file", "a whole file"):
         with gzip.open(io.BytesIO(content)) as file:
             plain = file.read(MAX_UNPACKED + 1)
         _require_at_most(name, len(plain), MAX_UNPACKED, "bytes or more, unpacked")
@@ -149,13 +149,13 @@ def _rows(sheet: Any, name: str) -> Iterator[list[Any]]:  # noqa: ANN401 - a she
         yield list(row)
 
 
-def _holds(row: list[Any]) -> list[bool]:
+def _filled(row: list[Any]) -> list[bool]:
     return [cell is not None for cell in row]
 
 
 @contextmanager
 def _broken(name: str, kind: str, allowed: str) -> Iterator[None]:
-    """Turn whatever readers raise on broken files into one sentence, and keep them quiet."""
+    """Turn any error of a reader into `InvalidInput`, and silence its warnings."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,21 +163,21 @@ def _broken(name: str, kind: str, allowed: str) -> Iterator[None]:
     except InvalidInput:
         raise
     except Exception as error:
-        said = excerpt(str(error))
+        message = excerpt(str(error))
         raise InvalidInput(
             f"{name} is not {kind}",
-            got=f"{type(error).__name__}: {said}" if said else type(error).__name__,
+            got=f"{type(error).__name__}: {message}" if message else type(error).__name__,
             allowed=allowed,
         ) from error
 
 
-def _require_at_most(name: str, number: int, most: int, what: str) -> None:
-    if number > most:
+def _require_at_most(name: str, number: int, limit: int, what: str) -> None:
+    if number > limit:
         raise InvalidInput(
-            f"{name} stands for a table that is too large",
+            f"{name} holds a table that is too large",
             got=f"{number:,} {what}",
-            allowed=f"at most {most:,}",
-            remedy="Cut it into several files, or leave columns out.",
+            allowed=f"at most {limit:,}",
+            remedy="Split it into several files, or leave columns out.",
         )
 
 
@@ -188,7 +188,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
 
 
 def storable(cell: Any) -> Any:  # noqa: ANN401 - whatever a cell holds
-    """Replace halves of characters, which JSON can escape and no file can hold."""
+    """Replace lone surrogates, which JSON can escape but no file can hold."""
     if not isinstance(cell, str) or cell.isascii():
         return cell
     return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -213,11 +213,11 @@ PACKED = {
 
 
 def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
-    """Return a frame with named, distinct columns and at least one row.
+    """Read a table as a frame with named, distinct columns and at least one row.
 
-    Cells of CSV and TSV stay the texts that they are, so that "NA" may be a label and "01" a name;
-    `cells.as_features` finds numbers and missing values. Columns that `unitail predict` added
-    to a table are left out. What was guessed is in `guesses_of`.
+    Cells of CSV and TSV files stay text, so "NA" may be a label and "01" a name;
+    `cells.as_features` finds numbers and missing values. Columns that `unitail predict` added are
+    left out. Notes on what was guessed are in `guesses_of`.
     """
     suffix, name, content = table_suffix(path), shown(path), _content(path)
     if suffix in PACKED:
@@ -232,34 +232,34 @@ def read_table(path: Path) -> Any:  # noqa: ANN401 - a DataFrame
 
 
 def is_table(path: Path) -> bool:
-    """Say whether a file holds one item in each row."""
+    """Return whether a file is a table, by its suffix."""
     return table_suffix(path) in TABLES
 
 
 def table_suffix(path: Path) -> str:
-    """Return the suffix that says how a table is written, whether it is packed or not."""
+    """Return the suffix of a file without `.gz`, in lower case."""
     last = path.suffix.lower()
     return Path(path.stem).suffix.lower() if last == ".gz" else last
 
 
 def guesses_of(frame: Any) -> tuple[str, ...]:  # noqa: ANN401 - a DataFrame
-    """Return what was guessed to read a table, a phrase each."""
+    """Return notes on what was guessed when reading a table."""
     return tuple(frame.attrs.get(GUESSES, ()))
 
 
 def without_row_numbers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
-    """Leave out nameless columns, which are row numbers that a program wrote."""
+    """Drop nameless columns, which are row numbers that pandas wrote."""
     return frame.loc[:, [not _NAMELESS.fullmatch(name) for name in frame.columns]]
 
 
 def without_answers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
-    """Leave out what `unitail predict` added: answers are neither features nor labels."""
+    """Drop the columns that `unitail predict` added: answers are neither features nor labels."""
     names = [str(name) for name in frame.columns]
     for start in range(len(names) - len(ANSWER_COLUMNS) + 1):
         prefix = names[start].removesuffix(ANSWER_COLUMNS[0])
         end = start + len(ANSWER_COLUMNS)
-        known = not prefix.replace(ANSWER_PREFIX, "")
-        if known and names[start:end] == [f"{prefix}{name}" for name in ANSWER_COLUMNS]:
+        is_ours = not prefix.replace(ANSWER_PREFIX, "")
+        if is_ours and names[start:end] == [f"{prefix}{name}" for name in ANSWER_COLUMNS]:
             while end < len(names) and MORE_COLUMNS.fullmatch(names[end].removeprefix(prefix)):
                 end += 1
             return frame.iloc[:, [*range(start), *range(end, len(names))]]
@@ -267,7 +267,7 @@ def without_answers(frame: Any) -> Any:  # noqa: ANN401 - a DataFrame
 
 
 def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
-    """Return what must go before the added columns, so that none is called like another."""
+    """Return the prefix that keeps the names of added columns distinct from existing ones."""
     prefix = ""
     while any(f"{prefix}{name}" in columns for name in added):
         prefix += ANSWER_PREFIX
@@ -275,7 +275,7 @@ def prefix_beside(columns: Collection[str], added: Sequence[str]) -> str:
 
 
 def decode(content: bytes, where: str) -> str:
-    """Decode UTF-8, or UTF-16 as spreadsheets write it; zeros are no text."""
+    """Decode UTF-8, or UTF-16 or UTF-32 as spreadsheets write it; zero bytes are an error."""
     try:
         text = content.decode(_encoding_of(content))
         if "\0" not in text:
@@ -285,17 +285,17 @@ def decode(content: bytes, where: str) -> str:
         wrong = error.start
     raise InvalidInput(
         f"{where} is not text in UTF-8",
-        got=f"byte {content[wrong]:#04x} at place {wrong:,}",
+        got=f"byte {content[wrong]:#04x} at offset {wrong:,}",
         allowed="UTF-8, UTF-16, or UTF-32 with a byte order mark",
         remedy="Save it again as UTF-8.",
     )
 
 
 def _encoding_of(content: bytes) -> str:
-    """Tell the encoding of lines by the mark, or by zeros: UTF-16 has them in every other place."""
+    """Return the encoding by its byte order mark, or by zeros in every other byte (UTF-16)."""
     marks = ((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for name, each in zip(("utf-32", "utf-16"), marks, strict=True):
-        if content.startswith(each):
+    for name, both in zip(("utf-32", "utf-16"), marks, strict=True):
+        if content.startswith(both):
             return name
     even, odd = (content[start:SAMPLE:2].count(0) for start in (0, 1))
     more, less = max(even, odd), min(even, odd)
@@ -306,7 +306,7 @@ def _encoding_of(content: bytes) -> str:
 
 
 def _decode_table(content: bytes, where: str) -> tuple[str, list[str]]:
-    """Decode a table, as Windows' own encoding if it is not Unicode; return also what is said."""
+    """Decode a table, falling back to Windows-1252 if it is not Unicode; return also notes."""
     try:
         return decode(content, where), []
     except InvalidInput:
@@ -335,7 +335,7 @@ def _read_delimited(content: bytes, where: str, delimiter: str | None) -> Column
         raise InvalidInput(
             f"{where} is not a table, line {rows.line_num}",
             got=str(error),
-            allowed="as many cells in each line as the header has, and quotes round cells that"
+            allowed="as many cells in each line as the header has, and quotes around cells that"
             f" hold the delimiter {delimiter!r}",
             remedy="Correct the line.",
         ) from error
@@ -344,9 +344,9 @@ def _read_delimited(content: bytes, where: str, delimiter: str | None) -> Column
 
 
 class DelimitedRows(Iterator[list[str]]):
-    """The cells of each row, as `csv.reader` has them, but for its limit on their length.
+    """Iterates over the cells of each row like `csv.reader`, but without its limit on their length.
 
-    That limit is one for all of Python, so it is lifted only while a row is read.
+    That limit is global to the process, so it is lifted only while a row is read.
     """
 
     def __init__(self, lines: Iterable[str], *, delimiter: str = ",", strict: bool = False) -> None:
@@ -354,20 +354,20 @@ class DelimitedRows(Iterator[list[str]]):
 
     @property
     def line_num(self) -> int:
-        """The number of the last line that was read."""
+        """Number of the last line that was read."""
         return self._rows.line_num
 
     def __next__(self) -> list[str]:
         with _LIMIT:
-            usual = csv.field_size_limit(MAX_CELL)
+            previous = csv.field_size_limit(MAX_CELL)
             try:
                 return next(self._rows)
             finally:
-                csv.field_size_limit(usual)
+                csv.field_size_limit(previous)
 
 
 def delimiter_of(text: str) -> str:
-    """Choose the delimiter that gives the header most columns."""
+    """Return the delimiter that splits the header into the most columns."""
     line = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
     return max(DELIMITERS, key=lambda each: len(next(DelimitedRows([line], delimiter=each))))
 
@@ -377,7 +377,7 @@ def _frame(
     columns: list[list[Any]],
     guesses: Iterable[str] = (),
 ) -> Any:  # noqa: ANN401
-    """Make a frame of objects; names may still be equal."""
+    """Make a DataFrame of dtype object; names may be duplicates at this point."""
     pandas = optional("pandas", extra="encoders")
     frame = pandas.DataFrame(dict(enumerate(columns)), dtype=object)
     frame.columns = list(names)
@@ -386,11 +386,11 @@ def _frame(
 
 
 def check_distinct(columns: Iterable[object], where: str) -> None:
-    """Refuse columns of one name: none of them could be asked for."""
+    """Raise an error if several columns share a name, since neither could be selected."""
     repeated = [name for name, number in Counter(columns).items() if number > 1]
     if repeated:
         raise InvalidInput(
-            f"{where} has several columns of one name",
+            f"{where} has several columns with the same name",
             got=", ".join(map(repr, repeated)),
             allowed="distinct names",
             remedy="Rename or remove them.",
@@ -411,18 +411,18 @@ def _checked(frame: Any, path: Path) -> Any:  # noqa: ANN401
             f"{shown(path)} has columns whose cells hold several values or bytes",
             got=", ".join(map(repr, nested)),
             allowed="a text or number in each cell",
-            remedy="Spread or remove them; keep images and sounds as files and name their paths.",
+            remedy="Split or remove them; keep images and sounds as files and give their paths.",
         )
     return frame
 
 
 def _content(path: Path) -> bytes:
-    if path.exists() and not path.is_file():  # it may never end
+    if path.exists() and not path.is_file():  # reading may never end
         raise InvalidInput(
             f"{shown(path)} cannot be read",
             got="a pipe, a socket or a device",
             allowed="a file",
-            remedy="Write what it gives to a file, and name that.",
+            remedy="Write its output to a file, and name that file.",
         )
     try:
         content = path.read_bytes()

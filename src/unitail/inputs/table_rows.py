@@ -1,4 +1,4 @@
-"""The rows of a table as items: paths, texts or features."""
+"""Turn the rows of a table into items: paths, texts or features."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -9,9 +9,9 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput, optional
 from unitail.inputs.cells import (
     as_features,
-    as_meant,
     orders_of_dates,
     texts_of,
+    unescape_formula,
     written_styles,
 )
 from unitail.inputs.columns import APART, Layout, choose_content, item_cells, lay_out
@@ -23,13 +23,13 @@ from unitail.wording import exact, excerpt, numbered, shown, some
 
 WITHOUT_LABEL = "without a label"
 MIN_ODD = 10
-"""Rows among which it is odd that most have a label of their own."""
+"""Fewest rows for which mostly different labels look wrong."""
 
 
 def read_labelled_rows(
     path: Path, options: ReadOptions, like: LabelledItems | None = None
 ) -> LabelledItems:
-    """Read a table with a column of labels; rows without one are passed over and told."""
+    """Read a table with a column of labels; rows without a label are skipped and noted."""
     label_column = options.label_column
     frame = without_row_numbers(read_table(path))
     if label_column not in frame:
@@ -44,13 +44,13 @@ def read_labelled_rows(
             remedy=f"Write the class of some rows into the column {label_column!r}.",
         )
     if like is not None and options.content_column not in frame:
-        options = replace(options, content_column=None)  # more examples may be in other columns
+        options = replace(options, content_column=None)  # this table may use another column
     rows = frame.drop(columns=label_column).iloc[labelled]
     items, kept = _items_of(rows, path, options, like)
     missing = len(labels) - len(labelled)
     notes = [f"{numbered(missing, 'row')} {WITHOUT_LABEL}"] if missing else []
     examples = items.with_labels((labels[labelled[place]] for place in kept), ignored=notes)
-    return replace(examples, guesses=(*examples.guesses, *_odd_labels(examples, label_column)))
+    return replace(examples, guesses=(*examples.guesses, *_note_odd_labels(examples, label_column)))
 
 
 def items_of_rows(
@@ -61,16 +61,16 @@ def items_of_rows(
     *,
     unlabelled_only: bool = False,
 ) -> Items:
-    """Make items of a table that was read from there, a column of labels apart.
+    """Turn the rows of a table that was read from `path` into items, without its labels.
 
-    Features become what they are in `like`. With `unlabelled_only`, rows that have a label are
-    records, but not items.
+    Features have the same kinds as in `like`. With `unlabelled_only`, labelled rows become records
+    but not items.
     """
     frame, label_column = without_row_numbers(table), options.label_column
     labels = _labels(frame, label_column)
     frame = frame.drop(columns=[label_column] if label_column in frame else [])
-    asked = [place for place, label in enumerate(labels) if not (label and unlabelled_only)]
-    if not asked:
+    queries = [place for place, label in enumerate(labels) if not (label and unlabelled_only)]
+    if not queries:
         raise InvalidInput(
             f"every row of {shown(path)} has a label",
             got="nothing to answer",
@@ -78,39 +78,43 @@ def items_of_rows(
             remedy="Leave labels empty, or name what to answer after the examples.",
         )
     if options.content_column not in frame and len(frame.columns) == 1:
-        options = replace(options, content_column=None)  # called by another name in this table
-    items, kept = _items_of(frame.iloc[asked], path, options, like)
-    places = {asked[place]: number for number, place in enumerate(kept)}
-    return replace(items, records=_records(table, labels, places, set(asked), items, path))
+        options = replace(options, content_column=None)  # it has another name in this table
+    items, kept = _items_of(frame.iloc[queries], path, options, like)
+    places = {queries[place]: number for number, place in enumerate(kept)}
+    return replace(items, records=_records(table, labels, places, set(queries), items, path))
 
 
-def _odd_labels(examples: LabelledItems, column: str) -> list[str]:
-    """Say so if nearly every row has a label of its own: another column may hold the classes."""
+def _note_odd_labels(examples: LabelledItems, column: str) -> list[str]:
+    """Return a note if most labels are different: another column may hold the classes."""
     rows, classes = len(examples), len(examples.classes)
     if rows < MIN_ODD or classes <= rows / 2:
         return []
     return [
         f"{column!r} holds the labels, though {rows:,} rows have {classes:,} different ones;"
-        " --label-column NAME says otherwise"
+        " to use another column: --label-column NAME"
     ]
 
 
 def _labels(frame: Any, column: str) -> list[str]:  # noqa: ANN401 - a DataFrame
-    """Return the label of each row, empty if it has none."""
-    return list(map(as_meant, texts_of(frame[column]))) if column in frame else [""] * len(frame)
+    """Return the label of each row; empty if it has none."""
+    return (
+        list(map(unescape_formula, texts_of(frame[column])))
+        if column in frame
+        else [""] * len(frame)
+    )
 
 
 def _records(
     table: Any,  # noqa: ANN401 - a DataFrame
     labels: list[str],
     places: Mapping[int, int],
-    asked: Collection[int],
+    queries: Collection[int],
     items: Items,
     path: Path,
 ) -> tuple[Record, ...]:
-    """Keep every row of a table as it is, with the place of its item or the reason for none."""
+    """Return a record for every row of a table, with the index of its item or why it has none."""
     names = list(table.columns)
-    without = f"no {items.modality} in {items.content_column!r}"
+    reason = f"no {items.modality} in {items.content_column!r}"
     return tuple(
         Record(
             cells=dict(zip(names, cells, strict=True)),
@@ -118,7 +122,7 @@ def _records(
             row=number + 1,
             source=exact(path),
             label=labels[number],
-            reason=without if number in asked and number not in places else "",
+            reason=reason if number in queries and number not in places else "",
         )
         for number, cells in enumerate(table.itertuples(index=False, name=None))
     )
@@ -130,9 +134,9 @@ def _items_of(
     options: ReadOptions,
     like: LabelledItems | None,
 ) -> tuple[Items, list[int]]:
-    """Turn the rows of a table into items; return also the places of the rows that are items.
+    """Turn the rows of a table into items; return also the indices of the rows that are items.
 
-    With `like`, the columns are what they are among these examples.
+    With `like`, the columns have the same roles as in these examples.
     """
     if like is not None and like.layout is not None:
         return _mixed_items(frame, path, like.layout, like)
@@ -142,23 +146,23 @@ def _items_of(
     if column is not None or (modality not in (None, Modality.TABLE) and not chosen):
         return _items_in_column(frame, path, column, modality)
     features, _ = as_features(frame)
-    rest = dict.fromkeys(frame, str(Modality.TABLE)) if modality is Modality.TABLE else {}
-    layout = lay_out(features, {**rest, **chosen})
+    default = dict.fromkeys(frame, str(Modality.TABLE)) if modality is Modality.TABLE else {}
+    layout = lay_out(features, {**default, **chosen})
     is_text = len(frame.columns) == 1 and str(features.dtypes.iloc[0]) == "object"
     if is_text and not layout.contents and not layout.unused and not chosen:
         layout = Layout(dict.fromkeys(frame, ItemColumn(Modality.TEXT)), (), {})
     if not layout.contents:
         items, kept = _features_of(frame[list(layout.features)], like)
-        apart = [name for name, why in layout.unused.items() if why == APART]
-        notes = [f"column {name!r}, as {APART} (--column {name}=table uses it)" for name in apart]
+        row_ids = [name for name, why in layout.unused.items() if why == APART]
+        notes = [f"column {name!r}, as {APART} (--column {name}=table uses it)" for name in row_ids]
         return replace(items, ignored=(*items.ignored, *notes)), kept
     if len(layout.contents) == 1 and not layout.features and not chosen:
         return _items_in_column(frame, path, next(iter(layout.contents)), None)
     items, kept = _mixed_items(frame, path, layout)
     guessed = [name for name in layout.contents if name not in chosen]
-    told = some((f"{name!r} holds {_plural(layout.contents[name])}" for name in guessed), 8)
-    guess = [f"{told}; --column NAME=KIND says otherwise"] if guessed else []
-    return replace(items, guesses=(*items.guesses, *guess)), kept
+    kinds = some((f"{name!r} holds {_plural(layout.contents[name])}" for name in guessed), 8)
+    notes = [f"{kinds}; to change this: --column NAME=KIND"] if guessed else []
+    return replace(items, guesses=(*items.guesses, *notes)), kept
 
 
 def _plural(column: ItemColumn) -> str:
@@ -166,15 +170,15 @@ def _plural(column: ItemColumn) -> str:
 
 
 def _features_of(frame: Any, like: LabelledItems | None) -> tuple[Items, list[int]]:  # noqa: ANN401
-    """Take all columns as numbers or categories."""
+    """Read all columns as numbers or categories."""
     features, notes = as_features(frame, like.items if like else None)
     unused = [name for name in frame if name not in features]
     items = Items(
         items=features,
         names=tuple(f"row {place + 1}" for place in frame.index),
         modality=Modality.TABLE,
-        ignored=(*notes, *_unused(unused)),
-        guesses=(*guesses_of(frame), *_written(features)),
+        ignored=(*notes, *_note_unused(unused)),
+        guesses=(*guesses_of(frame), *_note_formats(features)),
     )
     return items, list(range(len(frame)))
 
@@ -185,23 +189,23 @@ def _mixed_items(
     layout: Layout,
     like: LabelledItems | None = None,
 ) -> tuple[Items, list[int]]:
-    """Take some columns as items, and others as numbers or categories."""
+    """Read some columns as items, and others as numbers or categories."""
     pandas = optional("pandas", extra="encoders")
-    known = None if like is None else like.items[list(layout.features)]  # type: ignore[call-overload]
-    mine = frame[[name for name in layout.features if name in frame]]
-    features, notes = as_features(mine, known)
+    examples = None if like is None else like.items[list(layout.features)]  # type: ignore[call-overload]
+    feature_cells = frame[[name for name in layout.features if name in frame]]
+    features, notes = as_features(feature_cells, examples)
     for name in [name for name in layout.contents if name in frame]:
         cells, missing = item_cells(frame[name], layout.contents[name], path.parent, name)
         features[name] = pandas.Series(cells, dtype=object)
         notes += [f"{numbered(missing, 'empty cell')} of {name!r}"] if missing else []
     rows = tuple(f"row {place + 1}" for place in frame.index)
-    other = [each for each in frame if each not in features and each not in layout.unused]
+    other = [name for name in frame if name not in features and name not in layout.unused]
     items = Items(
         items=features[[name for name in frame if name in features]],
         names=rows,
         modality=Modality.TABLE,
-        ignored=(*notes, *_unused(other)),
-        guesses=(*guesses_of(frame), *_written(features)),
+        ignored=(*notes, *_note_unused(other)),
+        guesses=(*guesses_of(frame), *_note_formats(features)),
         layout=layout,
     )
     return items, list(range(len(rows)))
@@ -213,34 +217,34 @@ def _items_in_column(
     column: str | None,
     modality: Modality | None,
 ) -> tuple[Items, list[int]]:
-    """Take the texts or paths of one column; rows without one are passed over."""
+    """Read the texts or paths of one column; rows without one are skipped."""
     column, content = choose_content(frame, path.parent, column=column, modality=modality)
-    cells, passed = item_cells(frame[column], content, path.parent, column)
+    cells, skipped = item_cells(frame[column], content, path.parent, column)
     kept = [place for place, cell in enumerate(cells) if cell is not None]
     chosen = tuple(cells[place] for place in kept)
-    notes = [f"{numbered(passed, 'row')} without {content.modality} content"] if passed else []
-    written = texts_of(frame[column])
+    notes = [f"{numbered(skipped, 'row')} without {content.modality} content"] if skipped else []
+    texts = texts_of(frame[column])
     items = Items(
         items=chosen,
-        names=tuple((shown if content.are_files else excerpt)(written[place]) for place in kept),
+        names=tuple((shown if content.are_files else excerpt)(texts[place]) for place in kept),
         modality=content.modality,
-        ignored=(*notes, *_unused([name for name in frame if name != column])),
+        ignored=(*notes, *_note_unused([name for name in frame if name != column])),
         guesses=guesses_of(frame),
         content_column=column,
     )
     return items, kept
 
 
-def _written(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
-    """Say how numbers and dates were read that are not written plainly."""
+def _note_formats(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
+    """Return notes on the formats in which numbers and dates were read, if not plain."""
     styles, orders = written_styles(features), orders_of_dates(features)
     commas = some(repr(name) for name, style in styles.items() if style.has_commas)
     thousands = some(repr(name) for name, style in styles.items() if style.thousands)
     beside = some(f"{name!r} ({style.beside})" for name, style in styles.items() if style.beside)
     return [
         *([f"the commas in the numbers of {commas} are decimal points"] if commas else []),
-        *([f"the commas in the numbers of {thousands} divide thousands"] if thousands else []),
-        *([f"numbers are read without what stands beside them: {beside}"] if beside else []),
+        *([f"the commas in the numbers of {thousands} separate thousands"] if thousands else []),
+        *([f"symbols and units next to numbers are ignored: {beside}"] if beside else []),
         *(
             f"the dates of {name!r} have the {'day' if day_first else 'month'} first"
             for name, day_first in orders.items()
@@ -249,7 +253,7 @@ def _written(features: Any) -> list[str]:  # noqa: ANN401 - a DataFrame
     ]
 
 
-def _unused(columns: list[str]) -> list[str]:
+def _note_unused(columns: list[str]) -> list[str]:
     if not columns:
         return []
     return [f"{numbered(len(columns), 'column')} ({some(columns, 5)})"]

@@ -19,7 +19,7 @@ from typing import Any
 
 from unitail.errors import CannotWrite, optional
 from unitail.files import disk_errors, followed, write_bytes, write_json, write_text
-from unitail.inputs.cells import harmless
+from unitail.inputs.cells import escape_formula
 from unitail.inputs.items import Items, Record
 from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.answers import Answer, Answers, State, score, scores_as_json
@@ -136,7 +136,7 @@ def as_csv(table: AnswerTable) -> str:
     writer.writerow(table.columns)
     for row in table.rows:
         cells = list(_flat(row).values())
-        writer.writerow([*cells[: table.own], *map(harmless, cells[table.own :])])
+        writer.writerow([*cells[: table.own], *map(escape_formula, cells[table.own :])])
     return file.getvalue()
 
 

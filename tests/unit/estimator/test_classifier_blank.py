@@ -22,7 +22,7 @@ def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility:
     """It is answered by the classes' shares, no class is ruled out, and that is said."""
     classifier = TailClassifier(encoder=Letters(), visibility=visibility).fit(TEXTS, KINDS)
     asked = pd.Series(["abbb", blank, "baaa"], index=[7, 8, 9])
-    with pytest.warns(BlankWarning, match=r"^1 of 3 items says nothing \(place 1, the first is 0"):
+    with pytest.warns(BlankWarning, match=r"^1 of 3 items is blank \(first at index 1\)"):
         probabilities = classifier.predict_proba(asked)
     alone = classifier.predict_proba(["abbb", "baaa"])
     np.testing.assert_allclose(probabilities[[0, 2]], alone, rtol=1e-12)
@@ -37,7 +37,7 @@ def test_one_empty_text_keeps_no_other_from_an_answer(blank: object, visibility:
 
 def test_nothing_but_empty_texts_has_the_prior_that_was_asked_for() -> None:
     classifier = TailClassifier(encoder=Letters(), class_prior=[0.1, 0.9]).fit(TEXTS, KINDS)
-    with pytest.warns(BlankWarning, match=r"^2 of 2 items say nothing"):
+    with pytest.warns(BlankWarning, match=r"^2 of 2 items are blank"):
         np.testing.assert_allclose(classifier.predict_proba(["", ""]), [[0.1, 0.9]] * 2)
 
 
@@ -66,7 +66,7 @@ def test_shares_are_those_of_all_rows(prior: list[float] | None, expected: list[
 
 
 def test_examples_say_something() -> None:
-    with pytest.raises(InvalidInput, match=r"1 item of X missing: got None at place 1"):
+    with pytest.raises(InvalidInput, match=r"X has 1 missing item: got None at index 1"):
         TailClassifier(encoder=Letters()).fit(["a", None], KINDS[2:4])
 
 

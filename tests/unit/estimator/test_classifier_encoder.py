@@ -73,7 +73,7 @@ def test_unreadable_files_are_named(files: list[Path]) -> None:
     files[3].write_bytes(b"no image")
     with pytest.raises(
         Unreadable,
-        match=r"1 of 8 items have no vector: got item 3 \(.*ä 3\.png\): cannot be read as",
+        match=r"1 of 8 items could not be encoded: got item 3 \(.*ä 3\.png\): cannot be read as",
     ):
         classifier.fit(files, LABELS)
     files[3].unlink()

@@ -41,7 +41,7 @@ def test_tensors_of_torch_are_rows_with_a_gradient_or_without(dtype: torch.dtype
     ],
 )
 def test_a_table_that_needs_an_encoder_says_so(column: Any, got: str) -> None:  # noqa: ANN401
-    message = f"X holds what is no number: got {got}; allowed: .*encoder='auto'"
+    message = f"X holds values that are not numbers: got {got}; allowed: .*encoder='auto'"
     frame = FRAME.assign(more=column)
     with pytest.raises(InvalidInput, match=message):
         TailClassifier(device="cpu").fit(frame, [0, 0, 1, 1])
@@ -62,7 +62,9 @@ def test_a_column_of_texts_alone_needs_an_encoder_too() -> None:
 @pytest.mark.parametrize("encoder", [None, "auto"])
 @pytest.mark.parametrize("names", [["a", "a"], ["1", 1]])
 def test_columns_of_one_name_are_told(encoder: str | None, names: list[object]) -> None:
-    message = f"the table has several columns of one name: got '{names[0]}'; allowed: distinct"
+    message = (
+        f"the table has several columns with the same name: got '{names[0]}'; allowed: distinct"
+    )
     classifier = TailClassifier(device="cpu", encoder=encoder)
     with pytest.raises(InvalidInput, match=message):
         classifier.fit(FRAME.set_axis(names, axis=1), [0, 0, 1, 1])

@@ -97,7 +97,7 @@ def test_users_decide() -> None:
     chosen = {"photo": "skip", "notes": "table", "shape": "distilbert"}
     layout = lay_out(frame, chosen)
     assert layout.contents == {"shape": ItemColumn(Modality.TEXT, "distilbert")}
-    assert layout.unused == {"photo": "as was asked"}
+    assert layout.unused == {"photo": "as requested"}
     assert layout.features == ("notes", "size")
     hub = lay_out(frame, {"photo": "google/vit", "notes": "me/texts"}).contents
     assert hub["photo"] == ItemColumn(Modality.IMAGE, "google/vit", are_files=True)

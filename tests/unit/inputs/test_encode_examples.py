@@ -52,8 +52,8 @@ def test_all_unreadable_items_are_counted_and_some_are_told() -> None:
     with pytest.raises(Unreadable) as two:
         vectors_of(by, ["a", "?1", "b", "?2"])
     assert str(two.value) == (
-        "2 of 4 items have no vector: got item 1: a question: got ?1; allowed: statements; item 3: "
-        "a question: got ?2; allowed: statements; allowed: what the encoder Letters reads. "
+        "2 of 4 items could not be encoded: got item 1: a question: got ?1; allowed: statements; "
+        "item 3: a question: got ?2; allowed: statements; allowed: what the encoder Letters reads. "
         "Fix them or leave them out."
     )
     with pytest.raises(Unreadable, match=r"5 of 5 items .*item 2: .* and 2 more; allowed"):

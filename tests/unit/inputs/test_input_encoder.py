@@ -53,5 +53,5 @@ def test_another_encoder_of_the_name_is_refused() -> None:
 
 @pytest.mark.parametrize("table", [{}, {"encoder": "log-mel", "modality": "smell"}, {"columns": 3}])
 def test_a_damaged_table_is_refused(table: dict[str, object]) -> None:
-    with pytest.raises(InvalidCheckpoint, match="what was saved of the encoder is damaged: got"):
+    with pytest.raises(InvalidCheckpoint, match="the saved encoder is damaged: got"):
         restore_encoder(table, None, "cpu")

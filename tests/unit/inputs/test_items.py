@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from unitail.errors import InvalidInput
-from unitail.inputs.items import settle
+from unitail.inputs.items import apply_corrections
 from unitail.inputs.read import read_labelled, read_unlabelled
 
 
@@ -43,7 +43,7 @@ def test_examples_of_several_places_and_the_last_is_right(tmp_path: Path) -> Non
         ("2.txt", "b"),
         ("3.txt", "c"),
     ]
-    assert "1 example that a later one replaces" in examples.ignored
+    assert "1 example replaced by a later one" in examples.ignored
 
 
 def test_corrections_may_be_of_one_class_and_are_read_as_the_first(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_only_what_was_corrected_is_not_asked_again(tmp_path: Path) -> None:
         _write(tmp_path / "box" / name, name)
     fix = _write(tmp_path / "fix.csv", "file,label\nbox/b/2.txt,c\n")
     examples = read_labelled(tmp_path / "box", also=[fix])
-    queries = settle(read_unlabelled([tmp_path / "box"], like=examples), examples)
+    queries = apply_corrections(read_unlabelled([tmp_path / "box"], like=examples), examples)
     assert queries.names == ("a/1.txt", "b/1.txt")
     assert queries.given == ((tmp_path / "box/b/2.txt", "c"),)
     assert [(record.item, record.label) for record in queries.records] == [

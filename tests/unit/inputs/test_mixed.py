@@ -104,7 +104,7 @@ def test_the_numbers_say_which_part_says_what(tmp_path: Path) -> None:
     by = _fitted(frame)
     assert by.name == "mean-colour + Letters + columns"
     assert by.notes == (
-        "Parts that each have a say: 'photo' (image, mean-colour), 'notes' (text, Letters),"
+        "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters),"
         " 1 column of numbers and categories",
     )
 
@@ -218,13 +218,13 @@ def test_all_parts_together_answer_better_than_any_alone(tmp_path: Path) -> None
 @pytest.mark.filterwarnings("error::unitail.errors.ColumnWarning")
 def test_a_guess_is_told_and_what_users_say_is_not(tmp_path: Path) -> None:
     frame, labels = _table(tmp_path / "t")
-    with pytest.warns(ColumnWarning, match=r"have a say: 'photo' \(image.*encoder=\{column: "):
+    with pytest.warns(ColumnWarning, match=r"separate parts: 'photo' \(image.*encoder=\{column: "):
         TailClassifier(encoder="auto", device="cpu").fit(frame, labels)
     chosen = {"photo": "image", "notes": "minilm"}
     TailClassifier(encoder=chosen, device="cpu").fit(frame, labels)
-    with pytest.warns(ColumnWarning, match="Column 'notes' is not used: as was asked"):
+    with pytest.warns(ColumnWarning, match="Column 'notes' is not used: as requested"):
         left = TailClassifier(encoder={"notes": "skip"}, device="cpu").fit(frame, labels)
-    assert left.dropped_columns_ == {"notes": "as was asked"}
+    assert left.dropped_columns_ == {"notes": "as requested"}
     assert left.n_features_in_ == 4
 
 
@@ -272,7 +272,9 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     message = "lacks columns that the examples have: got no 'photo'; allowed: all of .*'photo'"
     with pytest.raises(InvalidInput, match=rf"{message}.*--column photo=skip, in Python"):
         classifier.predict(frame.drop(columns="photo"))
-    with pytest.raises(InvalidInput, match="not a table, unlike the examples: got list"):
+    with pytest.raises(
+        InvalidInput, match="the input is not a table, unlike the examples: got list"
+    ):
         classifier.predict(["a text", "another"])
     mapping = TailClassifier(encoder={"a": "text"}, device="cpu")
     with pytest.raises(InvalidConfig, match="got X of type list; allowed: a DataFrame"):

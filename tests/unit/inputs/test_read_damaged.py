@@ -79,7 +79,7 @@ def test_a_small_file_that_stands_for_a_huge_table_is_refused(
     column = pa.array(["a", "b"] * 500)
     pq.write_table(pa.table({"x": column, "label": column}), tmp_path / "t.parquet")
     monkeypatch.setattr(table_files, "MAX_CELLS", 1999)
-    message = "stands for a table that is too large: got 2,000 cells; allowed: at most 1,999"
+    message = "holds a table that is too large: got 2,000 cells; allowed: at most 1,999"
     with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path / "t.parquet")
     monkeypatch.setattr(table_files, "MAX_CELLS", 5)

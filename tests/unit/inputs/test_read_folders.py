@@ -55,7 +55,7 @@ def test_what_is_passed_over_is_told(tmp_path: Path) -> None:
 
 def test_several_kinds_of_files_need_a_choice(tmp_path: Path) -> None:
     _touch(tmp_path, *(f"a/{n}.png" for n in range(3)), "b/1.png", "b/1.wav", "a/1.wav")
-    message = r"got 2 audio, 4 image; .* Say which: --modality audio or --modality image\.$"
+    message = r"got 2 audio, 4 image; .* Choose one: --modality audio or --modality image\.$"
     with pytest.raises(InvalidInput, match=message):
         read_labelled(tmp_path)
     with pytest.raises(InvalidInput, match=message):
@@ -79,7 +79,7 @@ def test_links_are_followed_and_loops_end(tmp_path: Path) -> None:
     assert found.names == ("a/1.png", "b/1.png", "b/more/1.png")
     assert [note.split("/")[-1] for note in found.ignored] == [
         "self: not a file that can be opened",
-        "loop: a link to a folder that is searched already",
+        "loop: a link to a folder that was searched already",
     ]
     assert read_unlabelled([support]).names == (
         "a/1.png",
@@ -189,7 +189,7 @@ def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path:
         first, *more = [Image.new("L", (4, 4), page) for page in range(pages)]
         first.save(tmp_path / label / "scan.tif", save_all=True, append_images=more)
     (tmp_path / "b" / "broken.tiff").write_bytes(b"II*")
-    said = "only the first page counts of 1 file with several (scan.tif)"
+    said = "only the first page is read of 1 file with several (scan.tif)"
     examples = read_labelled(tmp_path)
     assert examples.guesses == (said,)
     assert read_unlabelled([tmp_path / "a"], like=examples).guesses == (said,)
@@ -199,7 +199,7 @@ def test_of_files_with_several_pages_it_is_said_that_the_first_is_read(tmp_path:
 def test_what_is_not_there_is_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as error:
         read_unlabelled([tmp_path / "nope"])
-    assert "nope is not there: got no such file or folder;" in str(error.value)
+    assert "nope does not exist: got no such file or folder;" in str(error.value)
     assert ".jpg" not in str(error.value)
 
 
@@ -209,6 +209,4 @@ def test_it_is_said_that_subfolders_of_a_class_are_no_classes(tmp_path: Path) ->
         (tmp_path / name).write_text("x")
     found = read_labelled(tmp_path)
     assert found.classes == ("animals", "plants")
-    assert found.guesses == (
-        "subfolders are no classes of their own: all in animals is of that class",
-    )
+    assert found.guesses == ("subfolders of a class folder are not classes of their own (animals)",)

@@ -38,8 +38,8 @@ def test_money_shares_and_units_are_numbers_and_said(tmp_path: Path) -> None:
     assert list(examples.items["room"]) == ["A1", "B2", "C3"]
     assert list(examples.items["code"]) == ["PK-1", "PK-2", "PK-3"]
     assert examples.guesses == (
-        "the commas in the numbers of 'price' divide thousands",
-        "numbers are read without what stands beside them: 'price' ($), 'share' (%), 'weight' (kg)",
+        "the commas in the numbers of 'price' separate thousands",
+        "symbols and units next to numbers are ignored: 'price' ($), 'share' (%), 'weight' (kg)",
     )
     asked = _write(tmp_path / "q.csv", "price|share|weight\n$12|3|20 lb\n7|4 %|(30)\n")
     items = read_unlabelled([asked], like=examples)
@@ -79,7 +79,7 @@ def test_more_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
         ),
         ("t.json", b"[1, 2", r"t\.json is not a table: got Expecting"),
         ("t.feather", b"ARROW1", r"t\.feather is not an Arrow file: got "),
-        ("t.csv.gz", b"x,label\n1,a\n", r"t\.csv\.gz is not packed by gzip: got BadGzipFile"),
+        ("t.csv.gz", b"x,label\n1,a\n", r"t\.csv\.gz is not a gzip file: got BadGzipFile"),
         ("t.csv.gz", gzip.compress(bytes(10**6)), r"too large: got 1,001 bytes or more, unpacked"),
     ],
 )
@@ -111,7 +111,7 @@ def test_labels_that_may_be_a_slip_are_said(tmp_path: Path) -> None:
     )
     assert examples.guesses == (
         "'size' holds the labels, though 12 rows have 12 different ones;"
-        " --label-column NAME says otherwise",
+        " to use another column: --label-column NAME",
     )
     with pytest.raises(InvalidInput, match="that holds the labels: --label-column size"):
         read_labelled(tmp_path / "u.csv", ReadOptions(label_column="sise"))
@@ -134,7 +134,7 @@ def test_columns_beyond_the_examples_are_named(tmp_path: Path) -> None:
     asked = _write(tmp_path / "q.csv", "when,x\n2021-01-05,2\n2022-01-05,9\n2023-01-05,\n")
     items = read_unlabelled([asked], like=examples).items
     [note] = beyond_examples(by, examples.items, items)
-    assert note.startswith("Most values of 'when' lie beyond those of the examples")
+    assert note.startswith("Most values of 'when' lie outside the range of the examples")
     assert note.endswith("--column when=skip")
     assert not beyond_examples(by, examples.items, items.iloc[:2])
     assert not beyond_examples(by, examples.items.iloc[:0], items)
@@ -172,7 +172,7 @@ def test_how_files_are_written_is_kept_with_what_was_learned(tmp_path: Path) -> 
     read, _ = as_features(asked, with_reading(like, restored.reading))
     assert read.iloc[0].tolist() == [38.125, "2021-03-02"]
     told["columns"]["reading"]["styles"]["bill"]["beside"] = 5
-    with pytest.raises(InvalidCheckpoint, match="what was saved of the encoder is damaged"):
+    with pytest.raises(InvalidCheckpoint, match="the saved encoder is damaged"):
         restore_encoder(told, None, "cpu")
 
 

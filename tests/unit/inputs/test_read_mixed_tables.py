@@ -21,7 +21,7 @@ def test_texts_beside_features_are_used_together(tmp_path: Path) -> None:
     assert (found.modality, found.content_column) == (Modality.TABLE, None)
     assert found.layout is not None
     assert (list(found.layout.contents), found.layout.features) == (["note"], ("age", "sex"))
-    assert found.guesses == ("'note' holds texts; --column NAME=KIND says otherwise",)
+    assert found.guesses == ("'note' holds texts; to change this: --column NAME=KIND",)
     assert list(found.items.columns) == ["note", "age", "sex"]
     assert found.items["note"].tolist()[0] == "a bad cough"
     assert read_labelled(path, ReadOptions(content_column="note")).items[:2] == (

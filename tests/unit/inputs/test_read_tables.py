@@ -108,7 +108,7 @@ def test_paths_are_relative_to_the_table(tmp_path: Path) -> None:
 
 def test_paths_of_files_that_are_elsewhere_are_told(tmp_path: Path) -> None:
     path = _write(tmp_path / "t.csv", "file,label\n1.png,a\n2.png,b\n")
-    with pytest.raises(InvalidInput, match="no file that column 'file' names is there"):
+    with pytest.raises(InvalidInput, match="none of the files named in column 'file' exists"):
         read_labelled(path)
 
 
@@ -138,7 +138,7 @@ def test_other_tables_hold_the_same(suffix: str, tmp_path: Path) -> None:
             "text,class\na b c,x\n",
             r"no column of labels named 'label': got 'text', 'class'",
         ),
-        ("t.csv", "a,a,label\n1,2,x\n", "several columns of one name: got 'a'"),
+        ("t.csv", "a,a,label\n1,2,x\n", "several columns with the same name: got 'a'"),
         ("t.csv", "text,label\n", "holds no rows: got an empty table"),
         ("t.csv", "", "holds no rows"),
         ("t.csv", "text,label\na b,x,y\n", "line 2: got 3 cells under a header of 2; .*quotes"),
@@ -243,7 +243,7 @@ def test_points_stay_points(tmp_path: Path) -> None:
     examples = read_labelled(_write(tmp_path / "t.csv", table))
     assert list(examples.items["x"]) == ["1,5", "2.5"]
     assert list(examples.items["y"]) == [1.5, 1234]
-    assert examples.guesses == ("the commas in the numbers of 'y' divide thousands",)
+    assert examples.guesses == ("the commas in the numbers of 'y' separate thousands",)
 
 
 def test_large_cells_are_read_and_pythons_own_limit_stays(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_excel_files_are_read(tmp_path: Path) -> None:
     assert (examples.labels, examples.guesses) == (("a", "b"), ())
     book.create_sheet("notes")
     book.save(path)
-    assert read_labelled(path).guesses == (f"of the sheets of {path}, 'Sheet' was read",)
+    assert read_labelled(path).guesses == (f"only the sheet 'Sheet' of {path} was read",)
     with pytest.raises(InvalidInput, match="is not an Excel file: got BadZipFile"):
         read_labelled(_write(tmp_path / "u.xlsx", "x,label\n"))
 

@@ -105,7 +105,7 @@ def test_a_table_is_no_list() -> None:
 
 @pytest.mark.parametrize("gap", [None, float("nan"), pandas.NA])
 def test_a_gap_among_texts_is_named(gap: object) -> None:
-    with pytest.raises(InvalidInput, match=r"1 item of X missing: got .* at place 1"):
+    with pytest.raises(InvalidInput, match=r"X has 1 missing item: got .* at index 1"):
         recognise(["a cat", gap])
     assert recognise([[1.0, float("nan")], [2.0, 3.0]]) is None
 
@@ -119,5 +119,5 @@ def test_other_alphabets_are_read_in_utf_16_without_a_mark(cells: str, encoding:
 
 @pytest.mark.parametrize("content", [b"text,label\nwell\0,a\n", "ab,c\n".encode("utf-32-le")])
 def test_zeros_are_no_text(content: bytes) -> None:
-    with pytest.raises(InvalidInput, match="it is not text in UTF-8: got byte 0x00 at place"):
+    with pytest.raises(InvalidInput, match="it is not text in UTF-8: got byte 0x00 at offset"):
         decode(content, "it")

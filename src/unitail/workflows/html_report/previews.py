@@ -15,7 +15,7 @@ from urllib.parse import quote
 from unitail.encoders.encoder import Modality
 from unitail.encoders.images import read_image
 from unitail.errors import UserError
-from unitail.inputs.cells import is_gap
+from unitail.inputs.cells import is_missing
 from unitail.inputs.items import Items, LabelledItems
 from unitail.inputs.recognise import modality_of
 from unitail.wording import excerpt, numbered
@@ -70,7 +70,7 @@ def text_preview(item: object, most: int) -> str:
 
 def cell_preview(value: object, *, missing: str) -> str:
     """Write a cell of a table; `missing` stands for one that is not there."""
-    if is_gap(value):
+    if is_missing(value):
         return missing
     return f"{value:g}" if isinstance(value, float) else str(value)
 

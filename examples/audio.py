@@ -1,4 +1,4 @@
-"""Three examples of a sound, then new ones: `TailClassifier` on waveforms.
+"""Classify sounds from three examples of each kind: `TailClassifier` on waveforms.
 
 Run with `python examples/audio.py`; needs `pip install 'unitail[encoders]'`.
 """
@@ -12,7 +12,7 @@ KINDS = ("tone", "siren", "noise", "clicks")
 
 
 def make(kind: str, generator: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Make one second of a sound, with some noise: samples and their rate."""
+    """Return one second of a sound with some noise: samples and sample rate."""
     time = np.arange(RATE) / RATE
     pitch = generator.uniform(200, 800)
     if kind == "tone":
@@ -28,19 +28,19 @@ def make(kind: str, generator: np.random.Generator) -> tuple[np.ndarray, int]:
 
 
 def main() -> None:
-    """Learn from three of each kind, ask about ten of each."""
+    """Fit on three sounds of each kind, and predict ten of each."""
     generator = np.random.default_rng(0)
     labels = [kind for kind in KINDS for _ in range(3)]
     sounds = [make(kind, generator) for kind in labels]
     classifier = TailClassifier(encoder="auto").fit(sounds, labels)
     truth = [kind for kind in KINDS for _ in range(10)]
-    asked = [make(kind, generator) for kind in truth]
-    probabilities = classifier.predict_proba(asked)
+    queries = [make(kind, generator) for kind in truth]
+    probabilities = classifier.predict_proba(queries)
     for kind in KINDS:
         row = probabilities[truth.index(kind)]
         print(f"{kind}: answered {classifier.classes_[row.argmax()]} ({row.max():.0%})")
-    right = (classifier.predict(asked) == truth).mean()
-    print(f"accuracy: {right:.2f} on {len(truth)} sounds")
+    accuracy = (classifier.predict(queries) == truth).mean()
+    print(f"accuracy: {accuracy:.2f} on {len(truth)} sounds")
 
 
 if __name__ == "__main__":

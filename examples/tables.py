@@ -1,4 +1,4 @@
-"""Five rows of each class, then the rest of a table: `TailClassifier` on a DataFrame.
+"""Classify the rows of a table from five rows of each class: `TailClassifier` on a DataFrame.
 
 Run with `python examples/tables.py`; needs `pip install 'unitail[encoders]'`.
 """
@@ -12,37 +12,39 @@ from unitail import TailClassifier
 
 
 def load() -> tuple[pd.DataFrame, pd.Series]:
-    """Return scikit-learn's wines with a column of words and with holes, as real tables have."""
+    """Return scikit-learn's wines with a text column and missing values, as real tables have."""
     wines, growers = load_wine(return_X_y=True, as_frame=True)
     wines["hue"] = pd.cut(wines["hue"], [0, 0.8, 1, 2], labels=["brown", "red", "violet"]).astype(
         str
     )
-    holes = np.random.default_rng(0).random(wines.shape) < 0.05
-    return wines.mask(holes), growers.map("grower {}".format)
+    missing = np.random.default_rng(0).random(wines.shape) < 0.05
+    return wines.mask(missing), growers.map("grower {}".format)
 
 
 def main() -> None:
-    """Learn from five wines of each grower, ask about the others."""
+    """Fit on five wines of each grower, and predict the others."""
     wines, growers = load()
-    shown = growers.groupby(growers).sample(5, random_state=0).index
-    rest = wines.index.difference(shown)
+    labelled = growers.groupby(growers).sample(5, random_state=0).index
+    unlabelled = wines.index.difference(labelled)
     for visibility in ("isolated", "joint"):
         classifier = TailClassifier(encoder="auto", visibility=visibility)
-        answers = classifier.fit(wines.loc[shown], growers[shown]).predict(wines.loc[rest])
-        right = (answers == growers[rest]).mean()
-        print(f"{visibility}, accuracy: {right:.2f} on {len(rest)} rows")
+        classifier.fit(wines.loc[labelled], growers[labelled])
+        answers = classifier.predict(wines.loc[unlabelled])
+        accuracy = (answers == growers[unlabelled]).mean()
+        print(f"{visibility}, accuracy: {accuracy:.2f} on {len(unlabelled)} rows")
     compare_rings()
 
 
 def compare_rings() -> None:
-    """Tell a ring from one around it: no line can, thresholds of both columns together do."""
+    """Separate two concentric rings, which no linear classifier can do."""
     points, rings = make_circles(500, factor=0.5, noise=0.1, random_state=0)
     table = pd.DataFrame(points, columns=["east", "north"])
-    shown, rest = slice(0, 60), slice(60, None)
-    classifier = TailClassifier(encoder="auto").fit(table[shown], rings[shown])
-    linear = LogisticRegression().fit(table[shown], rings[shown])
-    print(f"two rings, accuracy: {classifier.score(table[rest], rings[rest]):.2f} on 440 rows")
-    print(f"two rings, logistic regression: {linear.score(table[rest], rings[rest]):.2f}")
+    labelled, unlabelled = slice(0, 60), slice(60, None)
+    classifier = TailClassifier(encoder="auto").fit(table[labelled], rings[labelled])
+    linear = LogisticRegression().fit(table[labelled], rings[labelled])
+    points, truth = table[unlabelled], rings[unlabelled]
+    print(f"two rings, accuracy: {classifier.score(points, truth):.2f} on {len(points)} rows")
+    print(f"two rings, logistic regression: {linear.score(points, truth):.2f}")
 
 
 if __name__ == "__main__":

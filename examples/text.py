@@ -1,4 +1,4 @@
-"""Four messages of each kind, then new ones: `TailClassifier` on texts.
+"""Classify messages from four examples of each kind: `TailClassifier` on texts.
 
 Run with `python examples/text.py`; needs `pip install 'unitail[offline]'`.
 """
@@ -37,16 +37,16 @@ STRANGE = "what is the capital of Mongolia"
 
 
 def main() -> None:
-    """Learn the kinds, answer new messages, and tell one that is of no kind."""
-    texts = [text for messages in EXAMPLES.values() for text in messages]
-    labels = [kind for kind, messages in EXAMPLES.items() for _ in messages]
+    """Fit on a few messages, predict new ones, and detect one that fits no kind."""
+    texts = [text for group in EXAMPLES.values() for text in group]
+    labels = [kind for kind, group in EXAMPLES.items() for _ in group]
     classifier = TailClassifier(encoder="auto").fit(texts, labels)
-    asked = [*NEW, STRANGE]
-    novelty = classifier.novelty(asked)
-    for text, answer, strange in zip(asked, classifier.predict(asked), novelty, strict=True):
+    messages = [*NEW, STRANGE]
+    novelty = classifier.novelty(messages)
+    for text, answer, strange in zip(messages, classifier.predict(messages), novelty, strict=True):
         print(f"{answer:>9}, novelty {strange:.2f}: {text}")
-    right = (classifier.predict(list(NEW)) == list(NEW.values())).mean()
-    print(f"accuracy: {right:.2f} on {len(NEW)} messages")
+    accuracy = (classifier.predict(list(NEW)) == list(NEW.values())).mean()
+    print(f"accuracy: {accuracy:.2f} on {len(NEW)} messages")
 
 
 if __name__ == "__main__":

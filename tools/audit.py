@@ -1,12 +1,12 @@
-"""List the licences of what unitail needs, and known holes in it where the index can be reached.
+"""List the licences of unitail's dependencies, and their known vulnerabilities if online.
 
     python tools/audit.py
 
-The licences are those of the packages that the extras name, with all that these need in turn, as
-they are installed here. One under the GPL or AGPL is an error: it could not be shipped beside
-this package. Then `pip-audit`, if it is installed, asks the index for known holes; without network,
-or without it, that is said and no error. Holes are listed; with --strict they are an error: one
-that is found elsewhere tomorrow does not break what was right today.
+Licences are listed for the packages of all extras and their transitive dependencies, as installed
+here. The GPL or AGPL is an error, since such a package could not be shipped with this one. Then
+`pip-audit`, if installed, queries the index for known vulnerabilities; without it or without a
+network, the audit is skipped with a message. Vulnerabilities are listed, and are errors only with
+--strict, so that one published tomorrow does not break a build that passes today.
 """
 
 import json
@@ -21,15 +21,15 @@ from typing import Any
 
 INDEX = ("pypi.org", 443)
 SECONDS = 2.0
-"""To wait for the index."""
+"""Timeout for connecting to the index."""
 MAX_SECONDS = 120
-"""For its answer about all packages."""
+"""Timeout of the audit of all packages."""
 REFUSED = re.compile(r"(?<![lL])(?<!Lesser )\b(A?GPL|GNU (Affero )?General Public)")
 NAME = re.compile(r"[\w.-]+")
 
 
 def needed(root: str = "unitail") -> dict[str, Distribution]:
-    """Return a package and all that it needs, with all extras of the first, as far as installed."""
+    """Return a package with all its extras and their dependencies, as far as installed."""
     found: dict[str, Distribution] = {}
     waiting = [root]
     while waiting:
@@ -38,7 +38,7 @@ def needed(root: str = "unitail") -> dict[str, Distribution]:
             continue
         try:
             found[name] = distribution(name)
-        except PackageNotFoundError:  # of an extra that is not installed, or another platform
+        except PackageNotFoundError:  # an extra that is not installed, or for another platform
             continue
         for requirement in found[name].requires or ():
             match = NAME.match(requirement)
@@ -48,7 +48,7 @@ def needed(root: str = "unitail") -> dict[str, Distribution]:
 
 
 def licence_of(package: Distribution) -> str:
-    """Return what a package says of its licence, shortly."""
+    """Return a short name of the licence that a package declares."""
     facts = package.metadata
     expression = _first(facts.get_all("License-Expression"))
     classified = [
@@ -73,7 +73,7 @@ def licences(packages: dict[str, Distribution]) -> dict[str, list[str]]:
 
 
 def audit() -> int:
-    """Ask the index for known holes; return 1 if there are some, else 0."""
+    """Query the index for known vulnerabilities; return 1 if there are any, else 0."""
     if find_spec("pip_audit") is None:
         print("Not audited: pip-audit is not installed.")
         return 0
@@ -85,35 +85,35 @@ def audit() -> int:
     command = [sys.executable, "-m", "pip_audit", "--skip-editable", "--format", "json",
                "--progress-spinner", "off"]  # fmt: skip
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, check=False, timeout=MAX_SECONDS, capture_output=True, text=True
         )
-        return tell_holes(json.loads(done.stdout)["dependencies"])
+        return tell_holes(json.loads(result.stdout)["dependencies"])
     except subprocess.TimeoutExpired:
         print(f"Not audited: the index took more than {MAX_SECONDS} s.")
     except (ValueError, KeyError):
-        print(f"Not audited: pip-audit says {done.stderr.strip().splitlines()[-1:]}.")
+        print(f"Not audited: pip-audit says {result.stderr.strip().splitlines()[-1:]}.")
     return 0
 
 
 def tell_holes(packages: list[dict[str, Any]]) -> int:
-    """Print what is known of packages; return 1 if some have holes. Unknown ones are not sound."""
-    asked = [each for each in packages if "skip_reason" not in each]
+    """Print known vulnerabilities and the number of unknown packages; return 1 if any has one."""
+    audited = [each for each in packages if "skip_reason" not in each]
     unknown = [each["name"] for each in packages if "not found" in each.get("skip_reason", "")]
-    for each in asked:
+    for each in audited:
         for hole in each["vulns"]:
             fixed = ", ".join(hole["fix_versions"]) or "no version"
             print(f"{each['name']} {each['version']}: {hole['id']}, fixed in {fixed}")
-    holes = sum(bool(each["vulns"]) for each in asked)
-    if asked:
-        print(f"Audited {len(asked)} packages: {holes} with known holes.")
+    holes = sum(bool(each["vulns"]) for each in audited)
+    if audited:
+        print(f"Audited {len(audited)} packages: {holes} with known holes.")
     if unknown:
         print(f"Not audited, as the index does not know them: {len(unknown)} packages.")
     return 1 if holes else 0
 
 
 def main() -> None:
-    """List, then audit."""
+    """List licences, then audit."""
     table = licences(needed())
     for licence, names in table.items():
         print(f"{licence}: {', '.join(names)}")

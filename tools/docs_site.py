@@ -1,9 +1,9 @@
-"""What the documentation's pages need beside Markdown: links out of docs/, and the commands' help.
+"""A mkdocs hook that resolves links out of docs/ and inserts the help of commands.
 
-mkdocs calls `on_page_markdown` for each page (`hooks` in mkdocs.yml). A link to a file of the
-repository outside docs/ works on GitHub as it stands; on the site it becomes a link to GitHub. If
-there is no such file, that is a warning, and under --strict an error. `<!-- help: predict -->`
-becomes what `unitail predict --help` prints.
+mkdocs calls `on_page_markdown` for each page (`hooks` in mkdocs.yml). A link to a file outside
+docs/ works on GitHub; on the site it is rewritten to a link to GitHub. A missing file causes a
+warning, or an error under --strict. `<!-- help: predict -->` is replaced by the output of
+`unitail predict --help`.
 """
 
 import logging
@@ -17,13 +17,13 @@ from typing import Any
 LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]*)")
 HELP = re.compile(r"<!-- help: ?([a-z ]*)-->")
 COLUMNS = "86"
-"""The width of help: what a code block of the theme shows without scrolling."""
+"""Width of the help text, which fits a code block of the theme without scrolling."""
 
 log = logging.getLogger("mkdocs.hooks.docs_site")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:  # noqa: ANN401
-    """Complete a page before it is rendered."""
+    """Rewrite links and insert help texts before a page is rendered."""
     docs = Path(config["docs_dir"]).resolve()
     where = docs / page.file.src_uri
 
@@ -40,11 +40,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:  #
 
 
 def _help(command: list[str]) -> str:
-    """Return the help of a command as a block of text."""
+    """Return the help of a command as a Markdown code block."""
     environment = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb"}
     call = [sys.executable, "-m", "unitail", *command, "--help"]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
+    result = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
     lines = [
-        line.rstrip() for line in done.stdout.replace("python -m unitail", "unitail").splitlines()
+        line.rstrip() for line in result.stdout.replace("python -m unitail", "unitail").splitlines()
     ]
     return "\n".join(["```text", *lines, "```"])

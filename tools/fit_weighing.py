@@ -1,13 +1,13 @@
-r"""Train the weighing of the default model alone; its blocks stay as they are.
+r"""Train only the weighing of the default model, with its blocks frozen.
 
     python tools/fit_weighing.py recipes/default/weighing.toml \
         --blocks MODEL --banks BANKS --out RUN
 
-MODEL is the folder of a relational model whose blocks are taken; one of an earlier version, without
-a weighing, will do. The recipe says what tasks are drawn, as for `unitail train`; `steps` is the
-number of batches. Blocks have no gradient, so each batch is answered once, on a CPU, and kept:
+MODEL is the folder of the relational model that provides the blocks; an earlier version without a
+weighing works too. The recipe determines the tasks, as for `unitail train`; `steps` is the number
+of batches. Since blocks are frozen, each batch is run once on the CPU, and its results are cached:
 the candidates' scores of some queries, the blocks' correction, and the evidence. Then the weighing
-is trained on what was kept, for some rounds, by the cross-entropy of the whole answer and of the
+is trained on the cache for several rounds, with the cross-entropy of the whole answer and of the
 first answer alone.
 """
 
@@ -39,19 +39,19 @@ from unitail.training.run_folder import RECIPE_FILE, RunRecord
 from unitail.training.validation import Validator
 
 MAX_QUERIES = 40
-"""Of each episode, as many queries are kept at most."""
+"""Largest number of queries to cache per episode."""
 ROUNDS = 16
 LEARNING_RATE = 4e-3
 WEIGHT_DECAY = 1e-3
 FIRST_SHARE = 0.3
-"""How much the first answer counts beside the whole one."""
+"""Weight of the first answer's loss relative to the whole answer's."""
 AT_ONCE = 8
-"""Batches whose gradients make a step."""
+"""Number of batches per optimiser step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What was answered once, for a batch of episodes."""
+    """Cached results of a batch of episodes."""
 
     source: str
     mode: str
@@ -64,10 +64,10 @@ class Kept:
 
 
 def load_blocks(folder: Path, config: RelationalConfig) -> Relational:
-    """Build a model with the blocks of another."""
+    """Build a model with the frozen blocks of another."""
     model = Relational(config)
     weights = load_file(folder / WEIGHTS_FILE)
-    weights.pop("guess", None)  # what earlier versions had in the place of a weighing
+    weights.pop("guess", None)  # earlier versions had this instead of a weighing
     missing, unknown = model.load_state_dict(weights, strict=False)
     if unknown or any(not name.startswith("weighing.") for name in missing):
         raise SystemExit(f"{folder} has other blocks: {missing} are missing, {unknown} unknown")
@@ -78,7 +78,7 @@ def load_blocks(folder: Path, config: RelationalConfig) -> Relational:
 def collect(
     model: Relational, recipe: Recipe, source: EpisodeSource, steps: range, name: str
 ) -> Iterator[Kept]:
-    """Answer batches once."""
+    """Run the batches of the given steps and yield the cached results."""
     seed, training = recipe.training.seed, recipe.training
     for step in steps:
         batch = source.choose_batch(recipe.episodes, stream(seed, name, "plan", step))
@@ -97,7 +97,7 @@ def keep(
     pool: Tensor | None,
     source: str,
 ) -> Kept:
-    """Answer one batch, and keep what the weighing is trained on."""
+    """Run one batch, and return what the weighing is trained on."""
     support, queries = episode.support, episode.query.features
     truth = episode.query.class_indices
     assert truth is not None, "sources sample labelled queries"
@@ -111,21 +111,21 @@ def keep(
     candidates = relations.candidates[:, :, n:]
     scores = model.answer(read, queries)
     correction = (scores - seen.weights.first_answer(candidates)) / seen.weights.strength
-    some = slice(MAX_QUERIES)
+    first_queries = slice(MAX_QUERIES)
     return Kept(
         source=source,
         mode="pool" if pool is not None else str(visibility),
         ways=support.ways,
         shots=support.num_support / support.ways,
         evidence=seen.frame.evidence,
-        candidates=candidates[:, :, some].contiguous(),
-        correction=correction[:, some].contiguous(),
-        truth=truth[:, some].contiguous(),
+        candidates=candidates[:, :, first_queries].contiguous(),
+        correction=correction[:, first_queries].contiguous(),
+        truth=truth[:, first_queries].contiguous(),
     )
 
 
 def losses(model: Relational, kept: Kept) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the cross-entropy of the answers, that of the first answers, and the answers."""
+    """Return the losses of the whole and of the first answers, and the scores."""
     weights = model.weighing(kept.evidence, kept.shots, kept.ways)
     first = weights.first_answer(kept.candidates)
     scores = first + weights.strength * kept.correction
@@ -135,7 +135,7 @@ def losses(model: Relational, kept: Kept) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def train(model: Relational, batches: Sequence[Kept], seed: int) -> None:
-    """Train the weighing."""
+    """Train the weighing on cached batches."""
     model.weighing.requires_grad_(True)
     optimiser = torch.optim.AdamW(
         model.weighing.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
@@ -157,12 +157,12 @@ def train(model: Relational, batches: Sequence[Kept], seed: int) -> None:
 
 @torch.no_grad()
 def validate(model: Relational, batches: Sequence[Kept]) -> dict[str, dict[str, float]]:
-    """Measure accuracy and loss by mode, of the answer and of the first answer."""
+    """Return accuracy, loss and loss of the first answer, by mode."""
     rows: dict[str, list[list[float]]] = {}
     for kept in batches:
         whole, alone, scores = losses(model, kept)
-        right = (scores.argmax(-1) == kept.truth).float().mean()
-        rows.setdefault(kept.mode, []).append([float(right), float(whole), float(alone)])
+        accuracy = (scores.argmax(-1) == kept.truth).float().mean()
+        rows.setdefault(kept.mode, []).append([float(accuracy), float(whole), float(alone)])
     names = ("accuracy", "loss", "loss of the first answer")
     return {
         mode: dict(zip(names, torch.tensor(own).mean(dim=0).tolist(), strict=True))
@@ -197,7 +197,7 @@ def main() -> None:
 def save(
     model: Relational, recipe: Recipe, sources: Sources, out: Path, entry: dict[str, Any]
 ) -> None:
-    """Write what `unitail train` writes of a run: model, recipe, and a log of one entry."""
+    """Write the files of a run, as `unitail train` does: model, recipe, and a log of one entry."""
     trained = tuple(dict.fromkeys(recipe.training.visibilities))
     save_weights(recipe.model, model.state_dict(), out / "model", trained)
     (out / RECIPE_FILE).write_text(RunRecord(recipe, sources.data).text())

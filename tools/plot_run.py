@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 
 def plot(log: Path, picture: Path) -> None:
-    """Plot loss above, accuracy for each number of shots below, prototypes as dashed lines."""
+    """Plot the loss (top) and accuracies by shots (bottom), with prototypes as dashed lines."""
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     losses = [entry for entry in entries if "loss" in entry]
     validations = [entry for entry in entries if "validation" in entry]

@@ -1,10 +1,11 @@
-"""Make a finished run the model that comes with the package, with its card.
+"""Ship a finished run as the package's default model, with its model card.
 
     python tools/ship_default.py --run runs/whole --banks BANKS
 
-Refuses a run that is damaged, unfinished, of another recipe or on other banks. Then copies weights
-to src/unitail/weights/default and seals them by hash; writes the model card from the run's recipe,
-its log, the manifests of the banks and results/default_banks; keeps the log in results/default.
+Refuses a run that is damaged, unfinished, of another recipe or on other banks. Otherwise copies the
+weights to src/unitail/weights/default and records their hashes; writes the model card from the
+run's recipe, its log, the manifests of the banks and results/default_banks; and copies the log to
+results/default.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from unitail.training.recipe import BankChoice, Recipe, read_recipe
 from unitail.training.run_log import Entry, RunLog
 
 MIN_ACCURACY = 0.8
-"""Of a model that is fit to be shipped, on iris."""
+"""Smallest accuracy on iris of a model that may be shipped."""
 LIMITS = """\
 - It knows features only through how they relate. It cannot fix an encoder that does not tell the
   classes apart, and its answers are no better than the labels.
@@ -50,7 +51,7 @@ LIMITS = """\
   made without pairs of rows; joint ones, pools and parts reduce a support beyond `max_support`.
 """
 
-ADDED = {"joint_yields": True}  # to what the recipe says of the model
+ADDED = {"joint_yields": True}  # to the recipe's model config
 
 MADE_BY = """\
 The blocks were made by `unitail train recipes/default/blocks.toml` on images of
@@ -60,12 +61,12 @@ results/default/blocks.jsonl), what weighs regressions and the blocks' correctio
 Then all weights were trained together by `unitail train recipes/default/whole.toml`, on all that
 is listed here, and averaged with those before (results/default/log.jsonl). Shipped by
 `python tools/ship_default.py`."""
-"""Where the weights of the default model are from."""
+"""Origin of the weights of the default model."""
 
 READING = """\
 The columns are feature tables; ten of them have two to four classes and count as "5-way". Intervals
 are over episodes; results/what_to_expect.md has those over data sets, and the strongest peer."""
-"""How to read the table of the benchmark."""
+"""Explanation of the benchmark's table."""
 
 SOURCES = {
     "tiny_imagenet": ("github.com/seshuad/IMagenet", "none in the repository; ImageNet: research"),
@@ -96,11 +97,11 @@ SOURCES = {
         "free sound fonts",
     ),
 }
-"""Where the data sets are from, and their licences as stated there."""
+"""Sources of the data sets, and their licences as stated there."""
 
 
 def checked_run(run: Path, recipe: Recipe, banks: Mapping[str, FeatureBank]) -> list[Entry]:
-    """Return the log of a run that may be shipped; refuse any other."""
+    """Return the log of a run; raise if the run may not be shipped."""
     try:
         made_by: dict[str, Any] = json.loads((run / "recipe.json").read_text())
     except (OSError, ValueError) as error:
@@ -135,7 +136,7 @@ def checked_run(run: Path, recipe: Recipe, banks: Mapping[str, FeatureBank]) -> 
 
 
 def checked_model(folder: Path, recipe: Recipe) -> AnyModel:
-    """Load the model of a run; refuse one that is damaged or not the recipe's."""
+    """Load the model of a run; raise if it is damaged or not the recipe's."""
     model = load_model(folder)
     if model.config != recipe.model:
         raise InvalidCheckpoint(
@@ -147,7 +148,7 @@ def checked_model(folder: Path, recipe: Recipe) -> AnyModel:
 
 
 def ship(run: Path, folder: Path, card: str) -> None:
-    """Copy and seal the model; the old one stays until the new one has answered."""
+    """Copy and seal the model; it replaces the old one only if it passes a check."""
     with fresh_folder(folder) as fresh:
         for name in SEALED:
             shutil.copyfile(run / "model" / name, fresh / name)
@@ -158,7 +159,7 @@ def ship(run: Path, folder: Path, card: str) -> None:
 
 
 def seal(folder: Path, run: Path, card: str) -> None:
-    """Put recipe and card beside a model, seal it by hash, and ask it something."""
+    """Add recipe and card to a model folder, write its hashes, and check its predictions."""
     shutil.copyfile(run / "recipe.json", folder / "recipe.json")
     (folder / "README.md").write_text(card)
     write_manifest(folder)
@@ -167,17 +168,19 @@ def seal(folder: Path, run: Path, card: str) -> None:
 
 
 def keep_log(run: Path, folder: Path) -> None:
-    """Keep what a run was and how it went."""
+    """Copy the recipe and the log of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("log.jsonl", "recipe.json"):
         shutil.copyfile(run / file, folder / file)
 
 
 def check_answers(folder: Path) -> None:
-    """Refuse a model that does not tell iris apart, which any trained one does."""
+    """Raise if the model fails on iris, which any trained model can classify."""
     features, labels = load_iris(return_X_y=True)
-    known = slice(None, None, 10)
-    classifier = TailClassifier(model=folder, random_state=0).fit(features[known], labels[known])
+    labelled = slice(None, None, 10)
+    classifier = TailClassifier(model=folder, random_state=0).fit(
+        features[labelled], labels[labelled]
+    )
     accuracy = classifier.score(features, labels)
     if not accuracy >= MIN_ACCURACY:
         raise InvalidCheckpoint(
@@ -190,7 +193,7 @@ def check_answers(folder: Path) -> None:
 def card(
     model: AnyModel, recipe: Recipe, entries: list[Entry], banks: Mapping[str, FeatureBank]
 ) -> str:
-    """Write the model card."""
+    """Return the text of the model card."""
     weights = sum(weight.numel() for weight in model.parameters())
     minutes = sum(entry.get("seconds", 0) for entry in entries) / 60
     held_out = next(source for source in recipe.sources if isinstance(source, BankChoice))
@@ -221,26 +224,26 @@ def card(
 
 
 def bank_row(name: str, bank: FeatureBank) -> str:
-    """Describe a bank; a data set whose source nobody stated is refused."""
+    """Return the table row of a bank; raise if the source of its data set is unknown."""
     if bank.name not in SOURCES:
         raise UserError(
             "a data set has no stated source",
             got=bank.name,
             allowed="data sets in SOURCES",
-            remedy="Add where it is from and its licence to tools/ship_default.py.",
+            remedy="Add its source and licence to tools/ship_default.py.",
         )
     cells = [name, len(bank.class_names), f"{len(bank.features):,}", *SOURCES[bank.name]]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def validation_row(name: str, row: Mapping[str, Any]) -> str:
-    """Write what the last validation measured."""
+    """Return the table row of a result of the last validation."""
     accuracy = f"{100 * row['accuracy']:.1f} ± {100 * row['half_width']:.1f}"
     return f"| {name}, {row['episodes']} | {accuracy} | {100 * row['prototypes']:.1f} |"
 
 
 def benchmark_section(summary: Path, reading: str = READING) -> str:
-    """Tabulate what the benchmark measured, if it was run; run this script again after it."""
+    """Return the section on the benchmark; empty if it was not run before this script."""
     if not summary.exists():
         return ""
     groups = group_means(read_summary(summary))
@@ -274,7 +277,7 @@ def training_banks(recipe: Recipe, folder: Path) -> dict[str, FeatureBank]:
 
 
 def main() -> None:
-    """Check, copy, seal, describe."""
+    """Check a run and ship its model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--recipe", type=Path, default=Path("recipes/default/whole.toml"))

@@ -1,10 +1,10 @@
-"""Make finished runs of recipes/tail_5w.toml and tail_50w.toml the models "tail" and "tail-50w".
+"""Ship finished runs of recipes/tail_5w.toml and tail_50w.toml as "tail" and "tail-50w".
 
     python tools/ship_tail.py tail --run runs/tail_5w --recipe recipes/tail_5w.toml --banks BANKS
 
-Refuses what tools/ship_default.py refuses. Then rounds the weights to half precision, seals them by
-hash in src/unitail/weights/NAME, writes the model card from the run's recipe and log, the manifests
-of the banks and results/tail_banks, and keeps log and recipe in results/RECIPE.
+Makes the same checks as tools/ship_default.py. Then rounds the weights to half precision, writes
+them with their hashes to src/unitail/weights/NAME, writes the model card from the run's recipe and
+log, the manifests of the banks and results/tail_banks, and copies log and recipe to results/RECIPE.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from unitail.training.recipe import Recipe, read_recipe
 from unitail.training.run_log import Entry
 
 MAX_BYTES = 16 * 2**20
-"""Of the weights in half precision."""
+"""Largest size of the weights in half precision."""
 READING = """\
 The columns are 37 feature tables of 19 data sets; ten tables have two to four classes and count as
 "5-way". Intervals are over episodes. Learning rate, size, normalisation and disguises were chosen
@@ -67,7 +67,7 @@ def card(
     entries: list[Entry],
     banks: Mapping[str, FeatureBank],
 ) -> str:
-    """Write the model card."""
+    """Return the text of the model card."""
     weights = sum(weight.numel() for weight in model.parameters())
     minutes = sum(entry.get("seconds", 0) for entry in entries) / 60
     return "\n".join([
@@ -102,7 +102,7 @@ def card(
 
 
 def limits(name: str, recipe: Recipe) -> str:
-    """Say what it is not for."""
+    """Return the limits of the model for its card."""
     episodes = recipe.episodes
     return LIMITS.format(
         ways=episodes.ways[1],
@@ -114,7 +114,7 @@ def limits(name: str, recipe: Recipe) -> str:
 
 
 def ship(model: AnyModel, recipe: Recipe, run: Path, folder: Path, text: str) -> None:
-    """Write and seal the model; the old one stays until the new one has answered."""
+    """Write and seal the model; it replaces the old one only if it passes a check."""
     weights = {key: value.to(torch.float16) for key, value in model.state_dict().items()}
     with fresh_folder(folder) as fresh:
         write_model(recipe.model, weights, fresh, recipe.training.visibilities)
@@ -125,7 +125,7 @@ def ship(model: AnyModel, recipe: Recipe, run: Path, folder: Path, text: str) ->
 
 
 def main() -> None:
-    """Check, round, seal, describe."""
+    """Check a run and ship its model in half precision."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=[name for name in SHIPPED_DRAWS if name.startswith("tail")])
     parser.add_argument("--run", type=Path, required=True)

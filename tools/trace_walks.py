@@ -1,11 +1,11 @@
-"""How far a reader has to walk: the calls, functions and files of unitail that a task crosses.
+"""Count the calls, functions and files of unitail that a task passes through.
 
     python tools/trace_walks.py [--files]
 
-Each walk is taken twice and counted the second time, at the smallest sensible size. Counted are
-calls of named Python functions under src/unitail; ARCHITECTURE.md states the numbers. Beside them
-stands what is left of a walk without all that the first tree could not do yet (`LATER`), and what
-that calls: so much of a walk can be compared with the first one.
+A "walk" is what a reader has to follow to understand a task. Each task runs twice, at the smallest
+sensible size, and the second run is counted: calls of named Python functions under src/unitail.
+ARCHITECTURE.md states the numbers. A second count excludes features that the first version did not
+have (`LATER`) and all that they call, so it can be compared with the first version.
 """
 
 import sys
@@ -85,22 +85,22 @@ LATER = {
         "inputs/encode.py:contradictions",
     ),
 }
-"""What walks do now and did not at first: where it begins, as the beginnings of FILE:FUNCTION."""
+"""Features added after the first version: prefixes of FILE:FUNCTION where they are entered."""
 
 
 @dataclass
 class Walk:
-    """What was called."""
+    """The calls of one run of a task."""
 
     calls: int = 0
     functions: set[CodeType] = field(default_factory=set)
     alike: set[CodeType] = field(default_factory=set)
-    """Those of them that are called for what could be done in the first tree, too."""
+    """Those that are called for features of the first version."""
     _later: FrameType | None = None
-    """The call of what came later that is under way."""
+    """The frame of a later feature's call in progress."""
 
     def count(self, frame: FrameType, event: str, _: object) -> None:
-        """Take note of a call; what has no name of its own belongs to its function."""
+        """Record a call; lambdas and comprehensions count as part of their function."""
         code = frame.f_code
         if event == "return" and frame is self._later:
             self._later = None
@@ -115,34 +115,34 @@ class Walk:
 
 
 def is_own(code: CodeType) -> bool:
-    """Tell whether a function is one of the package."""
+    """Return whether a function belongs to the package."""
     return code.co_filename.startswith(str(PACKAGE))
 
 
 def file_of(code: CodeType) -> str:
-    """Return the file that a function is in, relative to the package."""
+    """Return the file of a function, relative to the package."""
     return Path(code.co_filename).relative_to(PACKAGE).as_posix()
 
 
 def is_later(code: CodeType) -> bool:
-    """Tell whether a function is for something that the first tree could not do."""
+    """Return whether a function belongs to a feature that the first version did not have."""
     name = f"{file_of(code)}:{code.co_qualname}"
     return any(name.startswith(start) for starts in LATER.values() for start in starts)
 
 
 def files(functions: Iterable[CodeType]) -> list[str]:
-    """Return the files that functions are in."""
+    """Return the files of the functions."""
     return sorted(set(map(file_of, functions)))
 
 
 def walk(task: Callable[[], object]) -> Walk:
-    """Do something twice, and follow it the second time."""
+    """Run a task twice, and follow the second run."""
     task()
     return follow(task)[0]
 
 
 def follow(task: Callable[[], object]) -> tuple[Walk, Any]:
-    """Do something once and note what is called; return its result as well."""
+    """Run a task once and record its calls; return them and its result."""
     taken = Walk()
     sys.setprofile(taken.count)
     try:
@@ -153,7 +153,7 @@ def follow(task: Callable[[], object]) -> tuple[Walk, Any]:
 
 
 def command(*arguments: object) -> None:
-    """Run the `unitail` command in this process, in silence."""
+    """Run the `unitail` command in this process, without output."""
     with redirect_stdout(StringIO()):
         app([str(argument) for argument in arguments], standalone_mode=False)
 
@@ -175,7 +175,7 @@ def training_step(folder: Path) -> Walk:
 
 
 def walks(folder: Path) -> dict[str, Walk]:
-    """Take all walks."""
+    """Follow all tasks."""
     rows = np.random.default_rng(0).normal(size=(10, 4)) + np.arange(10)[:, None] % 2
     labels = np.arange(10) % 2
     table = pandas.DataFrame(rows, columns=list("abcd"))
@@ -195,7 +195,7 @@ def walks(folder: Path) -> dict[str, Walk]:
 
 
 def main() -> None:
-    """Print a table; with --files, the files of each walk too, in brackets if they came later."""
+    """Print a table; with --files, also the files of each walk, in brackets if added later."""
     with tempfile.TemporaryDirectory() as folder:
         taken = walks(Path(folder))
     print("| walk | calls | functions | files | files, alike |\n|---|--:|--:|--:|--:|")

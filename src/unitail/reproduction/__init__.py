@@ -1,1 +1,1 @@
-"""The paper's tables from the data at hand, with the paper's numbers beside ours."""
+"""Reproduce the paper's tables from the available data, next to the paper's numbers."""

@@ -1,4 +1,4 @@
-"""Curves of accuracy against the number of classes, as pictures inside a page."""
+"""Plots of accuracy against the number of classes."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from unitail.plotting import as_png, make_panels
 from unitail.reproduction.paper import LABELS
 
 SIZE = (6.4, 3.8)
-"""Of a picture, in inches."""
+"""Size of a figure in inches."""
 
 
 def ways_curves(rows: Sequence[DataSetMeans]) -> dict[str, bytes]:
-    """Plot each data set and number of shots that was measured at several numbers of ways, as PNG.
+    """Plot every data set and number of shots measured at several ways, as PNG by caption.
 
-    Shades are the intervals of the means over episodes.
+    Shaded areas are the intervals of the means over episodes.
     """
     answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
     curves = {}

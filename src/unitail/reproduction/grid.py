@@ -1,4 +1,4 @@
-"""Tables of a report: our numbers, the paper's below them, and whether the two differ."""
+"""Tables of a report: our numbers, the paper's below, and whether they differ."""
 
 import itertools
 import math
@@ -13,33 +13,33 @@ from unitail.evaluation.result import Outcome
 from unitail.reproduction.paper import LABELS, SHOTS, Number, PaperTable
 
 WAYS = 5
-"""That the paper's tables ask for."""
+"""Number of ways in the paper's tables."""
 
 
 class CellVerdict(StrEnum):
-    """How our number stands to the paper's."""
+    """How our number compares with the paper's."""
 
     HIGHER = "higher"
     LOWER = "lower"
     ALIKE = "alike"
     NONE = ""
-    """One of them is not there."""
+    """One of the two numbers is missing."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number, and the paper's."""
+    """Our number and the paper's, as text."""
 
     ours: str = ""
     paper: str = ""
     verdict: CellVerdict = CellVerdict.NONE
     best: bool = False
-    """Whether it is the highest of ours in its column and shots."""
+    """Whether ours is the highest in its column for this number of shots."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line: what it is about, and its cells."""
+    """A row of a table: shots, learner and cells."""
 
     shots: str
     learner: str
@@ -48,40 +48,53 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A table that is ready to be written."""
+    """A table ready to be rendered."""
 
     title: str
     caption: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     compared: bool = False
-    """Whether the paper's numbers stand below ours."""
+    """Whether the paper's numbers are shown below ours."""
 
 
 def paper_grid(
     table: PaperTable, rows: Sequence[DataSetMeans], sizes: Mapping[str, int] | None = None
 ) -> Grid:
-    """Lay out a table as the paper prints it, with what was measured of it.
+    """Lay out a table of the paper, with our measurements of it.
 
-    `sizes` are the data sets of each group: an average over fewer is not compared with the paper's.
+    `sizes` is the number of data sets per group: an average over fewer is not compared with the
+    paper's.
     """
-    own = [row for row in rows if row.protocol in _protocols()]
-    extra = list(dict.fromkeys(row.learner for row in own)) if table.also is None else table.also
+    measured = [row for row in rows if row.protocol in _protocols()]
+    extra = (
+        list(dict.fromkeys(row.learner for row in measured)) if table.also is None else table.also
+    )
     learners = [*table.learners, *(name for name in extra if name not in table.learners)]
-    cells = _compared_cells(table, own, learners, sizes or {})
-    places = range(len(table.names))
-    names = [f"{name}{_true_ways(table, own, place)}" for place, name in enumerate(table.names)]
+    cells = _compared_cells(table, measured, learners, sizes or {})
+    column_numbers = range(len(table.names))
+    names = [
+        f"{name}{_true_ways(table, measured, place)}" for place, name in enumerate(table.names)
+    ]
     labels = {name: table.labels.get(name, name) for name in learners}
     if table.wide:
         columns = [f"{name}, {shots}-shot" for name in names for shots in SHOTS]
         lines = [
-            Row("", labels[each], tuple(cells[n, each, place] for place in places for n in SHOTS))
+            Row(
+                "",
+                labels[each],
+                tuple(cells[n, each, place] for place in column_numbers for n in SHOTS),
+            )
             for each in learners
         ]
     else:
         columns = names
         lines = [
-            Row(f"{shots}-shot", labels[each], tuple(cells[shots, each, place] for place in places))
+            Row(
+                f"{shots}-shot",
+                labels[each],
+                tuple(cells[shots, each, place] for place in column_numbers),
+            )
             for shots in SHOTS
             for each in learners
         ]
@@ -100,7 +113,7 @@ def _compared_cells(
     learners: Sequence[str],
     sizes: Mapping[str, int],
 ) -> dict[tuple[int, str, int], Cell]:
-    """Put what was measured beside the paper's number; the best of each column is marked."""
+    """Combine our numbers with the paper's, and mark the best of ours in each column."""
     cells = {}
     for shots, place in itertools.product(SHOTS, range(len(table.names))):
         column = {name: _measured(table, rows, shots, name, place, sizes) for name in learners}
@@ -113,7 +126,7 @@ def _compared_cells(
 
 
 def plain_grids(title: str, rows: Sequence[DataSetMeans]) -> list[Grid]:
-    """Lay out what the paper has no numbers of: a table for each group and number of ways."""
+    """Lay out results without counterpart in the paper: a table per group and number of ways."""
     grids = []
     for group in dict.fromkeys(row.group for row in rows):
         own = [row for row in rows if row.group == group]
@@ -124,16 +137,16 @@ def plain_grids(title: str, rows: Sequence[DataSetMeans]) -> list[Grid]:
 
 
 def compared(ours: Number | str, paper: Number | None, *, best: bool = False) -> Cell:
-    """Write a cell; two numbers differ if their intervals, joined, leave out no difference."""
+    """Return a cell; the numbers differ if the interval of their difference excludes zero."""
     below = "" if paper is None else _text(paper)
     if isinstance(ours, str):
         return Cell(ours, below)
     verdict = CellVerdict.NONE
     if paper is not None:
-        doubt = math.hypot(ours.half_width, paper.half_width)
+        half_width = math.hypot(ours.half_width, paper.half_width)
         difference = ours.mean - paper.mean
-        higher = CellVerdict.HIGHER if difference > 0 else CellVerdict.LOWER
-        verdict = higher if abs(difference) > doubt else CellVerdict.ALIKE
+        direction = CellVerdict.HIGHER if difference > 0 else CellVerdict.LOWER
+        verdict = direction if abs(difference) > half_width else CellVerdict.ALIKE
     return Cell(_text(ours), below, verdict, best)
 
 
@@ -170,7 +183,7 @@ def _measured(
     place: int,
     sizes: Mapping[str, int],
 ) -> Number | str:
-    """Find our number of a cell, or say why there is none."""
+    """Return our number for a cell, or a text explaining why there is none."""
     own = [row for row in rows if (row.shots, row.learner) == (shots, learner)]
     if table.sets:
         own = [row for row in own if row.data_set == table.sets[place]]
@@ -186,7 +199,7 @@ def _measured(
 
 
 def _true_ways(table: PaperTable, rows: Sequence[DataSetMeans], place: int) -> str:
-    """Say how many ways a column really has, where it is not what was asked for."""
+    """Return the actual number of ways of a column, if it differs from the protocol's."""
     if not table.sets:
         return ""
     ways = {row.ways for row in rows if row.data_set == table.sets[place]} - {WAYS}

@@ -1,4 +1,4 @@
-"""The report as a Markdown page."""
+"""Render the report as a Markdown page."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ they are the highest of their column and shots; - is not measured."""
 
 
 def markdown_page(report: Report, pictures: dict[str, str]) -> str:
-    """Write the page; `pictures` are files by their captions."""
+    """Return the page; `pictures` maps captions to file names."""
     parts = [f"# {report.title}", LEGEND, *report.notes]
     for each in report.sections:
         parts += _section(each, pictures)

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: styles and pictures are inside."""
+"""Render the report as one self-contained HTML file, with styles and plots inlined."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def html_page(report: Report) -> str:
-    """Write the page; all text is escaped."""
+    """Return the page; all text is escaped."""
     style = STYLE.read_text(encoding="utf-8")
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
@@ -85,16 +85,18 @@ def _section(section: Section, number: int) -> str:
 
 def _grid(grid: Grid) -> str:
     head = "".join(f'<th scope="col">{_heading(name)}</th>' for name in grid.columns)
-    shown = any(row.shots for row in grid.rows)
-    shots = '<th scope="col">shots</th>' if shown else ""
-    lines, before = [], ""
+    has_shots = any(row.shots for row in grid.rows)
+    shots = '<th scope="col">shots</th>' if has_shots else ""
+    lines, previous = [], ""
     for row in grid.rows:
-        first = f"<td>{escape(row.shots if row.shots != before else '')}</td>" if shown else ""
-        kind = ' class="new"' if row.shots != before else ""
-        before = row.shots
+        first = (
+            f"<td>{escape(row.shots if row.shots != previous else '')}</td>" if has_shots else ""
+        )
+        kind = ' class="new"' if row.shots != previous else ""
+        previous = row.shots
         cells = "".join(map(_cell, row.cells))
         lines.append(f'<tr{kind}>{first}<th scope="row">{escape(row.learner)}</th>{cells}</tr>')
-    kind = ' class="shots"' if shown else ""
+    kind = ' class="shots"' if has_shots else ""
     return (
         f"<h3>{escape(grid.title)}</h3>{_paragraph(grid.caption)}\n"
         f'<div class="wide" tabindex="0"><table{kind}><thead><tr>'
@@ -104,7 +106,7 @@ def _grid(grid: Grid) -> str:
 
 
 def _heading(name: str) -> str:
-    """Escape a heading that may be broken after ENCODER/ and in long_names, not in "5-shot"."""
+    """Escape a heading; allow line breaks after "/" and "_", but not inside "5-shot"."""
     unbroken = re.sub(r"-(shot|way)", "\N{NON-BREAKING HYPHEN}\\1", escape(name))
     return re.sub(r"([/_])", r"\1<wbr>", unbroken)
 
@@ -145,7 +147,7 @@ def _paragraph(text: str) -> str:
 
 
 def _bold(cell: str) -> str:
-    """Turn **...** of a cell into bold."""
+    """Escape a cell and render **...** as bold."""
     pieces = escape(cell).split("**")
     return "".join(f"<b>{each}</b>" if place % 2 else each for place, each in enumerate(pieces))
 

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints, read from `paper.toml`."""
+"""The numbers printed in the paper, read from `paper.toml`."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ from typing import Any
 
 FILE = Path(__file__).parent / "paper.toml"
 SHOTS = (5, 1)
-"""In the order of the paper."""
+"""Numbers of shots, in the order of the paper."""
 LABELS = {
     "linear_probe_paper": "Linear Probe",
     "proto_head_paper": "ProtoHead",
@@ -25,7 +25,7 @@ LABELS = {
     "unitail_joint": "unitail, joint",
     "unitail_joint_balanced": "unitail, joint, balanced",
 }
-"""What tables call learners; others keep their names."""
+"""Names of learners in tables; learners not listed keep their own."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Number:
 
     @classmethod
     def parse(cls, text: str) -> "Number":
-        """Read "91.86 (0.32)"."""
+        """Parse a text such as "91.86 (0.32)"."""
         match = re.fullmatch(r"(\d+\.\d+) \((\d+\.\d+)\)", text)
         assert match is not None, f"not a number of the paper: {text}"
         return cls(float(match[1]), float(match[2]))
@@ -51,36 +51,36 @@ class PaperTable:
     title: str
     caption: str
     names: tuple[str, ...]
-    """Of the columns, as printed."""
+    """Names of the columns, as printed."""
     numbers: Mapping[tuple[int, str], tuple[str, ...]]
-    """The cells as printed, by shots and learner."""
+    """Cells as printed, by shots and learner."""
     suite: str
-    """What measures it."""
+    """Name of the suite that measures it."""
     sets: tuple[str, ...] = ()
-    """The data sets of the columns."""
+    """Data sets of the columns, if columns are data sets."""
     groups: tuple[str, ...] = ()
-    """Or the groups that columns are averages of."""
+    """Groups of the columns, if columns are averages over groups."""
     wide: bool = False
-    """Whether shots are in the columns."""
+    """Whether the numbers of shots are columns rather than rows."""
     also: tuple[str, ...] | None = None
-    """Learners of ours that stand beside the paper's; None where all do that were measured."""
+    """Our learners to show besides the paper's; None shows all that were measured."""
     labels: Mapping[str, str]
-    """What the table calls learners."""
+    """Names of learners in this table."""
 
     @property
     def learners(self) -> list[str]:
-        """The learners of the table, in its order."""
+        """Learners of the table, in its order."""
         return list(dict.fromkeys(learner for _, learner in self.numbers))
 
     def number(self, shots: int, learner: str, column: int) -> Number | None:
-        """Return a cell; None where the paper has none."""
+        """Return the number of a cell; None if the paper has none."""
         cells = self.numbers.get((shots, learner))
         return None if cells is None else Number.parse(cells[column])
 
 
 @cache
 def paper_tables() -> dict[str, PaperTable]:
-    """Return all tables by key, in the order of the paper."""
+    """Return all tables, by key, in the order of the paper."""
     tables = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return {key: _table(key, table) for key, table in tables.items()}
 

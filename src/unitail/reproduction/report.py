@@ -1,4 +1,4 @@
-"""What a report says, whatever it is written in: sections of tables, curves, notes, commands."""
+"""Content of a report, independent of its format: tables, plots, notes and commands."""
 
 import platform
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ ELSEWHERE = {
     "python bench/paper_runs.py SAMPLE --work WORK --out OUT": "all ablations with three seeds, and"
     " how the loss falls while the dictionary grows (appendix C)",
 }
-"""What trains, and is no part of this command: what runs it from a copy of the repository."""
+"""Experiments that train models and are not run here: the command (in a checkout) for each."""
 ABLATIONS = "paper_ablations"
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """A table without the paper's numbers."""
+    """A table without numbers of the paper."""
 
     title: str
     about: str
@@ -37,25 +37,25 @@ class PlainTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Section:
-    """One experiment."""
+    """The section of one experiment."""
 
     title: str
     status: str
-    """Measured, partly measured, or skipped, and why."""
+    """Measured, partly measured, or skipped with the reason."""
     grids: Sequence[Grid] = ()
     tables: Sequence[PlainTable] = ()
     pictures: dict[str, bytes] | None = None
-    """PNG by caption."""
+    """PNG files, by caption."""
     versus: tuple[str, list[str], list[list[str]]] | None = None
-    """All against one: its name, the header and the rows."""
+    """Comparison of all learners with one: its name, the header and the rows."""
     notes: Sequence[str] = ()
     todo: Sequence[str] = ()
-    """Commands that would make the rest."""
+    """Commands that would produce what is missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Report:
-    """All of it."""
+    """The whole report."""
 
     title: str
     notes: Sequence[str]
@@ -72,9 +72,9 @@ def build_report(
     learners: Sequence[str] = (),
     more: Sequence[Section] = (),
 ) -> Report:
-    """Put together what was measured and what the paper says; `more` are no suites.
+    """Build the report from the measured suites; `more` are sections of other experiments.
 
-    `learners` are those that were asked for in the place of the suites' own.
+    `learners` are the ones named by the user instead of the suites' own.
     """
     names = [each.suite.name for each in measured]
     sections = [*(section(each) for each in measured), *more]
@@ -96,7 +96,7 @@ def build_report(
 
 
 def section(measured: Measured) -> Section:
-    """Write up one suite."""
+    """Return the section of one suite."""
     suite = measured.suite
     rows = data_set_means(measured.results)
     tables = [each for each in paper_tables().values() if each.suite == suite.name]
@@ -120,7 +120,7 @@ def section(measured: Measured) -> Section:
 
 
 def cost_tables(rows: Sequence[DataSetMeans]) -> list[PlainTable]:
-    """Tabulate the time of 1,000 test episodes where there are several numbers of classes."""
+    """Tabulate the time of 1,000 test episodes for data sets measured at several ways."""
     tables = []
     answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
     for (name, shots), own in grouped(answered, lambda row: (row.name, row.shots)).items():
@@ -145,7 +145,7 @@ def cost_tables(rows: Sequence[DataSetMeans]) -> list[PlainTable]:
 
 
 def versions(measured: Sequence[Measured]) -> list[tuple[str, str]]:
-    """List what the numbers depend on: versions, the machine, and the hashes of the data."""
+    """List what the numbers depend on: versions, machine, devices and hashes of the data."""
     found = [("unitail", unitail.__version__), ("Python", platform.python_version())]
     for name in PACKAGES:
         try:
@@ -188,10 +188,10 @@ def _versus(measured: Measured) -> tuple[str, list[str], list[list[str]]] | None
 
 
 def _training(name: str, suite: str) -> str:
-    """Say how a run is made."""
+    """Return the command that trains a run."""
     recipe = f"recipes/ablations/{name}.toml" if suite == ABLATIONS else "RECIPE"
-    such = "" if suite == ABLATIONS else "   # such as recipes/equal_time"
-    return f"unitail train {recipe} --banks BANKS --out RUNS/{name}{such}"
+    comment = "" if suite == ABLATIONS else "   # such as recipes/equal_time"
+    return f"unitail train {recipe} --banks BANKS --out RUNS/{name}{comment}"
 
 
 def _bench_command(measured: Measured, swapped: Sequence[str], learners: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Measure what the data at hand allow; what is done is not done again."""
+"""Measure all suites that the available data allow, reusing stored results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,48 +19,48 @@ SUITES = (
     *("paper_in_domain", "paper_cross_domain", "paper_cross_modal", "paper_resnet18"),
     *("paper_extrapolation", "paper_ablations"),
 )
-"""The paper's experiments that are suites, in its order."""
+"""Suites of the paper's experiments, in the paper's order."""
 NO_DATA = "none of its data are here"
 NO_RUNS = "none of its learners is trained here"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """What came of a suite."""
+    """The results of a suite."""
 
     suite: SuiteFile
     results: Sequence[TableResult] = ()
-    """Of the data sets that were there; none where it was skipped."""
+    """Results on the available data sets; empty if the suite was skipped."""
     skipped: str = ""
-    """Why nothing was measured."""
+    """Why nothing was measured; empty if something was."""
     notes: Sequence[str] = ()
     missing: Sequence[str] = ()
-    """Banks ENCODER/DATASET that were not there."""
+    """Banks ENCODER/DATASET that are not available."""
     absent: Sequence[str] = ()
-    """Learners that are not trained here."""
+    """Learners without a trained model here."""
     refused: Mapping[str, str] | None = None
-    """Learners that were trained on what they would be tested on, and the message."""
+    """Learners that were trained on test classes, with the error message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """Suites, where data and models are, and where results go."""
+    """Suites, folders of data, models and results, and settings."""
 
     suites: Sequence[str] = SUITES
     banks: Path
     runs: Path
     folder: Path
     encoders: Mapping[str, str] | None = None
-    """Other encoders in the place of some."""
+    """Replacements of encoders: old name to new name."""
     episodes: int | None = None
-    """In the place of the suites' own number."""
+    """Number of episodes; None uses the suites' own."""
     learners: Sequence[str] = ()
     draws: int = 1
     device: str = "auto"
     processes: int = 1
 
     def measure(self, name: str, on_progress: OnProgress | None = None) -> Measured:
-        """Measure a suite, or say why it cannot be."""
+        """Measure a suite, or return why it cannot be measured."""
         suite = changed_suite(
             read_suite(name).with_encoders(self.encoders or {}), {"episodes": self.episodes}
         )
@@ -108,7 +108,7 @@ class Reproduction:
 
 
 def how_to_get(bank: str) -> str:
-    """Say how a missing bank is made: a command, and where to get the data."""
+    """Return the commands that make a missing bank, with the source of the data."""
     encoder, _, data_set = bank.rpartition("/")
     lines = []
     for name in data_set.split("->"):
@@ -126,7 +126,7 @@ def how_to_get(bank: str) -> str:
 
 
 def _leaks(setup: BenchSetup, tested: Suite) -> dict[str, str]:
-    """Find the learners that have seen what they would be tested on."""
+    """Return the learners that were trained on test classes, with the error messages."""
     names = setup.learners or [n for n in setup.suite.learners if n not in setup.absent]
     refused = {}
     for each in load_learners(setup.runs, names, own=bool(setup.learners), draws=setup.draws):
@@ -140,7 +140,7 @@ def _leaks(setup: BenchSetup, tested: Suite) -> dict[str, str]:
 
 
 def _without(setup: BenchSetup, refused: Mapping[str, str]) -> BenchSetup:
-    """Leave out learners, by name."""
+    """Return the setup without the refused learners."""
     if not refused:
         return setup
     names = setup.learners or [n for n in setup.suite.learners if n not in setup.absent]
@@ -148,8 +148,8 @@ def _without(setup: BenchSetup, refused: Mapping[str, str]) -> BenchSetup:
     kept = [name for name in names if name not in refused]
     if not kept:
         raise Leakage(
-            "all learners were trained on what would test them",
+            "all learners were trained on the test classes",
             got=", ".join(refused),
-            allowed="learners that have not seen it",
+            allowed="learners that have not seen them",
         )
     return replace(setup, learners=kept)

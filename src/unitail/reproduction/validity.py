@@ -1,4 +1,4 @@
-"""Practical universality (section 3 of the paper) as a part of its reproduction."""
+"""Practical universality (section 3 of the paper) as a section of the reproduction."""
 
 import re
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from unitail.validity_study.study import DRAWS, LEARNERS, ValidityStudy, study_v
 from unitail.wording import numbered
 
 VALIDITY = "validity"
-"""What the experiment is called where suites are named."""
+"""Name of the experiment, used like the name of a suite."""
 MIN_DRAWS = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Studied:
-    """What came of the study."""
+    """The study and the tasks it lacks."""
 
     study: ValidityStudy
     missing: Sequence[str] = ()
-    """Tasks whose banks are not here: ENCODER/DATASET, K classes."""
+    """Tasks whose banks are not available, as "ENCODER/DATASET, K classes"."""
 
 
 def measure_validity(
@@ -36,9 +36,9 @@ def measure_validity(
     *,
     declaration: Declaration = BUILT_IN,
 ) -> Studied:
-    """Measure the learning curves that the data at hand allow; those that are kept are not again.
+    """Measure the learning curves that the available data allow, reusing stored curves.
 
-    `episodes` of the reproduction, where they are fewer, are the support sets of each size.
+    The number of support sets per size is limited by the `episodes` of the reproduction.
     """
     device = choose_device(work.device)
     declared = declared_tasks(declaration, work.banks if work.banks.is_dir() else None)
@@ -58,7 +58,7 @@ def measure_validity(
 
 
 def validity_section(studied: Studied) -> Section:
-    """Write up who is a valid learning algorithm where."""
+    """Return the section on which learners are valid learning algorithms for which tasks."""
     study = studied.study
     banks = dict.fromkeys(each.split(", ")[0] for each in studied.missing)
     done = f"{numbered(len(study.tasks), 'task')}, {study.draws} support sets of each size"

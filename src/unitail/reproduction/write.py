@@ -1,4 +1,4 @@
-"""The report on the disk: report.html, README.md, and the pictures that README.md shows."""
+"""Write the report: report.html, README.md, and the plots that README.md shows."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def write_report(
     learners: Sequence[str] = (),
     more: Sequence[Section] = (),
 ) -> None:
-    """Write all files; each is whole or the old one, whenever the process is killed."""
+    """Write all files, each atomically: a kill leaves either the old or the new file."""
     report = build_report(measured, command=command, swapped=swapped, learners=learners, more=more)
     pictures: dict[str, str] = {}
     with disk_errors(folder):

@@ -1,4 +1,4 @@
-"""Declared sets of tasks: what a claim of universal validity is about (paper, section 3.3)."""
+"""Declared sets of tasks, to which a claim of universal validity refers (paper, section 3.3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from unitail.tasks.bundled import bundled_tasks
 from unitail.tasks.synthetic.gaussian import GaussianTasks
 
 MIN_ROWS = 8
-"""The fewest rows of a class that takes part, so that a curve has a few sizes."""
+"""Smallest number of rows of an eligible class, so that a curve has a few sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +31,9 @@ class SyntheticChoice:
     ways: int
     """K."""
     separation: float = 2.0
-    """The spread of the class means in units of the noise."""
+    """Spread of the class means in units of the noise."""
     group: str = "synthetic"
-    """What it is counted with in reports."""
+    """Group of the task in reports."""
 
     def __post_init__(self) -> None:
         for name, least in (("width", 1), ("ways", 2)):
@@ -43,7 +43,7 @@ class SyntheticChoice:
 
     @property
     def name(self) -> str:
-        """What reports call the task."""
+        """Name of the task in reports."""
         return f"gaussian, width {self.width}, {self.ways} classes"
 
 
@@ -56,25 +56,25 @@ class DeclaredBank:
     ways: int
     """K; the classes are drawn once, among those with enough rows."""
     group: str = "banks"
-    """What it is counted with in reports, such as the modality."""
+    """Group of the task in reports, such as the modality."""
 
     def __post_init__(self) -> None:
         require(self.ways >= 2, "ways", got=self.ways, allowed="2 or more")
 
     @property
     def name(self) -> str:
-        """What reports call the task."""
+        """Name of the task in reports."""
         return f"{self.bank}, {self.ways} classes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """The tasks of a study, and at how many examples of a class their curves are measured."""
+    """The tasks of a study, and the numbers of shots at which curves are measured."""
 
     shots: tuple[int, ...] = SHOTS
-    """N, increasing; a task of few rows has those that it has rows for."""
+    """Values of N, increasing; a task with few rows uses only those it has rows for."""
     tables: bool = False
-    """Whether scikit-learn's digits, wine and breast cancer tables are among the tasks."""
+    """Whether to include scikit-learn's digits, wine and breast cancer tables."""
     synthetic: tuple[SyntheticChoice, ...] = ()
     banks: tuple[DeclaredBank, ...] = ()
 
@@ -85,17 +85,17 @@ class DeclaredTask:
 
     task: Task
     group: str = "tasks"
-    """What it is counted with in reports."""
+    """Group of the task in reports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredTasks:
-    """The tasks of a declaration that are there."""
+    """The available tasks of a declaration."""
 
     tasks: tuple[DeclaredTask, ...]
     shots: tuple[int, ...] = SHOTS
     missing: tuple[str, ...] = field(default=())
-    """Banks that are not there, or have too few classes."""
+    """Tasks whose banks are not available or have too few classes."""
 
 
 WIDTHS, WAYS = (2, 16, 128, 1280, 2048), (2, 10, 100)
@@ -119,7 +119,7 @@ BUILT_IN = Declaration(
         )
     ),
 )
-"""Widths 2 to 2048, 2 to 100 classes; tables; images, texts and sounds where banks are given."""
+"""Synthetic tasks (widths 2 to 2048, 2 to 100 classes), tables, and banks of three modalities."""
 
 
 def read_declaration(path: Path) -> Declaration:
@@ -131,15 +131,15 @@ def read_declaration(path: Path) -> Declaration:
         )
         for name, kind in (("synthetic", SyntheticChoice), ("banks", DeclaredBank))
     }
-    rest = {key: value for key, value in table.items() if key not in chosen}
-    declared = from_table(Declaration, {**rest}, str(path))
+    other_keys = {key: value for key, value in table.items() if key not in chosen}
+    declared = from_table(Declaration, {**other_keys}, str(path))
     return Declaration(shots=declared.shots, tables=declared.tables, **chosen)  # type: ignore[arg-type]
 
 
 def declared_tasks(
     declaration: Declaration = BUILT_IN, banks: Path | None = None, *, seed: int = 0
 ) -> DeclaredTasks:
-    """Draw or open the tasks; banks that are not there are listed, not fatal."""
+    """Draw or open the tasks; missing banks are listed, not errors."""
     paths = named_banks(banks) if banks is not None else {}
     tasks = [_synthetic(choice, seed) for choice in declaration.synthetic]
     if declaration.tables:
@@ -154,7 +154,7 @@ def declared_tasks(
             tasks.append(DeclaredTask(task=task, group=choice.group))
     if not tasks:
         raise UserError(
-            "no task of the declaration is there",
+            "no task of the declaration is available",
             got=", ".join(missing) or "an empty declaration",
             allowed="synthetic tasks, tables, or banks that exist",
             remedy="Name the folder of banks with --banks, or declare [[synthetic]] tasks.",
@@ -163,22 +163,22 @@ def declared_tasks(
 
 
 def bank_task(table: FeatureTable, choice: DeclaredBank, seed: int = 0) -> ArrayTask | None:
-    """Make a task of K classes of a table, drawn by the seed; None if too few have enough rows."""
+    """Make a task of K random classes of a table; None if too few classes have enough rows."""
     enough = np.flatnonzero(table.class_sizes >= MIN_ROWS)
     if len(enough) < choice.ways:
         return None
     generator = np.random.default_rng(stream(seed, "declared", choice.name).initial_seed())
     classes = generator.permutation(enough)[: choice.ways]
-    places = np.full(len(table.class_names), -1)
-    places[classes] = np.arange(choice.ways)
-    own = np.where(table.class_indices >= 0, places[table.class_indices], -1)
-    rows = np.flatnonzero(own >= 0)
+    new_indices = np.full(len(table.class_names), -1)
+    new_indices[classes] = np.arange(choice.ways)
+    class_indices = np.where(table.class_indices >= 0, new_indices[table.class_indices], -1)
+    rows = np.flatnonzero(class_indices >= 0)
     features = np.asarray(table.features[rows], np.float32)
-    return ArrayTask(features=features, class_indices=own[rows], name=choice.name)
+    return ArrayTask(features=features, class_indices=class_indices[rows], name=choice.name)
 
 
 def as_declared(tasks: Iterable[Task | DeclaredTask]) -> tuple[DeclaredTask, ...]:
-    """Let plain tasks take part as well."""
+    """Wrap plain tasks as declared tasks."""
     return tuple(
         each if isinstance(each, DeclaredTask) else DeclaredTask(task=each) for each in tasks
     )

@@ -1,10 +1,10 @@
-"""Learning curves that are kept as they are measured, so that a study can stop and go on.
+"""Store learning curves as they are measured, so that a study can be interrupted and resumed.
 
-A file for each learner and task, in one folder. It says what decides the curve: the learner with a
-stamp of its weights or its code, the task with a stamp of its data, shots, draws, queries and seed.
-A curve of anything else is not taken for it. Several processes, or several machines, may fill one
-folder: the study that is asked for all of them then measures nothing again. The kind of device
-is recorded too, since each draws other episodes of the same law.
+A folder has one file per learner and task. It records what determines the curve: the learner with a
+stamp of its weights or code, the task with a stamp of its data, shots, draws, queries and seed. A
+file is reused only if all of these match. Several processes or machines can fill the same folder; a
+study over all of them then measures nothing again. The kind of device is recorded too, because
+each kind draws different episodes from the same distribution.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from unitail.framework.task import Task
 from unitail.framework.validity import Unsolved
 
 CURVES = "curves"
-"""The folder in that of a report, where no other is named."""
+"""Default name of the folder of curves inside a report's folder."""
 DIGITS = 16
-"""Of the hash in a file's name."""
+"""Number of hash digits in a file's name."""
 
 
 Outcome = LearningCurve | Unsolved
@@ -33,12 +33,12 @@ Outcome = LearningCurve | Unsolved
 
 @dataclass(frozen=True)
 class KeptCurves:
-    """The curves in a folder."""
+    """The learning curves stored in a folder."""
 
     folder: Path
 
     def read(self, about: Mapping[str, Any]) -> tuple[Outcome, str] | None:
-        """Return the curve that this describes, and the kind of device it was measured on."""
+        """Return the stored curve and its kind of device; None if there is no such curve."""
         path = self._path(about)
         if not path.exists():
             return None
@@ -54,7 +54,7 @@ class KeptCurves:
             ) from error
 
     def write(self, about: Mapping[str, Any], outcome: Outcome, device: str) -> None:
-        """Keep a curve, or why there is none."""
+        """Store a curve, or the reason why there is none."""
         path = self._path(about)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"about": dict(about), "device": device, "outcome": _record(outcome)})
@@ -65,9 +65,9 @@ class KeptCurves:
 
 
 def task_stamp(task: Task) -> str:
-    """Return what changes when a task does: its name and sizes, and the fingerprint of its data.
+    """Return an identifier of a task: its name and sizes, and the fingerprint of its data.
 
-    A task of one's own that has no `fingerprint` is known by its name and sizes alone.
+    A user's task without a `fingerprint` is identified by its name and sizes alone.
     """
     data = str(getattr(task, "fingerprint", ""))[:DIGITS]
     return f"{task.name}, {task.feature_dim} wide, {task.ways} classes {data}".strip()

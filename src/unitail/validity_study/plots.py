@@ -1,4 +1,4 @@
-"""A study of validity as pictures: all curves, and who is valid where."""
+"""Plots of a study of validity: the learning curves and the verdicts."""
 
 import math
 from typing import TYPE_CHECKING
@@ -27,12 +27,12 @@ SIGNS = {
     Verdict.VALID: "✓",
 }
 COLUMNS = 5
-"""Panels of curves beside each other."""
+"""Largest number of panels in a row."""
 DPI = 110
 
 
 def plot_verdicts(study: ValidityStudy) -> bytes:
-    """Plot a field for each learner and task, coloured by the verdict."""
+    """Plot a grid of learners and tasks, coloured by verdict."""
     learners = list(study.reports)
     longest = max(map(len, learners))
     height = 1.2 + 0.075 * longest + 0.27 * len(study.tasks)
@@ -60,7 +60,7 @@ def plot_verdicts(study: ValidityStudy) -> bytes:
 
 
 def plot_curves(study: ValidityStudy) -> bytes:
-    """Plot risk against the size of the support, a panel for each task, with intervals."""
+    """Plot risk against support size with intervals, in one panel per task."""
     count = len(study.tasks)
     rows = math.ceil(count / COLUMNS)
     columns = min(COLUMNS, count)

@@ -1,4 +1,4 @@
-"""A study of validity as a folder: Markdown, one HTML page, pictures and numbers."""
+"""Write a study of validity as a folder: Markdown, one HTML page, plots and numbers."""
 
 import base64
 import html
@@ -30,7 +30,7 @@ WORDS = (
 def write_validity_report(
     study: ValidityStudy, folder: Path, *, command: str, notes: Sequence[str] = ()
 ) -> None:
-    """Write README.md, report.html (all in one file), the pictures and rows.json."""
+    """Write README.md, report.html (self-contained), the plots and rows.json."""
     require_report_packages()
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {"verdicts.png": plot_verdicts(study), "curves.png": plot_curves(study)}
@@ -42,28 +42,28 @@ def write_validity_report(
 
 
 def require_report_packages() -> None:
-    """Say now, not after the work, that the report could not be written."""
+    """Raise if a package that the report needs is missing, before any work is done."""
     optional("matplotlib.figure", extra="report")
 
 
 def summary_table(study: ValidityStudy) -> list[list[str]]:
-    """Count verdicts: a row for each learner, a column for each, and the groups where it fails."""
+    """Return a table of verdict counts by learner, with the groups in which the learner fails."""
     header = ["learner", *(str(each) for each in reversed(Verdict)), "fails on"]
     rows = []
     for name in study.reports:
         verdicts = list(study.verdicts(name).values())
-        bad = {
+        failed_groups = {
             each.group
-            for each, one in zip(study.tasks, verdicts, strict=True)
-            if one in (Verdict.CANNOT, Verdict.RISES, Verdict.GUESSES)
+            for each, found in zip(study.tasks, verdicts, strict=True)
+            if found in (Verdict.CANNOT, Verdict.RISES, Verdict.GUESSES)
         }
         counts = [str(verdicts.count(each)) for each in reversed(Verdict)]
-        rows.append([name, *counts, ", ".join(sorted(bad)) or "nothing"])
+        rows.append([name, *counts, ", ".join(sorted(failed_groups)) or "nothing"])
     return [header, *rows]
 
 
 def task_table(study: ValidityStudy) -> list[list[str]]:
-    """Tabulate each task: the verdict, and the risk at the fewest and the most examples."""
+    """Return a table of tasks: verdicts, and risks at the fewest and the most examples."""
     header = ["group", "task", "n", *study.reports]
     return [header, *(_task_row(study, number) for number in range(len(study.tasks)))]
 
@@ -84,7 +84,7 @@ def _cell(outcome: ValidityReport | Unsolved) -> str:
 
 
 def _details(study: ValidityStudy) -> Iterator[str]:
-    """Say of each learner what rose, why it cannot, and how large a rise may have been missed."""
+    """Yield for each learner its rises, its failures, and the largest rise not excluded."""
     for name, report in study.reports.items():
         lines = [
             f"rise on {outcome.curve.task}: {'; '.join(map(str, outcome.finding.rises[:3]))}"
@@ -112,7 +112,7 @@ def _about(study: ValidityStudy) -> str:
 
 
 def _same(study: ValidityStudy) -> str:
-    """Say who answers the same episodes."""
+    """Describe which learners answer the same episodes."""
     kinds = sorted(set().union(*study.devices.values()))
     if len(kinds) < 2:
         return "all learners answer the same ones"

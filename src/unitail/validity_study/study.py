@@ -1,4 +1,4 @@
-"""Learning curves of several learners on declared tasks, and what they say about validity."""
+"""Measure and test the learning curves of several learners on declared tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,59 +36,59 @@ LEARNERS = (
     "linear_probe_shrunk",
     "proto_head_centred",
 )
-"""The learners of a study for which none are named."""
+"""Default learners of a study."""
 DRAWS = 60
-"""The support sets of each size, if no other number is asked for."""
+"""Default number of support sets of each size."""
 MAX_QUERIES = 15
-"""The most queries of a class."""
+"""Largest number of queries per class."""
 MAX_ALL_QUERIES = 150
-"""Of a task with many classes each gets fewer, so that there are about as many in all."""
+"""Approximate limit on all queries: with many classes, each gets fewer."""
 NO_MEMORY = "out of memory"
 MAX_NUMBERS = 2**26
-"""The most features of a batch of episodes: 256 MiB in single precision."""
+"""Largest number of features in a batch of episodes: 256 MiB in single precision."""
 
 
 class Verdict(StrEnum):
-    """What a curve says, from worst to best."""
+    """Verdict on a learning curve, from worst to best."""
 
     CANNOT = "cannot"
     """The learner refuses the task, or runs out of memory."""
     RISES = "rises"
-    """More data hurt: not a valid learning algorithm for the task, but for a chance of `level`."""
+    """The risk rises with more data: not valid for the task, except with probability `level`."""
     GUESSES = "guesses"
-    """No rise was found, and at no size is it surely better than chance."""
+    """No rise was found, but at no size is it significantly better than chance."""
     NO_RISE = "no rise"
-    """Better than chance, no rise was found; the residual risk is unknown or not yet small."""
+    """No rise was found and better than chance; the residual risk is unknown or not yet small."""
     VALID = "valid"
-    """No rise was found, and the residual risk is surely below epsilon."""
+    """No rise was found, and the residual risk is significantly below epsilon."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValidityStudy:
-    """What was measured, for each learner and task."""
+    """Measurements for each learner and task."""
 
     reports: Mapping[str, UniversalityReport]
-    """By learner; the outcomes are in the order of the tasks."""
+    """Reports, by learner; their outcomes are in the order of the tasks."""
     tasks: tuple[DeclaredTask, ...]
     draws: int
     level: float
-    """The probability of even one false rise, in all tasks of a learner together."""
+    """Probability of any false rise, over all tasks of a learner together."""
     epsilon: float
     seed: int
     devices: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The kinds of device that each learner was measured on: each kind draws other episodes."""
+    """Kinds of device each learner was measured on; each kind draws different episodes."""
 
     def outcomes(self, learner: str) -> dict[str, ValidityReport | Unsolved]:
-        """Return a learner's outcomes by task."""
+        """Return a learner's outcomes, by task."""
         names = [each.task.name for each in self.tasks]
         return dict(zip(names, self.reports[learner].outcomes, strict=True))
 
     def verdicts(self, learner: str) -> dict[str, Verdict]:
-        """Return a learner's verdicts by task."""
+        """Return a learner's verdicts, by task."""
         return {name: verdict(outcome) for name, outcome in self.outcomes(learner).items()}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each learner and task, of plain values."""
+        """Return a row of plain values for each learner and task."""
         return [
             {
                 "learner": learner,
@@ -121,10 +121,10 @@ def study_validity(
 ) -> ValidityStudy:
     """Estimate the learning curve of every learner on every task, and test them.
 
-    All learners answer the same episodes. A task of few rows is asked at the shots that it has
-    rows for. `queries` of each class measure a risk; None takes 15, and fewer of many classes.
-    Curves go to `kept` as they are measured, and those that are there are not measured again;
-    `stamps` tells learners of the same name apart. Progress is counted in curves.
+    All learners answer the same episodes. A task with few rows is measured at the shots it has rows
+    for. `queries` is the number of queries per class; None uses 15, or fewer for many classes.
+    Curves are stored in `kept` as they are measured, and stored ones are not measured again;
+    `stamps` distinguishes versions of a learner. Progress counts curves.
     """
     check_test(shots, level, epsilon)
     declared = as_declared(tasks)
@@ -138,13 +138,13 @@ def study_validity(
     settings = {"shots": list(shots), "draws": draws, "queries": queries, "seed": seed}
     reports, devices = {}, {}
     for turn, (name, learner) in enumerate(learners.items()):
-        asked = _as_learner(learner)
+        inference = _as_learner(learner)
         measured, kinds = [], set()
         for number, each in enumerate(declared):
             about = {"learner": name, "stamp": (stamps or {}).get(name, ""), **settings}
             about["task"] = task_stamp(each.task)
             generator = stream(seed, "validity study", each.task.name, device=device)
-            measure = partial(_measure, asked, each.task, shots, draws, queries, generator)
+            measure = partial(_measure, inference, each.task, shots, draws, queries, generator)
             outcome, kind = _kept_or_measured(kept, about, measure, generator.device.type)
             measured.append(outcome)
             kinds.add(kind)
@@ -164,7 +164,7 @@ def study_validity(
 
 
 def verdict(outcome: ValidityReport | Unsolved) -> Verdict:
-    """Sum up an outcome in a word."""
+    """Return the verdict on an outcome."""
     if isinstance(outcome, Unsolved):
         return Verdict.CANNOT
     if not outcome.monotone:
@@ -178,9 +178,9 @@ def verdict(outcome: ValidityReport | Unsolved) -> Verdict:
 def _kept_or_measured(
     kept: KeptCurves | None, about: Mapping[str, Any], measure: Callable[[], Outcome], kind: str
 ) -> tuple[Outcome, str]:
-    """Return a curve, and the kind of device that it was measured on.
+    """Return a stored or newly measured curve, and its kind of device.
 
-    Where memory ran out it is tried again: the device may have been shared.
+    A stored out-of-memory outcome is measured again: the device may have been shared.
     """
     outcome = kept.read(about) if kept is not None else None
     if outcome is None or (isinstance(outcome[0], Unsolved) and outcome[0].message == NO_MEMORY):
@@ -198,14 +198,20 @@ def _measure(
     queries: int | None,
     generator: torch.Generator,
 ) -> LearningCurve | Unsolved:
-    """Estimate one curve, or tell why there is none."""
-    asked = queries or max(1, min(MAX_QUERIES, MAX_ALL_QUERIES // task.ways))
-    own, asked = _affordable(task, shots, asked)
-    numbers = task.ways * (max(own) + asked) * task.feature_dim
+    """Estimate one curve, or return why there is none."""
+    queries = queries or max(1, min(MAX_QUERIES, MAX_ALL_QUERIES // task.ways))
+    shots, queries = _affordable(task, shots, queries)
+    numbers = task.ways * (max(shots) + queries) * task.feature_dim
     batch = max(1, min(BATCH, MAX_NUMBERS // numbers))
     try:
         return learning_curve(
-            learner, task, shots=own, draws=draws, queries=asked, generator=generator, batch=batch
+            learner,
+            task,
+            shots=shots,
+            draws=draws,
+            queries=queries,
+            generator=generator,
+            batch=batch,
         )
     except CannotSolve as error:
         return Unsolved(task=task.name, message=str(error))
@@ -215,24 +221,24 @@ def _measure(
 
 
 def _affordable(task: Task, shots: tuple[int, ...], queries: int) -> tuple[tuple[int, ...], int]:
-    """Return the shots, at least two of them, and the queries that the rows of a task allow."""
+    """Return the shots (at least two) and the queries that a task has rows for."""
     if not isinstance(task, ArrayTask):
         return shots, queries
     rows = int(task.class_sizes.min())
     queries = max(1, min(queries, rows // 3))
-    own = tuple(number for number in shots if number + queries <= rows)
-    if len(own) < 2:
+    affordable = tuple(number for number in shots if number + queries <= rows)
+    if len(affordable) < 2:
         raise UserError(
             f"the task {task.name!r} has too few rows for a curve",
             got=f"{rows} in its smallest class",
             allowed=f"{shots[1] + 1} or more, for shots {shots[0]} and {shots[1]} and a query",
             remedy="Ask for fewer shots, or leave the task out.",
         )
-    return own, queries
+    return affordable, queries
 
 
 def _as_learner(learner: Inference | TailClassifier) -> Inference:
-    """Take a classifier for what it answers after a fit."""
+    """Wrap a classifier as a learner that fits and predicts."""
     return ClassifierLearner.of(learner) if isinstance(learner, TailClassifier) else learner
 
 
@@ -245,7 +251,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _numbers(outcome: ValidityReport | Unsolved) -> dict[str, Any]:
-    """Return the numbers of an outcome."""
+    """Return the numbers of an outcome as plain values."""
     if isinstance(outcome, Unsolved):
         return {"reason": outcome.message}
     curve = outcome.curve

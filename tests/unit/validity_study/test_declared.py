@@ -81,7 +81,7 @@ def test_a_wrong_file_is_refused(tmp_path: Path, text: str, message: str) -> Non
 def test_a_missing_file_and_an_empty_declaration_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match="the tasks cannot be read"):
         read_declaration(tmp_path / "none.toml")
-    with pytest.raises(UserError, match="no task of the declaration is there"):
+    with pytest.raises(UserError, match="no task of the declaration is available"):
         declared_tasks(Declaration())
 
 

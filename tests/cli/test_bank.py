@@ -50,7 +50,7 @@ def test_banks_that_are_there_are_skipped(tmp_path: Path) -> None:
     _coded(tmp_path / "net" / "two.npz")
     found = _run("import", tmp_path / "net", "--out", tmp_path / "out")
 
-    assert "Already there, skipped: net/one." in found.output
+    assert "Skipped, exists already: net/one." in found.output
     assert "Imported 1 bank to" in found.output
 
 
@@ -82,7 +82,7 @@ def test_check_passes_whole_banks(tmp_path: Path) -> None:
     found = _run("check", tmp_path, tmp_path / "a")
 
     assert found.exit_code == 0, found.output
-    assert "Whole: 2 of 2 banks." in found.output
+    assert "Intact: 2 of 2 banks." in found.output
 
 
 def test_check_names_every_bad_bank(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_check_names_every_bad_bank(tmp_path: Path) -> None:
     found = _run("check", tmp_path)
 
     assert found.exit_code == 2
-    assert "Whole: 1 of 3 banks." in found.output
+    assert "Intact: 1 of 3 banks." in found.output
     assert f"unitail: {tmp_path / 'changed' / 'features.npy'} changed since" in found.stderr
     assert f"unitail: {tmp_path / 'cut' / 'features.npy'} cannot be read" in found.stderr
 

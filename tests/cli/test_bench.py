@@ -121,7 +121,7 @@ def test_a_killed_benchmark_goes_on(folders: Path) -> None:
     [
         (["--banks={}/runs"], r"no bank of the suite 'banks'.*`unitail bank import`"),
         (["--suite=other"], "unknown suite: got other; allowed: all, banks, "),
-        (["--encoder=net"], "place of another is not understood: got net; allowed: OLD=NEW"),
+        (["--encoder=net"], "which encoder replaces which: got net; allowed: OLD=NEW"),
         (["--learner=nobody"], "unknown learner: got nobody; allowed: .*my_tail"),
         (["--device=tpu"], "device is unknown: got 'tpu'; allowed: auto, cpu"),
     ],
@@ -181,7 +181,7 @@ def test_two_processes_of_a_launcher_share_the_work(tmp_path: Path) -> None:
     assert {".lock.0.2", ".lock.1.2"} <= locks, said  # each had its shard
     summary = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert set(summary["data_set"]) == {"digits", "wine", "breast_cancer"}
-    assert said.count("Tables, pictures and rows are in") == 1  # the first alone reports
+    assert said.count("Tables, plots and rows are in") == 1  # the first alone reports
 
 
 def _readme(folder: Path) -> str:
@@ -206,9 +206,9 @@ def test_without_the_extra_nothing_begins(folders: Path, monkeypatch: pytest.Mon
 
 def test_help_names_what_can_be_chosen() -> None:
     words = " ".join(_run("bench", "--help").output.replace("│", " ").split())
-    listed = words.split("What to test on: ")[1].split("or your own")[0]
+    listed = words.split("Suite of data sets and protocols: ")[1].split("of your own")[0]
     assert all(name in listed for name in suite_names())
-    shares = words.split("Class shares of the queries: ")[1].split(".")[0]
+    shares = words.split("Class shares among the queries: ")[1].split(".")[0]
     assert all(each.value in shares for each in QueryShares)
 
 

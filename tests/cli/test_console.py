@@ -5,17 +5,17 @@ import typer
 from rich.console import Console
 
 from unitail.cli import console
-from unitail.cli.console import bar, bars, say, say_unreadable
+from unitail.cli.console import bar, bars, print_lines, report_unreadable
 
 
 def test_names_are_never_read_as_markup() -> None:
     stream = io.StringIO()
-    say(Console(file=stream, width=60), "[red]file[/red].jpg", "12 items")
+    print_lines(Console(file=stream, width=60), "[red]file[/red].jpg", "12 items")
     assert stream.getvalue() == "[red]file[/red].jpg\n12 items\n"
 
 
 def test_nothing_unreadable_is_not_mentioned(capsys: pytest.CaptureFixture[str]) -> None:
-    say_unreadable([], all_in="see the table")
+    report_unreadable([], all_in="see the table")
     assert capsys.readouterr() == ("", "")
 
 
@@ -35,7 +35,7 @@ def test_unreadable_files_are_counted_some_are_named_and_the_exit_code_is_1(
     count: int, first: str, last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as caught:
-        say_unreadable([f"file {number}" for number in range(count)], all_in="all there")
+        report_unreadable([f"file {number}" for number in range(count)], all_in="all there")
     assert caught.value.exit_code == 1
     lines = capsys.readouterr().err.splitlines()
     assert (lines[0], lines[-1]) == (first, last)

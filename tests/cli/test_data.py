@@ -24,7 +24,7 @@ def test_the_list_names_every_entry_and_what_is_encoded(tmp_path: Path) -> None:
     assert lines["cub200"].rstrip().endswith("net")
     assert lines["meta_album"].rstrip().endswith("net")
     assert lines["imdb"].rstrip().endswith("-")
-    assert "`unitail encode` makes a bank of any folder" in found.output
+    assert "`unitail encode` makes a bank from any folder" in found.output
 
 
 def test_info_says_where_to_get_it_and_what_is_expected() -> None:
@@ -46,7 +46,7 @@ def test_prepare_checks_encodes_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "genres" / "hum" / "broken.wav").write_bytes(b"no sound")
     options = ("--root", tmp_path, "--out", tmp_path / "banks", "--device", "cpu")
     found = _run("prepare", "gtzan", *options, "--any-version", "--check")
-    assert found.output == "gtzan: 7 audios of 3 classes, 2 to 3 of each.\n"
+    assert found.output == "gtzan: 7 audios of 3 classes, 2 to 3 per class.\n"
     assert not (tmp_path / "banks").exists()
     refused = _run("prepare", "gtzan", *options)
     assert "another version of gtzan" in str(refused.exception)

@@ -26,7 +26,7 @@ def test_a_folder_becomes_a_bank(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0, found.output
     assert "audio: 12 items of 3 classes." in found.stdout
-    assert f"{out}: 12 rows of 3 classes, 240 numbers each, by log-mel." in found.stdout
+    assert f"{out}: 12 rows of 3 classes, vectors of 240 numbers by log-mel." in found.stdout
     manifest = FeatureBank.open(out).manifest
     assert (manifest.name, manifest.licence, manifest.dtype) == ("toy sounds", "CC0", "float32")
     assert CliRunner().invoke(app, command).exit_code == 0  # it is there already
@@ -123,7 +123,7 @@ def test_rows_with_their_vectors_become_parquet_files(tmp_path: Path) -> None:
     command = [f"file://{folder}", "-o", str(tmp_path / "out"), "--format", "parquet"]
     found = CliRunner().invoke(app, [*command, "--device", "cpu", "--chunk-rows", "3"])
     assert found.exit_code == 1, found.output
-    assert "7 rows in 3 files, 6 of them with 240 numbers by log-mel." in found.stdout
+    assert "7 rows in 3 files, 6 of them with a vector of 240 numbers by log-mel." in found.stdout
     assert "1 could not be read and was skipped:\n  row 7 (loose.wav): holds no" in found.stderr
     table = pandas.read_parquet(tmp_path / "out")
     assert list(table.columns) == ["file", "vector", "content", "reason"]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from helpers.sounds import write_sounds
 from helpers.wavy_table import wavy_table
 from unitail.cli.commands.evaluate import evaluate
-from unitail.cli.evaluate import measured
+from unitail.cli.evaluate import measured_learners
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.rows import as_support
@@ -48,7 +48,7 @@ def test_of_a_table_is_measured_what_a_classifier_with_an_encoder_answers(tmp_pa
     rows = known.drop(columns="label")
     own = TailClassifier(encoder="auto", random_state=0, device="cpu").fit(rows, known["label"])
     data = encode_own(read_labelled(tmp_path / "known.csv"), device="cpu")
-    ours = measured(data.made_by, joint=False, device="cpu")[OURS]
+    ours = measured_learners(data.made_by, joint=False, device="cpu")[OURS]
     answers = ours.infer(as_support(data.rows), torch.from_numpy(data.rows.features)[None])
     np.testing.assert_allclose(answers[0], own.predict_log_proba(rows), atol=1e-9)
 

@@ -51,7 +51,7 @@ def _same_answers(examples: Path, files: Path, folder: Path, *options: object) -
     fitted = _run("fit", examples, "--save", model, "--no-cache", *options)
     assert fitted.exit_code == 0, fitted.output
     words = "".join(fitted.output.split())  # a long path is cut at the end of a line
-    assert f"Toanswer:unitailpredict--model{model}FILES" in words
+    assert f"Touseit:unitailpredict--model{model}FILES" in words
     direct = _run("predict", examples, files, "--out", first, "--no-cache", *options)
     assert direct.exit_code == 0, direct.output
     later = _run("predict", "--model", model, files, "--out", second, "--no-cache")
@@ -177,7 +177,7 @@ def test_wrong_folders_are_told(tables: tuple[Path, Path], tmp_path: Path) -> No
 
 def test_what_is_there_is_not_overwritten(tables: tuple[Path, Path], tmp_path: Path) -> None:
     message = _error(CannotWrite, "fit", tables[0], "--save", tmp_path)
-    assert "holds something else than a classifier" in message
+    assert "holds something other than a classifier" in message
     message = _error(CannotWrite, "fit", tables[0], "--save", tables[1])
     assert "new.csv is a file" in message
 
@@ -225,7 +225,7 @@ def test_a_pool_is_read_with_the_examples_now_or_later(
     assert _answers(plain) != _answers(tmp_path / "1.json")
     _run("fit", examples, "--save", tmp_path / "other.model", "--no-cache")
     told = _run("predict", "--model", tmp_path / "other.model", files, *beside, "--out", later)
-    assert "40 without labels beside them." in " ".join(told.output.split())
+    assert "a pool of 40 without labels." in " ".join(told.output.split())
     assert _answers(later) == _answers(tmp_path / "1.json")
     assert "got --pool and --joint; allowed: one of them" in _error(
         InvalidConfig, "predict", examples, files, *beside, "--joint"

@@ -99,21 +99,21 @@ def test_a_name_too_long_for_the_system_is_one_sentence(
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (MemoryError("9 GB"), "unitail: the memory does not suffice: got 9 GB; allowed: what this"),
+        (MemoryError("9 GB"), "unitail: out of memory: got 9 GB; allowed: as much as this"),
         (
             RuntimeError("DefaultCPUAllocator: can't allocate memory"),
-            "unitail: the memory does not",
+            "unitail: out of memory",
         ),
         (
             ImportError("x.so: failed to map segment from shared object"),
-            "unitail: the memory does not suffice",
+            "unitail: out of memory",
         ),
         (
             UserError("a\nb\x1b[2J is odd", got=1, allowed="2"),
             "unitail: a b\ufffd[2J is odd: got 1",
         ),
         (OSError(28, "No space left", "a\nb"), "unitail: a\ufffdb cannot be used: got No space"),
-        (OSError("odd"), "unitail: the system refuses: got odd; allowed: files"),
+        (OSError("odd"), "unitail: a system error: got odd; allowed: files"),
     ],
 )
 def test_what_the_system_refuses_is_one_sentence(

@@ -53,7 +53,7 @@ def test_json_lines_may_be_cut_off(tables: Path) -> None:
     assert [json.loads(line)["id"] for line in seen.stdout.splitlines()] == ["n0", "n1"]
     assert finish(process) == CLOSED_PIPE
     assert "Traceback" not in errors.read_text()
-    assert "least sure first" in errors.read_text()
+    assert "least certain first" in errors.read_text()
 
 
 def test_all_json_lines_arrive(tables: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_answers_are_not_computed_for_an_output_that_is_closed(tables: Path) -> 
     arguments = ["predict", tables / "support.csv", "--label-column=kind", "--out", "-"]
     assert finish(fork(code, *arguments, output=tables / "output")) == 2
     said = (tables / "output").read_text()
-    assert said.startswith("unitail: standard output is closed: got --out -; allowed: an output")
+    assert said.startswith("unitail: standard output is closed: got --out -; allowed: an open")
 
 
 def test_names_that_are_no_text_are_said_all_the_same(tables: Path) -> None:

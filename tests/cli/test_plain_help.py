@@ -53,7 +53,7 @@ def test_every_command_is_looked_at() -> None:
 
 def test_options_say_what_to_write() -> None:
     words = " ".join(_help("predict").replace("│", " ").split())
-    assert "--label-column COLUMN The column of labels in a table." in words
+    assert "--label-column COLUMN Column of a table that holds the labels." in words
     assert "--top NUMBER" in words
     assert "--joint Answer all files together" in words
     assert "ruins the answers" in words

@@ -63,7 +63,7 @@ def test_a_table_is_answered_on_screen_and_in_files(
     words = " ".join(found.output.split())
     assert "table: 12 examples of 2 classes (a, b), 40 to answer." in words
     assert "Encoder: columns." in words
-    assert "40 answers, the least sure first. 10 surer ones are not shown." in words
+    assert "40 answers, the least certain first. 10 more certain ones are not shown." in words
     assert found.output.count("row ") == 30
     rows = _rows(out)
     assert len(rows) == 40
@@ -113,7 +113,7 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     arguments = (tmp_path / "support", tmp_path / "queries", "--out", out)
     found = _run(*arguments)
     assert found.exit_code == 1, found.output
-    assert "Passed over among the examples: 1 file outside the class folders" in found.output
+    assert "Skipped among the examples: 1 file outside the class folders" in found.output
     assert "1 could not be read and was skipped:" in found.stderr
     assert "<script>.png (files): " in found.stderr
     assert ["b[bold]lue/0.png", "b[bold]lue"] in [
@@ -121,7 +121,7 @@ def test_unreadable_files_are_listed_and_the_exit_code_is_1(
     ]
     assert [row["answer"] for row in _rows(out)] == ["", *["b[bold]lue"] * 2, *["red"] * 2]
     again = _run(*arguments)
-    assert "10 were encoded before" in again.output
+    assert "10 from the cache" in again.output
     without = _run(*arguments, "--no-cache")
     assert "encoded before" not in without.output
 
@@ -163,7 +163,7 @@ def test_lines_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = _run(support, "-", text="aaaa\n\nbbbb\n")
     assert found.exit_code == 0, found.output
     assert "Content is in the column 'text'." in found.output
-    assert "Passed over among the files: 1 empty line." in found.output
+    assert "Skipped among the files: 1 empty line." in found.output
     lines = [line.split()[:2] for line in found.output.splitlines()]
     assert ["aaaa", "A"] in lines
     assert ["bbbb", "B"] in lines
@@ -207,4 +207,4 @@ def test_help_is_quick_and_documents_exit_codes() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     words = " ".join(_run("--help").output.replace("│", " ").split())
-    assert "0, all was answered; 1, some files could not be read" in words
+    assert "0, everything was answered; 1, some files could not be read" in words

@@ -171,7 +171,9 @@ def test_files_have_the_paths_that_were_given_and_their_labels_are_scored() -> N
     assert scores["not_counted_equal_to_an_example"] == 2
     assert scores["confusion"] == {"blue": {"blue": 2, "red": 1}, "red": {"red": 2}}
     words = " ".join(result.output.split())
-    assert "5 items with a label: 4 answered right, 80.0% (95 % interval 37.6% to 96.4%)." in words
+    assert (
+        "5 items with a label: 4 answered correctly, 80.0% (95 % interval 37.6% to 96.4%)." in words
+    )
     assert "blue 3 67% 2 100% red (1)" in words
 
 
@@ -187,7 +189,7 @@ def test_lines_keep_their_numbers_and_go_to_standard_output_as_json() -> None:
     ]
     assert lines[1]["reason"] == "empty line"
     assert "4 examples of 2 classes" in result.stderr
-    assert "least sure first" in result.stderr
+    assert "least certain first" in result.stderr
 
 
 @pytest.mark.usefixtures("letters")

@@ -55,10 +55,8 @@ def test_all_columns_are_used_and_it_is_said_how() -> None:
     said = _said(
         _run("predict", "labelled.csv", "new.csv", "--out", "a.json", "--report", "r.html")
     )
-    assert "Guessed: 'photo' holds images, 'notes' holds texts; --column NAME=KIND says" in said
-    assert (
-        "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
-    )
+    assert "Guessed: 'photo' holds images, 'notes' holds texts; to change this: --column" in said
+    assert "Read as separate parts: 'photo' (image, mean-colour), 'notes' (text, Letters)" in said
     assert "Column 'id' is not used: it only tells rows apart." in said
     assert "Skipped among the files: 1 empty cell of 'photo'." in said
     assert _answers("a.json") == ["y", "x", "y"]

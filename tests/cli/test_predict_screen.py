@@ -2,13 +2,13 @@ import io
 
 from rich.console import Console
 
-from unitail.cli.predict import MAX_CLASSES, tell_scores
+from unitail.cli.predict import MAX_CLASSES, print_scores
 from unitail.workflows.answers import AnswerScores
 
 
 def _told(scores: AnswerScores) -> str:
     console = Console(file=io.StringIO(), width=100)
-    tell_scores(console, scores)
+    print_scores(console, scores)
     return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
 
 
@@ -18,7 +18,7 @@ def test_the_classes_with_most_mistakes_come_first() -> None:
     assert "1 item equal to an example is not counted." in words
     assert words.index("c14 23 39%") < words.index("c13 22 41%")
     assert "c02 " not in words
-    assert "3 more classes have no more mistakes; --out FILE.json has all." in words
+    assert "3 more classes have no more mistakes than these; --out FILE.json lists all." in words
 
 
 def test_names_are_never_markup() -> None:

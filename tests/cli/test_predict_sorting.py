@@ -103,7 +103,7 @@ def test_a_second_copy_does_nothing() -> None:
     result = _run("box", "new", "--sort-into", "out")
     assert _sorted() == first
     assert "0 files copied into out" in result.output
-    assert "2 files lay there already." in " ".join(result.output.split())
+    assert "2 files were there already." in " ".join(result.output.split())
 
 
 def test_mistakes_are_told_before_any_work() -> None:

@@ -36,7 +36,7 @@ def test_workers_answer_as_one_process_does(tables: tuple[Path, Path], tmp_path:
     options = ("--workers", 2, "--chunk-rows", 8)
     found = _run(*tables, "--out", tmp_path / "many", *options)
     assert found.exit_code == 0, found.output
-    assert "table: 12 examples of 2 classes.\ntable: rows as they come.\n" in found.stdout
+    assert "table: 12 examples of 2 classes.\ntable: a stream of rows.\n" in found.stdout
     assert f"{tmp_path / 'many'}: 40 rows in 5 files; answers: " in found.stdout
     many = pandas.read_parquet(tmp_path / "many")
     with (tmp_path / "one.csv").open(newline="") as file:
@@ -89,7 +89,7 @@ def test_a_coverage_is_refused_before_anything_is_read(tables: tuple[Path, Path]
 
 def test_something_must_be_named(tables: tuple[Path, Path]) -> None:
     found = _run(tables[0], "--out", "o", "--workers", 2)
-    assert "what is to be answered is out of range: got nothing" in str(found.exception)
+    assert "workers have nothing to answer: got no FILES" in str(found.exception)
 
 
 def test_a_launcher_is_refused(tables: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ def test_a_port_that_is_taken_is_told_before_anything_is_loaded(tmp_path: Path) 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         sentence = error_of(InvalidConfig, tmp_path / "nothing", "--port", port)
-    assert f"127.0.0.1:{port} cannot be listened at: got" in sentence
-    assert "Choose another --port; 0 is any that is free." in sentence
+    assert f"the server cannot listen on 127.0.0.1:{port}: got" in sentence
+    assert "Choose another --port; 0 picks a free one." in sentence
 
 
 def test_answers_do_not_wait_for_packets_to_be_full() -> None:

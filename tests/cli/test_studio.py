@@ -57,7 +57,7 @@ def test_labels_of_what_is_gone_are_told_on_the_error_stream(table: Path, tmp_pa
         app, ["studio", "export", str(table), "--out", str(tmp_path / "a.csv")]
     )
     assert told.exit_code == 0, told.output
-    assert "unitail: 1 label of items that are not there any more.\n" in told.stderr
+    assert "unitail: 1 label of items that no longer exist.\n" in told.stderr
 
 
 def test_files_that_vanish_while_they_are_exported_are_told(
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_told_before_any_work(table: Path, tmp_path: Path) -> 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(InvalidConfig, match=f"served there: got 127.0.0.1 port {port}"):
+        with pytest.raises(InvalidConfig, match=f"cannot be served: got 127.0.0.1 port {port}"):
             run("open", table, "--port", port)
     with pytest.raises(InvalidInput, match="cannot be opened in a studio"):
         run(tmp_path / "none", "--no-browser")
@@ -141,7 +141,7 @@ def test_a_folder_that_stands_alone_is_opened(table: Path, tmp_path: Path) -> No
     finally:
         process.kill()
     said = output.read_text()
-    assert "All labels are kept." in said
+    assert "All labels are saved." in said
     assert said.startswith("Opening t.csv ...\ntable: 6 items.\n")
 
 

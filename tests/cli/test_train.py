@@ -16,7 +16,7 @@ def test_training_says_where_the_model_is_and_that_it_was_done_before(tmp_path: 
     assert first.exit_code == again.exit_code == 0, first.output
     assert "The model is in" in first.output
     assert "resumed" not in first.output
-    assert "It was resumed at step 12 of 12." in again.output
+    assert "Resumed at step 12 of 12." in again.output
 
 
 def test_a_run_that_was_stopped_leaves_with_the_signals_exit_code(

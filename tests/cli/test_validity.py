@@ -21,7 +21,7 @@ def test_a_declared_set_of_tasks_becomes_a_report(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert "2 learners, 1 task, on cpu." in result.output
-    assert "Not there: a/b, 2 classes." in result.output
+    assert "Missing: a/b, 2 classes." in result.output
     text = (out / "README.md").read_text()
     assert "unitail validity tasks.toml --learner proto_head_centred" in text
     assert "gaussian, width 3, 2 classes" in text

@@ -1,1 +1,1 @@
-"""The command line: parse, call one function, print."""
+"""The command line: parse the arguments, call one function, print the result."""

@@ -23,7 +23,7 @@ NUMBERS = ("width", "rows", "classes", "rows of a class\nmin/median/max")
 
 
 def import_banks(sources: Sequence[Path], out: Path, *, licence: str, encoder: str | None) -> None:
-    """Import under a progress bar."""
+    """Import features as banks; banks that exist already are skipped."""
     files = _find_sources(sources)
     skipped = []
     with bar("importing (%)", 100) as on_progress:
@@ -36,7 +36,7 @@ def import_banks(sources: Sequence[Path], out: Path, *, licence: str, encoder: s
             show = shares.begin(file.stat().st_size)
             import_bank(file, folder, encoder=maker, licence=licence, on_progress=show)
     if skipped:
-        typer.echo(f"Already there, skipped: {some(skipped, 5)}.")
+        typer.echo(f"Skipped, exists already: {some(skipped, 5)}.")
     typer.echo(f"Imported {numbered(len(files) - len(skipped), 'bank')} to {out}.")
 
 
@@ -45,11 +45,11 @@ def list_banks(folders: Sequence[Path]) -> None:
     banks, errors = _open_all(folders)
     if banks:
         Console().print(_table(banks))
-    _refuse(errors)
+    _exit_on_errors(errors)
 
 
 def check_banks(folders: Sequence[Path]) -> None:
-    """Read all of every bank; leave with 2 if one is damaged."""
+    """Read every bank completely; exit with 2 if one is damaged."""
     banks, errors = _open_all(folders)
     total = len(banks) + len(errors)
     with bar("checking (%)", 100) as on_progress:
@@ -60,29 +60,29 @@ def check_banks(folders: Sequence[Path]) -> None:
                 bank.verify(show)
             except InvalidBank as error:
                 errors.append(error)
-    typer.echo(f"Whole: {total - len(errors)} of {numbered(total, 'bank')}.")
-    _refuse(errors)
+    typer.echo(f"Intact: {total - len(errors)} of {numbered(total, 'bank')}.")
+    _exit_on_errors(errors)
 
 
 class _Shares:
-    """Progress over several banks in %, each with a share as large as its size."""
+    """Overall progress in % over several banks, each weighted by its size."""
 
     def __init__(self, on_progress: OnProgress, total: int) -> None:
-        self._tell, self._total, self._begun = on_progress, max(total, 1), 0
+        self._on_progress, self._total, self._begun = on_progress, max(total, 1), 0
 
     def begin(self, size: int) -> OnProgress:
-        """Go on to the next bank; return what is to be told of its progress."""
+        """Start the next bank; return the callback for its own progress."""
         before = self._begun
         self._begun += size
 
-        def tell(done: int, rows: int) -> None:
-            self._tell(int(100 * (before + size * done / rows) / self._total), 100)
+        def show(done: int, rows: int) -> None:
+            self._on_progress(int(100 * (before + size * done / rows) / self._total), 100)
 
-        return tell
+        return show
 
 
 def _find_sources(sources: Iterable[Path]) -> list[Path]:
-    """List the files named and those in the folders named, each once."""
+    """List the named files and the .npz files in the named folders, each once."""
     files: dict[Path, None] = {}
     for source in sources:
         inside = sorted(source.rglob("*.npz")) if source.is_dir() else [source]
@@ -90,7 +90,7 @@ def _find_sources(sources: Iterable[Path]) -> list[Path]:
             raise InvalidBank(
                 f"nothing to import in {source}",
                 got="a folder without .npz files" if source.is_dir() else "no such file",
-                allowed="an .npz file, or a folder with some",
+                allowed="an .npz file, or a folder with .npz files",
                 remedy="Name another file or folder.",
             )
         files.update(dict.fromkeys(inside))
@@ -98,7 +98,7 @@ def _find_sources(sources: Iterable[Path]) -> list[Path]:
 
 
 def _open_all(folders: Iterable[Path]) -> tuple[list[FeatureBank], list[InvalidBank]]:
-    """Open all banks in the folders, each once; give the errors of those that cannot be."""
+    """Open all banks in the folders, each once; also return the errors of damaged banks."""
     banks, errors = [], []
     for folder in folders:
         if not find_banks(folder):
@@ -116,8 +116,8 @@ def _open_all(folders: Iterable[Path]) -> tuple[list[FeatureBank], list[InvalidB
     return banks, errors
 
 
-def _refuse(errors: Sequence[InvalidBank]) -> None:
-    """Tell all errors, one line each, and leave."""
+def _exit_on_errors(errors: Sequence[InvalidBank]) -> None:
+    """Print the errors, one line each, and exit with 2 if there are any."""
     for error in errors:
         typer.echo(f"unitail: {error}", err=True)
     if errors:
@@ -125,7 +125,7 @@ def _refuse(errors: Sequence[InvalidBank]) -> None:
 
 
 def _table(banks: Sequence[FeatureBank]) -> Table:
-    """List banks under the encoders that made them; notes on licences stand below."""
+    """Return a table of banks, grouped by encoder, with the notes on licences below it."""
     table = Table(
         Column("data set", no_wrap=True),
         *(Column(name, justify="right", no_wrap=True) for name in NUMBERS),
@@ -152,7 +152,7 @@ def _table(banks: Sequence[FeatureBank]) -> Table:
 
 
 def _cells(bank: FeatureBank, notes: Sequence[str]) -> list[Text]:
-    """Describe a bank, with the number of its licence among the notes."""
+    """Return the cells of a bank, with its licence as a number among the notes."""
     sizes, licence = bank.class_sizes, bank.manifest.licence
     cells = (
         f"  {bank.name}",
@@ -168,5 +168,5 @@ def _cells(bank: FeatureBank, notes: Sequence[str]) -> list[Text]:
 
 
 def _size(bank: FeatureBank) -> int:
-    """Sum the bytes of the files of a bank."""
+    """Return the size of a bank's files in bytes."""
     return sum(path.stat().st_size for path in bank.folder.iterdir())

@@ -41,9 +41,9 @@ def run(
     against: str,
     merge: Sequence[Path],
     processes: int,
-    **changes: Any,  # noqa: ANN401 - what the protocol has otherwise than the suite
+    **changes: Any,  # noqa: ANN401 - settings of the protocol that differ from the suite
 ) -> None:
-    """Measure under a progress bar, write the report and print its averages."""
+    """Run a benchmark, in this process or in those of torchrun, and report its results."""
     require_report_packages()
     file = changed_suite(read_suite(suite).with_encoders(swaps(encoders)), changes)
     setup = BenchSetup(
@@ -73,7 +73,7 @@ def run_setup(
     merge: Sequence[Path] = (),
     processes: int = 1,
 ) -> None:
-    """Measure what is missing, write the report and print its averages."""
+    """Measure the results that are missing, write the report and print the means."""
     console = Console()
     bench, tested = setup.open()
     chosen_anchor([each.name for each in bench.learners], against)
@@ -82,9 +82,9 @@ def run_setup(
     notes = [*learner_notes(bench, setup.absent), *tested.notes(), *bench.notes()]
     if merge:
         taken = merge_results(bench, merge)
-        console.print(f"Taken from {len(merge)} other folders: {taken} files of results.")
-    said = f"Learners: {', '.join(each.name for each in bench.learners)}; {what}."
-    for line in (said, *notes):
+        console.print(f"Merged from {len(merge)} other folders: {taken} files of results.")
+    summary = f"Learners: {', '.join(each.name for each in bench.learners)}; {what}."
+    for line in (summary, *notes):
         console.print(line, highlight=False, markup=False)
     groups = write_benchmark_report(
         setup.folder,
@@ -96,11 +96,11 @@ def run_setup(
     )
     for name, rows in grouped(groups, lambda row: row.protocol).items():
         console.print(_group_table(name, rows))
-    console.print(f"Tables, pictures and rows are in {setup.folder}; begin with README.md.")
+    console.print(f"Tables, plots and rows are in {setup.folder}; start with README.md.")
 
 
 def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
-    """Say what a reader of the results should know of the learners."""
+    """Return notes on the learners: their kinds, and which are missing or of unknown training."""
     unknown = [each.name for each in run.learners if each.run is not None and each.record() is None]
     transductive = [each.name for each in run.learners if each.transductive]
     paradigms = grouped(run.learners, lambda each: each.paradigm)
@@ -108,8 +108,8 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
     notes = [
         "Learning algorithms, "
         + "; ".join(
-            f"{paradigm}: {', '.join(each.name for each in own)}"
-            for paradigm, own in sorted(paradigms.items())
+            f"{paradigm}: {', '.join(each.name for each in members)}"
+            for paradigm, members in sorted(paradigms.items())
         )
         + ". Explicit ones are written down, implicit ones emerge from weights"
         + ("; in mixed ones weights correct one that is written down." if mixed else ".")
@@ -129,7 +129,7 @@ def learner_notes(run: BenchRun, absent: Sequence[str]) -> list[str]:
 
 
 def _run(console: Console, run: BenchRun, setup: BenchSetup, processes: int) -> list[TableResult]:
-    """Run under a progress bar that counts episodes answered."""
+    """Run the benchmark under a progress bar that counts answered episodes."""
     with bar("answering episodes", run.pending(), quiet=console.quiet) as show:
         if processes > 1 and run.pending():
             run_in_processes(setup, processes, show)
@@ -139,7 +139,7 @@ def _run(console: Console, run: BenchRun, setup: BenchSetup, processes: int) -> 
 def _command(
     suite: str, file: SuiteFile, encoders: Sequence[str], learners: Sequence[str], draws: int
 ) -> str:
-    """Write the command again, with names in place of the folders."""
+    """Return the command that repeats the run, with placeholders for local folders."""
     ways = [] if file.ways == (ALL_WAYS,) else [f"--ways {number}" for number in file.ways]
     words = [f"unitail bench --suite {Path(suite).name} --banks BANKS --runs RUNS"]
     words += [f"--encoder {each}" for each in encoders]
@@ -154,7 +154,7 @@ def _command(
 
 
 def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:
-    """Tabulate the means of the groups."""
+    """Return a table with the mean accuracy of each learner in each group."""
     groups = list(dict.fromkeys(row.title for row in rows))
     table = Table(
         Column("learner", no_wrap=True),
@@ -164,7 +164,7 @@ def _group_table(protocol: str, rows: Sequence[GroupMeans]) -> Table:
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    for name, own in grouped(rows, lambda row: row.learner).items():
-        cells = {row.title: accuracy_cell(row) for row in own}
+    for name, means in grouped(rows, lambda row: row.learner).items():
+        cells = {row.title: accuracy_cell(row) for row in means}
         table.add_row(name, *(cells[group] for group in groups))
     return table

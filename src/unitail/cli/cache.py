@@ -3,13 +3,13 @@
 import typer
 from rich.filesize import decimal
 
-from unitail.cli.console import say_trouble
+from unitail.cli.console import print_cache_trouble
 from unitail.encoders.cache import default_cache
 from unitail.wording import numbered
 
 
 def describe() -> None:
-    """Print what the cache holds."""
+    """Print the folder, size and content of the cache."""
     cache = default_cache()
     content = cache.info()
     typer.echo(f"folder:  {content.folder}")
@@ -18,7 +18,7 @@ def describe() -> None:
     for encoder in content.encoders:
         name = encoder.name or "no name"
         typer.echo(f"{encoder.entries:>9}  {name} ({encoder.fingerprint[:12]})")
-    say_trouble(cache)
+    print_cache_trouble(cache)
 
 
 def remove_all(*, ask: bool) -> None:

@@ -19,7 +19,7 @@ def run(
     shots: Sequence[int] | None,
     seed: int,
 ) -> None:
-    """Print a sentence for each group of data sets."""
+    """Print one sentence for each group of data sets."""
     rows = read_rows(results)
     rows = _only(_only(rows, "group", groups), "shots", shots)
     for what, sentence in compare_groups(rows, first, second, seed=seed).items():
@@ -29,14 +29,14 @@ def run(
 def _only(
     rows: EpisodeRows, column: str, wanted: Sequence[str] | Sequence[int] | None
 ) -> EpisodeRows:
-    """Keep the rows with one of the values wanted, if any are."""
+    """Keep the rows with one of the wanted values; all rows if no value is given."""
     values = getattr(rows, column)
-    known = list(dict.fromkeys(values.tolist()))
-    unknown = [str(value) for value in wanted or () if value not in known]
+    existing = list(dict.fromkeys(values.tolist()))
+    unknown = [str(value) for value in wanted or () if value not in existing]
     if unknown:
         raise UserError(
             f"no rows of such {column}",
             got=", ".join(unknown),
-            allowed="; ".join(str(value) for value in known),
+            allowed="; ".join(str(value) for value in existing),
         )
     return rows.take(np.isin(values, wanted)) if wanted else rows

@@ -1,4 +1,4 @@
-"""What several commands say and show."""
+"""Messages, progress bars and log lines shared by the commands."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,31 +14,31 @@ from unitail.errors import require
 from unitail.progress import OnProgress
 from unitail.wording import numbered
 
-if TYPE_CHECKING:  # commands without workers do without engines
+if TYPE_CHECKING:  # commands without workers do not import engines
     from unitail.engines.rows import JobRows
 
 LOG_SECONDS = 15.0
-"""Between two lines that say how far work is, in a log."""
+"""Time between two lines of progress in a log."""
 MAX_UNREADABLE = 10
-"""Unreadable files on the screen."""
+"""Largest number of unreadable files listed on the screen."""
 
 
-def say(console: Console, *lines: str) -> None:
-    """Print lines in which names are never read as markup."""
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines literally: names in them are never interpreted as markup."""
     for line in lines:
         console.print(line, markup=False, highlight=False)
 
 
-def say_trouble(cache: FeatureCache | None) -> None:
-    """Say on the error stream why the cache was not used, if so."""
+def print_cache_trouble(cache: FeatureCache | None) -> None:
+    """Print on standard error why the cache could not be used, if so."""
     if cache is not None and cache.trouble:
         typer.echo(f"unitail: {cache.trouble}", err=True)
 
 
-def say_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None = None) -> None:
-    """List what could not be read, on the error stream, and leave with 1 if there is any.
+def report_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None = None) -> None:
+    """List unreadable items on standard error, and exit with 1 if there are any.
 
-    `number` is how many there are, if not all are given.
+    `number` is their total if `unreadable` names only some of them.
     """
     number = len(unreadable) if number is None else number
     if not number:
@@ -52,26 +52,26 @@ def say_unreadable(unreadable: Sequence[str], *, all_in: str, number: int | None
     raise typer.Exit(1)
 
 
-def tell_rows(rows: "JobRows") -> None:
-    """Say what was found."""
+def print_rows(rows: "JobRows") -> None:
+    """Print the kind and number of the rows of a job, and the notes on them."""
     number = rows.stream.total
-    count = "rows as they come" if number is None else numbered(number, "row")
+    count = "a stream of rows" if number is None else numbered(number, "row")
     where = f", in the column {rows.reading.column!r}" if rows.reading.column else ""
     typer.echo(f"{rows.reading.modality}: {count}{where}.")
     for note in rows.notes:
-        typer.echo(f"Noted: {note}.")
+        typer.echo(f"Note: {note}.")
 
 
 def column_kinds(columns: Sequence[str]) -> dict[str, str]:
-    """Read what `--column NAME=KIND` says."""
+    """Parse the values of `--column NAME=KIND`."""
     pairs = [each.rpartition("=") for each in columns]
-    for given, (name, _, kind) in zip(columns, pairs, strict=True):
-        require(bool(name and kind), "--column", got=repr(given), allowed="NAME=KIND")
+    for text, (name, _, kind) in zip(columns, pairs, strict=True):
+        require(bool(name and kind), "--column", got=repr(text), allowed="NAME=KIND")
     return {name: kind for name, _, kind in pairs}
 
 
 def progress_bar(console: Console) -> Progress:
-    """Return a bar with a description, a count, the time gone and the time left."""
+    """Return a bar with a description, a count, the elapsed time and the time remaining."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=10),
@@ -83,31 +83,31 @@ def progress_bar(console: Console) -> Progress:
 
 
 class LogLines:
-    """Say now and then how far work is, where there is no terminal to draw a bar on."""
+    """Progress as occasional log lines, for output that is not a terminal."""
 
     def __init__(self, what: str) -> None:
         self._what, self._start = what, time.monotonic()
         self._last = self._start
         self.done: tuple[int, int] | None = None
-        self.has_spoken = False
+        self.has_written = False
 
-    def __call__(self, done: int, of: int) -> None:
-        """Take note, and say it if it is time."""
-        self.done = (done, of)
+    def __call__(self, done: int, total: int) -> None:
+        """Record the progress, and write a line if the last one is old enough."""
+        self.done = (done, total)
         if time.monotonic() - self._last >= LOG_SECONDS:
-            self._last, self.has_spoken = time.monotonic(), True
-            self.say()
+            self._last, self.has_written = time.monotonic(), True
+            self.write()
 
-    def say(self) -> None:
-        """Say how far it is."""
+    def write(self) -> None:
+        """Write a line with the current progress."""
         if self.done is not None:
-            spent = time.monotonic() - self._start
-            typer.echo(f"{self._what} {self.done[0]}/{self.done[1]}, {spent:.0f} s", err=True)
+            seconds = time.monotonic() - self._start
+            typer.echo(f"{self._what} {self.done[0]}/{self.done[1]}, {seconds:.0f} s", err=True)
 
 
 @contextmanager
 def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[OnProgress]:
-    """Show a bar on the error stream as long as some work tells how far it is; in a log, lines."""
+    """Show a progress bar on standard error, or log lines if that is not a terminal."""
     with bars(what, "", total=total, quiet=quiet) as (on_progress, _):
         yield on_progress
 
@@ -116,31 +116,31 @@ def bar(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator
 def bars(
     first: str, second: str, total: int | None = None, *, quiet: bool = False
 ) -> Iterator[tuple[OnProgress, OnProgress]]:
-    """Show a bar of some work, and below it one of what comes after, when it begins.
+    """Show a progress bar, and below it a second one as soon as its work begins.
 
-    In a log there is a last line of the first; of the second only if it takes long.
+    A log always has a final line for the first; for the second only if it takes long.
     """
     console = Console(stderr=True, quiet=quiet)
     if not console.is_terminal:
         lines, after = LogLines(first), list[LogLines]()
 
-        def tell_after(done: int, of: int) -> None:
-            after.extend([] if after else [LogLines(second)])  # its time begins now
-            after[0](done, of)
+        def log_after(done: int, total: int) -> None:
+            after.extend([] if after else [LogLines(second)])  # its clock starts now
+            after[0](done, total)
 
-        yield (_nobody, _nobody) if quiet else (lines, tell_after)
-        lines.say()
-        if after and after[0].has_spoken:
-            after[0].say()
+        yield (_ignore, _ignore) if quiet else (lines, log_after)
+        lines.write()
+        if after and after[0].has_written:
+            after[0].write()
         return
     with progress_bar(console) as progress:
         task = progress.add_task(first, total=total)
         later = progress.add_task(second, total=None, visible=False)
         yield (
-            lambda done, of: progress.update(task, completed=done, total=of),
-            lambda done, of: progress.update(later, completed=done, total=of, visible=True),
+            lambda done, total: progress.update(task, completed=done, total=total),
+            lambda done, total: progress.update(later, completed=done, total=total, visible=True),
         )
 
 
-def _nobody(done: int, of: int) -> None:
-    """Tell nobody."""
+def _ignore(done: int, total: int) -> None:
+    """Show no progress."""

@@ -12,8 +12,8 @@ from rich.table import Column, Table
 
 from unitail.banks.bank import named_banks
 from unitail.banks.manifest import FeatureType
-from unitail.cli.console import bar, say_trouble, say_unreadable
-from unitail.cli.encode import NOT_IN_BANK, tell_bank
+from unitail.cli.console import bar, print_cache_trouble, report_unreadable
+from unitail.cli.encode import NOT_IN_BANK, print_bank
 from unitail.datasets.catalogue import CatalogueEntry, Split, catalogue, entry_of_bank, find_entry
 from unitail.encoders.cache import default_cache
 from unitail.encoders.encoder import Encoder
@@ -27,24 +27,24 @@ from unitail.processes import ProcessGroup
 from unitail.wording import numbered
 from unitail.workflows.prepare import Prepared, encode_data_set, read_data_set
 
-OWN = (
-    "Data of your own need no entry: `unitail encode` makes a bank of any folder of class folders,"
-    " and of any CSV or Parquet file with a column of labels."
+OWN_DATA_NOTE = (
+    "Data of your own need no entry: `unitail encode` makes a bank from any folder with one"
+    " subfolder per class, and from any CSV or Parquet file with a column of labels."
 )
 INDENT = "\n    "
 
 
 def list_data(banks: Path | None) -> None:
-    """Print a table of all entries."""
-    made: dict[str, list[str]] = {}
+    """Print a table of all known data sets, with the encoders of their banks if there are any."""
+    encoders: dict[str, list[str]] = {}
     for name in named_banks(banks) if banks else ():
         encoder, _, data_set = name.rpartition("/")
-        entry = _made_from(data_set)
-        if entry is not None and encoder not in made.setdefault(entry.name, []):
-            made[entry.name].append(encoder)
+        entry = _entry_of(data_set)
+        if entry is not None and encoder not in encoders.setdefault(entry.name, []):
+            encoders[entry.name].append(encoder)
     table = Table(
         Column("name", no_wrap=True),
-        Column("what"),
+        Column("content"),
         Column("kind", no_wrap=True),
         Column("role"),
         *([Column("encoded with")] if banks else []),
@@ -53,14 +53,14 @@ def list_data(banks: Path | None) -> None:
         show_edge=False,
     )
     for entry in catalogue().values():
-        own = [", ".join(made.get(entry.name, ())) or "-"] if banks else []
-        table.add_row(entry.name, entry.title, str(entry.modality), entry.role, *own)
+        cells = [", ".join(encoders.get(entry.name, ())) or "-"] if banks else []
+        table.add_row(entry.name, entry.title, str(entry.modality), entry.role, *cells)
     Console().print(table)
-    typer.echo(OWN)
+    typer.echo(OWN_DATA_NOTE)
 
 
 def show_data(name: str) -> None:
-    """Print all that is known of a data set."""
+    """Print everything the catalogue knows about a data set."""
     entry = find_entry(name)
     facts = {
         "kind": str(entry.modality),
@@ -73,8 +73,8 @@ def show_data(name: str) -> None:
     for what, text in facts.items():
         if text:
             typer.echo(f"  {what:8} {text}")
-    usual = f" (or its parent, with {entry.folder} in it)" if entry.folder else ""
-    typer.echo(f"  layout   --root is the folder ROOT{usual}{INDENT}" + _indented(entry.layout))
+    parent = f" (or its parent, with {entry.folder} in it)" if entry.folder else ""
+    typer.echo(f"  layout   --root is the folder ROOT{parent}{INDENT}" + _indented(entry.layout))
     for split in entry.splits:
         typer.echo(f"  split    {split.name}: {_numbers(split)}{split.about}")
     typer.echo(f"  encode   unitail data prepare {name} --root ROOT --encoder E --out BANKS")
@@ -93,22 +93,22 @@ def prepare_data(
     device: str,
     engine: EngineChoice,
 ) -> None:
-    """Read, check and encode, in this process or together with others."""
+    """Read, check and encode a data set, in this process or with workers."""
     entry, stored = find_entry(name), choice(FeatureType, dtype, "dtype")
     chosen = entry.split(split)
     device = engine.device(device)
     processes = ProcessGroup.join(cpu=device == "cpu") if engine.is_plain else ProcessGroup()
-    # All parts of a collection are read before any is encoded: what is wrong is said at once.
+    # All parts of a collection are read before any is encoded, so errors are reported at once.
     parts = list(read_data_set(entry, root, chosen, any_version=any_version))
     if processes.is_main:
         for part in parts:
-            _tell(part)
+            _print_part(part)
     if check:
         return
     maker = make_encoder(encoder or default_encoder(entry.modality), entry.modality, device=device)
     if not engine.is_plain:
         facts = BankFacts(name=name, licence=entry.licence, dtype=stored)
-        _prepare_together(parts, maker, out, engine, facts, device)
+        _prepare_with_workers(parts, maker, out, engine, facts, device)
         return
     cache, unreadable = default_cache(), []
     for part in parts:
@@ -125,16 +125,16 @@ def prepare_data(
                 on_progress=on_progress,
             )
         if made is not None:
-            tell_bank(made.bank)
+            print_bank(made.bank)
             names = part.examples.names
             unreadable += [f"{names[item.place]}: {item.reason}" for item in made.unreadable]
     processes.leave()
     if processes.is_main:
-        say_trouble(cache)
-        say_unreadable(unreadable, all_in=NOT_IN_BANK)
+        print_cache_trouble(cache)
+        report_unreadable(unreadable, all_in=NOT_IN_BANK)
 
 
-def _prepare_together(
+def _prepare_with_workers(
     parts: Sequence[Prepared],
     maker: Encoder[Any],
     out: Path,
@@ -142,7 +142,7 @@ def _prepare_together(
     facts: BankFacts,
     device: str,
 ) -> None:
-    """Encode with the workers of an engine."""
+    """Encode the parts with the workers of an engine."""
     workers, unreadable, number = engine.make(), list[str](), 0
     for part in parts:
         with bar(f"{part.name}: encoding with {maker.name}", len(part.examples)) as on_progress:
@@ -156,29 +156,29 @@ def _prepare_together(
                 chunk_rows=engine.chunk_rows,
                 on_progress=on_progress,
             )
-        tell_bank(bank)
+        print_bank(bank)
         unreadable += summary.named
         number += summary.unreadable
-    say_unreadable(unreadable, all_in=NOT_IN_BANK, number=number)
+    report_unreadable(unreadable, all_in=NOT_IN_BANK, number=number)
 
 
-def _tell(part: Prepared) -> None:
+def _print_part(part: Prepared) -> None:
     sizes = part.found.class_sizes.values()
-    least, most = min(sizes), max(sizes)
-    each = f"{least:,} to {most:,}" if least < most else f"{least:,}"
+    smallest, largest = min(sizes), max(sizes)
+    per_class = f"{smallest:,} to {largest:,}" if smallest < largest else f"{smallest:,}"
     typer.echo(
         f"{part.name}: {numbered(len(part.examples), str(part.examples.modality))} of"
-        f" {numbered(len(sizes), 'class')}, {each} of each."
+        f" {numbered(len(sizes), 'class')}, {per_class} per class."
     )
     for note in part.examples.ignored:
         typer.echo(f"Left out: {note}.")
 
 
-def _made_from(data_set: str) -> CatalogueEntry | None:
-    """Find the entry of a bank; those of collections begin with its name."""
-    known = entry_of_bank(data_set)
-    starts = [each for each in catalogue().values() if data_set.startswith(f"{each.name}_")]
-    return known or (starts[0] if starts else None)
+def _entry_of(data_set: str) -> CatalogueEntry | None:
+    """Return the entry of a bank; banks of a collection begin with the name of its entry."""
+    entry = entry_of_bank(data_set)
+    collections = [each for each in catalogue().values() if data_set.startswith(f"{each.name}_")]
+    return entry or (collections[0] if collections else None)
 
 
 def _numbers(split: Split) -> str:

@@ -27,7 +27,7 @@ from unitail.tasks.bundled import bundled_tasks
 SHOTS = (1, 5)
 COMPARED = ("unitail", "unitail_joint", "linear_probe_tuned", "proto_head_centred")
 MAX_DRAWS = 10
-"""Of the table about shapes and pools, at most; fewer where fewer episodes are asked for."""
+"""Largest number of draws for the table about shapes and pools."""
 POOL, ASKED, NOISE = 200, 300, 0.1
 
 Data = tuple[NDArray[Any], NDArray[Any]]
@@ -36,15 +36,15 @@ SHAPES: Mapping[tuple[str, int], Callable[[int], Data]] = {
     ("two moons", 10): lambda seed: make_moons(600, noise=NOISE, random_state=seed),
     ("digits (10 classes)", 2): lambda seed: load_digits(return_X_y=True),
 }
-"""Tasks with their labels a class: shapes that no line divides, and few labels beside many rows."""
+"""Tasks (name, labels per class): shapes that no line separates, and few labels for many rows."""
 
 
 def run(episodes: int, report: Path | None) -> None:
-    """Measure the shipped model and print the table."""
+    """Measure the default model beside simple methods, and print the tables."""
     console = Console()
     model = load_default()
     weights = sum(parameter.numel() for parameter in model.parameters())
-    console.print(f"The default model, {weights:,} weights, on tables that it was never shown:\n")
+    console.print(f"The default model ({weights:,} weights) on data that it has never seen:\n")
     learners = {LEARNERS[key].label: LEARNERS[key].build("cpu") for key in COMPARED}
     with bar("testing") as on_progress:
         table = _compare(learners, episodes, on_progress)
@@ -61,7 +61,7 @@ def _compare(learners: Mapping[str, Inference], episodes: int, on_progress: OnPr
     table = Table("task", "shots", *learners, title="Accuracy in %, 95 % interval")
     table.caption = (
         f"{episodes} episodes each, the same for all learners;"
-        f" {EvaluationProtocol().queries} queries a class. joint: queries answered together"
+        f" {EvaluationProtocol().queries} queries per class. joint: queries answered together"
     )
     tasks = bundled_tasks()
     done, total = 0, len(tasks) * len(SHOTS) * len(learners)
@@ -78,35 +78,40 @@ def _compare(learners: Mapping[str, Inference], episodes: int, on_progress: OnPr
 
 
 def _shapes(draws: int, on_progress: OnProgress) -> Table:
-    """Show where kernels and rows without labels matter: the same draws for all."""
+    """Measure tasks where kernels and unlabelled rows matter, with the same draws for all."""
     methods: dict[str, Callable[[], Any]] = {
         "unitail": TailClassifier,
         "unitail, pool": TailClassifier,
         "logistic regression": lambda: LogisticRegression(max_iter=1000),
         "random forest": lambda: RandomForestClassifier(random_state=0),
     }
-    table = Table("task", "labels a class", *methods, title="Where kernels and pools matter, in %")
+    table = Table(
+        "task",
+        "labels per class",
+        *methods,
+        title="Where kernels and pools matter: accuracy in %, 95 % interval",
+    )
     gains = []
     for done, ((name, shots), make) in enumerate(SHAPES.items(), start=1):
         scores: dict[str, list[float]] = {method: [] for method in methods}
         for seed in range(draws):
             X, y = make(seed)  # noqa: N806 - as scikit-learn calls them
             order = np.random.default_rng(seed).permutation(len(y))
-            shown = np.concatenate([order[y[order] == each][:shots] for each in np.unique(y)])
-            rest = order[~np.isin(order, shown)]
-            pool, asked = rest[:POOL], rest[POOL : POOL + ASKED]
+            support = np.concatenate([order[y[order] == label][:shots] for label in np.unique(y)])
+            remaining = order[~np.isin(order, support)]
+            pool, queries = remaining[:POOL], remaining[POOL : POOL + ASKED]
             for method, build in methods.items():
-                given = {"pool": X[pool]} if "pool" in method else {}
-                learner = build().fit(X[shown], y[shown], **given)
-                scores[method].append(100 * float(learner.score(X[asked], y[asked])))
+                more = {"pool": X[pool]} if "pool" in method else {}
+                learner = build().fit(X[support], y[support], **more)
+                scores[method].append(100 * float(learner.score(X[queries], y[queries])))
         gain = np.subtract(scores["unitail, pool"], scores["unitail"]).tolist()
         gains.append(f"{MeanInterval.of(gain):z.1f}")
         table.add_row(
-            name, str(shots), *(f"{MeanInterval.of(each):.1f}" for each in scores.values())
+            name, str(shots), *(f"{MeanInterval.of(values):.1f}" for values in scores.values())
         )
         on_progress(done, len(SHAPES))
     table.caption = (
-        f"{draws} draws; pool: {POOL} rows without labels are read beside the labelled,"
+        f"{draws} draws; pool: {POOL} unlabelled rows are read with the labelled ones,"
         f" which gains {', '.join(gains)} points on the same draws"
     )
     return table
@@ -119,6 +124,6 @@ def _cell(scores: Evaluation) -> str:
 
 
 def _write(tables: Sequence[Table], path: Path, command: str) -> None:
-    """Keep the tables as plain text, with the command that made them."""
+    """Write the tables as plain text, with the command that made them."""
     with path.open("w") as file:
         Console(file=file, width=100).print(f"$ {command}", *tables, sep="\n")

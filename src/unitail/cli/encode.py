@@ -7,7 +7,7 @@ import typer
 
 from unitail.banks.bank import FeatureBank
 from unitail.banks.manifest import FeatureType
-from unitail.cli.console import bar, say_trouble, say_unreadable, tell_rows
+from unitail.cli.console import bar, print_cache_trouble, print_rows, report_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.engines.bank import BankFacts
 from unitail.engines.choice import EngineChoice, is_address
@@ -24,7 +24,7 @@ NOT_IN_BANK = "none of them is in the bank"
 
 
 class Format(StrEnum):
-    """What is written."""
+    """Format of the output."""
 
     BANK = "bank"
     PARQUET = "parquet"
@@ -43,10 +43,10 @@ def run(
     device: str,
     options: ReadOptions,
 ) -> None:
-    """Make the bank or the files, in this process or together with others."""
+    """Write the bank or the Parquet files, in this process or with workers."""
     written = choice(Format, form, "--format")
-    usual = FeatureType.FLOAT16 if written is Format.BANK else FeatureType.FLOAT32
-    stored = choice(FeatureType, dtype or usual, "dtype")
+    default = FeatureType.FLOAT16 if written is Format.BANK else FeatureType.FLOAT32
+    stored = choice(FeatureType, dtype or default, "dtype")
     device = engine.device(device)
     if written is Format.BANK and is_address(out):
         raise InvalidConfig(
@@ -61,7 +61,7 @@ def run(
     elif engine.is_plain and not is_address(source):
         _encode_here(Path(source), Path(out), encoder, facts, device, options)
     else:
-        _encode_together(source, Path(out), engine, encoder, facts, device, options)
+        _encode_with_workers(source, Path(out), engine, encoder, facts, device, options)
 
 
 def _encode_here(
@@ -72,12 +72,12 @@ def _encode_here(
     device: str,
     options: ReadOptions,
 ) -> None:
-    """Make a bank in this process, or in those that torchrun started."""
+    """Write a bank in this process, or in those that torchrun started."""
     examples = read_labelled(source, options)
     processes = ProcessGroup.join(cpu=device == "cpu")
     cache = default_cache()
     if processes.is_main:
-        _tell_examples(examples)
+        _print_examples(examples)
     maker = encoder_for(encoder, examples.modality, device)
     what = f"encoding with {maker.name}"
     with bar(what, len(examples), quiet=not processes.is_main) as on_progress:
@@ -94,13 +94,13 @@ def _encode_here(
         )
     processes.leave()
     if made is not None:
-        say_trouble(cache)
-        tell_bank(made.bank)
+        print_cache_trouble(cache)
+        print_bank(made.bank)
         unreadable = [f"{examples.names[item.place]}: {item.reason}" for item in made.unreadable]
-        say_unreadable(unreadable, all_in=NOT_IN_BANK)
+        report_unreadable(unreadable, all_in=NOT_IN_BANK)
 
 
-def _encode_together(
+def _encode_with_workers(
     source: str,
     folder: Path,
     engine: EngineChoice,
@@ -109,9 +109,9 @@ def _encode_together(
     device: str,
     options: ReadOptions,
 ) -> None:
-    """Make a bank with the workers of an engine."""
+    """Write a bank with the workers of an engine."""
     rows = open_rows([source], options, labelled=True)
-    tell_rows(rows)
+    print_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()
     with bar(f"encoding with {maker.name}", rows.stream.total) as on_progress:
@@ -126,8 +126,8 @@ def _encode_together(
             chunk_rows=engine.chunk_rows,
             on_progress=on_progress,
         )
-    tell_bank(bank)
-    say_unreadable(summary.named, all_in=NOT_IN_BANK, number=summary.unreadable)
+    print_bank(bank)
+    report_unreadable(summary.named, all_in=NOT_IN_BANK, number=summary.unreadable)
 
 
 def _encode_to_files(
@@ -139,9 +139,9 @@ def _encode_to_files(
     device: str,
     options: ReadOptions,
 ) -> None:
-    """Write all rows with their vectors to Parquet files, labelled or not."""
+    """Write all rows, labelled or not, with their vectors to Parquet files."""
     rows = open_rows([source], options)
-    tell_rows(rows)
+    print_rows(rows)
     maker = encoder_for(encoder, rows.reading.modality, device)
     workers = engine.make()
     with bar(f"encoding with {maker.name}", rows.stream.total) as on_progress:
@@ -158,24 +158,25 @@ def _encode_to_files(
         )
     typer.echo(
         f"{out}: {summary.rows:,} rows in {summary.chunks:,} files,"
-        f" {summary.counts['vectors']:,} of them with {maker.width} numbers by {maker.name}."
+        f" {summary.counts['vectors']:,} of them with a vector of {maker.width} numbers by"
+        f" {maker.name}."
     )
     all_in = "the column 'reason' names all"
-    say_unreadable(summary.named, all_in=all_in, number=summary.unreadable)
+    report_unreadable(summary.named, all_in=all_in, number=summary.unreadable)
 
 
-def _tell_examples(examples: LabelledItems) -> None:
+def _print_examples(examples: LabelledItems) -> None:
     classes = len(examples.classes)
     typer.echo(f"{examples.modality}: {len(examples):,} items of {classes:,} classes.")
     for note in examples.guesses:
         typer.echo(f"Guessed: {note}.")
     for note in examples.ignored:
-        typer.echo(f"Passed over: {note}.")
+        typer.echo(f"Skipped: {note}.")
 
 
-def tell_bank(bank: FeatureBank) -> None:
-    """Say what is in a bank."""
+def print_bank(bank: FeatureBank) -> None:
+    """Print a summary of a bank."""
     typer.echo(
         f"{bank.folder}: {bank.num_rows:,} rows of {len(bank.class_names):,} classes,"
-        f" {bank.feature_dim} numbers each, by {bank.encoder}."
+        f" vectors of {bank.feature_dim} numbers by {bank.encoder}."
     )

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Column, Table
 
-from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, print_cache_trouble, print_lines, report_unreadable
 from unitail.devices import choose_device
 from unitail.encoders.cache import default_cache
 from unitail.estimator.fitted import ClassifierLearner
@@ -40,15 +40,15 @@ def run(
     use_cache: bool,
     device: str,
 ) -> None:
-    """Read, encode, estimate, print, and write the files that are wanted."""
+    """Read and encode the examples, estimate and print the curve, and write its files."""
     if out is not None:
         check_folder(out)
     console = Console()
     examples = read_labelled(support, options)
     classes = len(examples.classes)
-    say(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
-    say(console, *(f"Guessed: {note}." for note in examples.guesses))
-    say(console, *(f"Passed over: {note}." for note in examples.ignored))
+    print_lines(console, f"{examples.modality}: {len(examples):,} examples of {classes:,} classes.")
+    print_lines(console, *(f"Guessed: {note}." for note in examples.guesses))
+    print_lines(console, *(f"Skipped: {note}." for note in examples.ignored))
     cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples)) as on_progress:
         data = encode_own(
@@ -59,40 +59,40 @@ def run(
             seed=seed,
             on_progress=on_progress,
         )
-    say(console, f"Encoder: {data.encoder}.", *(f"{note}." for note in data.notes))
+    print_lines(console, f"Encoder: {data.encoder}.", *(f"{note}." for note in data.notes))
     curve = _estimate(data, joint=joint, splits=splits, seed=seed, device=device)
     console.print(_table(curve))
-    say(console, *sentences(curve, data))
+    print_lines(console, *sentences(curve, data))
     if out is not None:
         write_curve(curve, data, out)
-        say(console, f"Plot and numbers are in {out}.")
-    say_trouble(cache)
-    say_unreadable(
+        print_lines(console, f"Plot and numbers are in {out}.")
+    print_cache_trouble(cache)
+    report_unreadable(
         [f"{item.name}: {item.reason}" for item in data.unreadable], all_in="--out lists all"
     )
 
 
 def _estimate(data: OwnData, *, joint: bool, splits: int, seed: int, device: str) -> OwnCurve:
-    """Estimate under a bar."""
+    """Estimate the learning curve under a progress bar."""
     where = choose_device(device)
-    learners = measured(data.made_by, joint=joint, device=str(where))
+    learners = measured_learners(data.made_by, joint=joint, device=str(where))
     with bar("splits") as on_progress:
         return own_curve(
             data.rows, learners, splits=splits, seed=seed, device=where, on_progress=on_progress
         )
 
 
-def measured(made_by: InputEncoder, *, joint: bool, device: str) -> dict[str, Inference]:
-    """Return what `unitail predict` answers with, and simple methods."""
+def measured_learners(made_by: InputEncoder, *, joint: bool, device: str) -> dict[str, Inference]:
+    """Return the learner behind `unitail predict`, and simple methods to compare it with."""
     ours = ClassifierLearner.of(make_classifier(encoder=made_by, joint=joint, device=device))
     others = (LEARNERS["linear_probe_tuned"], LEARNERS["proto_head_centred"])
     return {OURS: ours, **{each.label: each.build(device) for each in others}}
 
 
 def _table(curve: OwnCurve) -> Table:
-    """Show a row for each number of examples and a column for each learner."""
+    """Return a table with a row for each number of examples and a column for each learner."""
     table = Table(
-        Column("examples\nof a class", justify="right", no_wrap=True),
+        Column("examples\nper class", justify="right", no_wrap=True),
         Column("how", no_wrap=True),
         *(Column(name, justify="right") for name in curve.learners),
         title="Accuracy in % (95 % interval)",
@@ -101,10 +101,11 @@ def _table(curve: OwnCurve) -> Table:
         caption_justify="left",
     )
     for (how, examples), group in groupby(lines(curve), lambda each: (each.how, each.examples)):
-        own = {line.learner: line.accuracy for line in group}
+        accuracy = {line.learner: line.accuracy for line in group}
         cells = (
-            f"{100 * own[name].mean:.1f} ({100 * own[name].low:.0f}-{100 * own[name].high:.0f})"
-            if name in own
+            f"{100 * accuracy[name].mean:.1f}"
+            f" ({100 * accuracy[name].low:.0f}-{100 * accuracy[name].high:.0f})"
+            if name in accuracy
             else "cannot"
             for name in curve.learners
         )

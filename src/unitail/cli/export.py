@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from unitail.cli.console import say
+from unitail.cli.console import print_lines
 from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.saving.folder import is_classifier
@@ -17,13 +17,13 @@ from unitail.workflows.answer_files import check_place
 
 
 def run(model: str, file: Path, *, support: int, classes: int, width: int) -> None:
-    """Load, export, and say what the file takes."""
+    """Export a classifier or a model, and print the inputs and outputs of the file."""
     check_place(file)
     console = Console()
     if model not in SHIPPED_DRAWS and is_classifier(Path(model)):
         classifier = TailClassifier.load(Path(model), device="cpu")
         export_classifier(classifier, file)
-        say(
+        print_lines(
             console,
             f"Wrote {shown(file)}: vectors (rows, {classifier.n_features_in_}) to probabilities"
             f" (rows, {len(classifier.classes_)}) and class_indices (rows,).",
@@ -33,7 +33,7 @@ def run(model: str, file: Path, *, support: int, classes: int, width: int) -> No
         raise InvalidConfig(
             "there are fewer examples than classes",
             got=f"--support {support} --classes {classes}",
-            allowed="an example of each class at least",
+            allowed="at least one example per class",
             remedy="Raise --support.",
         )
     if model in SHIPPED_DRAWS:
@@ -41,7 +41,7 @@ def run(model: str, file: Path, *, support: int, classes: int, width: int) -> No
     else:
         network = load_model(Path(model))
     export_model(network, GraphSizes(support=support, classes=classes, width=width), file)
-    say(
+    print_lines(
         console,
         f"Wrote {shown(file)}: support ({support}, {width}), class_indices ({support},) and queries"
         f" (any, {width}) to probabilities (any, {classes}).",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unitail.cli.console import bar, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, print_cache_trouble, print_lines, report_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.estimator.saving.folder import check_free
 from unitail.inputs.items import ReadOptions
@@ -26,17 +26,17 @@ def run(
     use_cache: bool,
     device: str,
 ) -> None:
-    """Read, encode, fit, and write the folder."""
+    """Read and encode the examples, fit the classifier, and save it."""
     check_free(folder)
     console = Console()
     examples = read_labelled(path, options, also=also)
     unlabelled = read_pool(pool, examples, options)
     classes = numbered(len(examples.classes), "class")
-    say(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
+    print_lines(console, f"{examples.modality}: {len(examples):,} examples of {classes}.")
     if unlabelled is not None:
-        say(console, f"{len(unlabelled):,} without labels beside them.")
-    say(console, *(f"Guessed: {note}." for note in examples.guesses))
-    say(console, *(f"Passed over: {note}." for note in examples.ignored))
+        print_lines(console, f"Pool: {len(unlabelled):,} without labels.")
+    print_lines(console, *(f"Guessed: {note}." for note in examples.guesses))
+    print_lines(console, *(f"Skipped: {note}." for note in examples.ignored))
     cache = default_cache() if use_cache and examples.need_encoders else None
     with bar("encoding", len(examples) + len(unlabelled or ())) as on_progress:
         fitted = fit_files(
@@ -48,17 +48,17 @@ def run(
             device=device,
             on_progress=on_progress,
         )
-    cached = f"; {fitted.num_cached:,} were encoded before" if fitted.num_cached else ""
-    say(console, f"Encoder: {fitted.encoder.name}{cached}.")
-    say(console, *(f"{note}." for note in fitted.notes))
-    say(console, "Leaving examples out, to learn how sure answers must be.")
+    cached = f"; {fitted.num_cached:,} from the cache" if fitted.num_cached else ""
+    print_lines(console, f"Encoder: {fitted.encoder.name}{cached}.")
+    print_lines(console, *(f"{note}." for note in fitted.notes))
+    print_lines(console, "Calibrating prediction sets by leaving examples out.")
     fitted.classifier.save(folder)
-    say(
+    print_lines(
         console,
-        f"Saved in {shown(folder)}. To answer: unitail predict --model {shown(folder)} FILES",
+        f"Saved in {shown(folder)}. To use it: unitail predict --model {shown(folder)} FILES",
     )
-    say_trouble(cache)
-    say_unreadable(
+    print_cache_trouble(cache)
+    report_unreadable(
         [f"{item.name}: {item.reason}" for item in fitted.unreadable],
-        all_in="none of them was learned from",
+        all_in="none of them was used",
     )

@@ -26,7 +26,7 @@ from unitail.cli.memory import (
     REFUSED,
     is_about_memory,
     is_scarce,
-    say_no_memory,
+    print_no_memory,
     threads_end_the_command,
 )
 from unitail.cli.pipes import CLOSED_PIPE, outlast_closed_pipes
@@ -37,7 +37,7 @@ from unitail.wording import excerpt, one_line, shown
 RESEARCH = "Banks, training and benchmarks"
 INSTALLATION = "This installation"
 BUG = 70
-"""Exit code of an unexpected error, as in sysexits.h."""
+"""Exit code of an unexpected error (EX_SOFTWARE in sysexits.h)."""
 
 app = typer.Typer(
     cls=PlainGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -64,21 +64,19 @@ app.add_typer(cache.app, name="cache", rich_help_panel=INSTALLATION)
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Sort images, texts, sounds and rows of tables by a few labelled examples."""
+    """Classify images, texts, sounds and rows of tables from a few labelled examples."""
     if version:
         typer.echo(unitail.__version__)
         raise typer.Exit
 
 
 def main() -> None:
-    """Run a command; an error that the caller can fix is one line and exit code 2.
+    """Run a command; an error that the caller can fix prints one line and exits with 2.
 
-    If nobody reads the output, the command still does all else, and exits as if it had been ended
-    by the closed pipe.
+    If the reader of the output goes away, the command still does everything else, and then exits
+    with the code of a closed pipe.
     """
     outputs = outlast_closed_pipes()
     with threads_end_the_command():
@@ -93,17 +91,18 @@ def main() -> None:
 
 
 def refusal_of(error: OSError) -> UserError:
-    """Say what the system refused: a name that is too long, a closed folder."""
+    """Return the error for a user when the system refuses a file, such as a name too long."""
+    wrong = f"{shown(str(error.filename))} cannot be used" if error.filename else "a system error"
     return UserError(
-        f"{shown(str(error.filename))} cannot be used" if error.filename else "the system refuses",
+        wrong,
         got=error.strerror or excerpt(str(error)),
         allowed="files and folders that can be opened",
-        remedy="Check the name, the permissions and the room on the disk.",
+        remedy="Check the name, the permissions and the free space on the disk.",
     )
 
 
 def _run() -> int | str | None:
-    """Return the exit code; 1 is only for what a command says, so a bug of ours has its own."""
+    """Run the command and return its exit code; 1 is reserved for commands, bugs get `BUG`."""
     try:
         app()
     except UserError as error:
@@ -113,7 +112,7 @@ def _run() -> int | str | None:
         return end.code
     except Exception as error:
         if is_about_memory(error) or (not isinstance(error, OSError) and is_scarce()):
-            say_no_memory(error)
+            print_no_memory(error)
             return REFUSED
         if isinstance(error, OSError):
             typer.echo(f"unitail: {refusal_of(error)}", err=True)

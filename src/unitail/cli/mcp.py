@@ -6,7 +6,7 @@ from unitail.errors import optional
 
 
 def run(models: Sequence[str], *, save_changes: bool, device: str) -> None:
-    """Load, then speak the protocol; standard output is the protocol's alone."""
+    """Load the classifiers and run the server; only protocol messages go to standard output."""
     optional("mcp.server.mcpserver", extra="mcp")
     from unitail.service.classifiers import load_classifiers
     from unitail.service.mcp_server import make_mcp_server

@@ -1,8 +1,8 @@
-"""What a command does where memory ends: one sentence and exit code 2, whoever is hit by it.
+"""How a command ends when memory runs out: one sentence and exit code 2, in whatever thread.
 
-Python and the libraries below it have many errors for want of memory, and some are not its own: an
-import that half succeeds, a call that fails without saying why. A thread that gets no memory may
-die before it can tell whoever waits for it, who would then wait for ever.
+Python and the libraries below it raise many errors when memory runs out, some of them unrelated at
+first sight: a half-finished import, a call that fails without a reason. A thread that runs out of
+memory may die before it can notify the thread that waits for it, which would then wait for ever.
 """
 
 import logging
@@ -24,19 +24,19 @@ NO_MEMORY = (
     "can't start new thread",
     "failed to map segment",
 )
-"""What errors say where there is no more memory."""
+"""Parts of the messages of errors that are raised when memory runs out."""
 SPARE = 2**27
-"""Bytes that a process has to spare, else whatever goes wrong in it does so for want of memory."""
+"""Bytes that must be free; with less, any error is taken to be caused by a lack of memory."""
 POOLS = "concurrent.futures"
-"""The logger to which pools of threads tell how they die."""
+"""The logger where thread pools report why a thread died."""
 REFUSED = 2
 """Exit code of an error that the caller can fix."""
 
 
 def is_about_memory(error: BaseException | None) -> bool:
-    """Tell whether memory was refused; torch and the loader of libraries have no type for it.
+    """Return whether an error, or one before it, says that memory ran out.
 
-    An error of cleaning up after that counts, too.
+    Torch and the dynamic loader have no exception type for this, so messages are compared.
     """
     while error is not None:
         if isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY):
@@ -46,7 +46,7 @@ def is_about_memory(error: BaseException | None) -> bool:
 
 
 def is_scarce() -> bool:
-    """Tell whether there is hardly any memory left; what is asked for here is never touched."""
+    """Return whether `SPARE` bytes cannot be allocated; they are never written to."""
     try:
         bytes(SPARE)
     except MemoryError:
@@ -54,24 +54,24 @@ def is_scarce() -> bool:
     return False
 
 
-def no_memory(said: str = "") -> UserError:
-    """Return the error for a user."""
+def no_memory(message: str = "") -> UserError:
+    """Return the error for a user when memory runs out."""
     return UserError(
-        "the memory does not suffice",
-        got=excerpt(said) or "no more of it",
-        allowed="what this machine, or the limit on this process, leaves",
-        remedy="Give fewer or smaller items at a time, or more memory.",
+        "out of memory",
+        got=excerpt(message) or "no free memory",
+        allowed="as much as this machine, or the limit on this process, has left",
+        remedy="Process fewer or smaller items at a time, or provide more memory.",
     )
 
 
 PLAIN = f"unitail: {no_memory()}\n".encode()
-"""Ready to be written: where memory has ended, there is none for a sentence."""
+"""The message, formatted in advance: without memory, nothing can be formatted."""
 
 
-def say_no_memory(error: BaseException) -> None:
-    """Say it, with what the error says if there is room for that."""
+def print_no_memory(error: BaseException) -> None:
+    """Print that memory ran out, with the error's own message if there is memory for that."""
     try:
-        traceback.clear_frames(error.__traceback__)  # and all that they hold
+        traceback.clear_frames(error.__traceback__)  # frees what they hold
         sys.stderr.write(f"unitail: {no_memory(str(error))}\n")
         sys.stderr.flush()
     except MemoryError:
@@ -80,10 +80,10 @@ def say_no_memory(error: BaseException) -> None:
 
 @contextmanager
 def threads_end_the_command() -> Iterator[None]:
-    """End this process, as if by a kill, where a thread dies for want of memory.
+    """End the process at once when a thread dies because memory ran out.
 
-    What the work of a thread raises goes to whoever waits for it, as ever. This is about threads
-    that die before or after their work, which nobody hears of.
+    Errors raised by the work of a thread reach the thread that waits for it, as usual. This is
+    for threads that die before or after their work, which would otherwise go unnoticed.
     """
 
     def end(error: BaseException | None) -> None:
@@ -93,23 +93,23 @@ def threads_end_the_command() -> Iterator[None]:
 
     def in_thread(args: threading.ExceptHookArgs) -> None:
         end(args.exc_value)
-        usual[0](args)
+        default[0](args)
 
     def unraisable(args: Any) -> None:  # noqa: ANN401 - its type has no name
-        if "thread" in str(args.err_msg):  # it did not even begin
+        if "thread" in str(args.err_msg):  # the thread did not even start
             end(args.exc_value)
-        if not is_about_memory(args.exc_value):  # else it is said once, by who asked for it
-            usual[1](args)
+        if not is_about_memory(args.exc_value):  # these are reported once, by the caller
+            default[1](args)
 
     def in_pool(record: logging.LogRecord) -> bool:
         end(record.exc_info[1] if record.exc_info else None)
         return True
 
-    usual, pools = (threading.excepthook, sys.unraisablehook), logging.getLogger(POOLS)
+    default, pools = (threading.excepthook, sys.unraisablehook), logging.getLogger(POOLS)
     threading.excepthook, sys.unraisablehook = in_thread, unraisable
     pools.addFilter(in_pool)
     try:
         yield
     finally:
-        threading.excepthook, sys.unraisablehook = usual
+        threading.excepthook, sys.unraisablehook = default
         pools.removeFilter(in_pool)

@@ -1,25 +1,25 @@
-"""What a command does when its output cannot be written: nobody reads it, or the disk is full."""
+"""Outputs that survive a closed pipe or a full disk, so that a command can finish its work."""
 
 import io
 import sys
 from typing import TextIO
 
 CLOSED_PIPE = 141
-"""What shells report for a tool that a closed pipe ended."""
+"""Exit code that shells report for a process ended by a closed pipe (128 + SIGPIPE)."""
 
 
 class PatientOutput(io.FileIO):
-    """An output that takes everything, and remembers that nobody reads it any more.
+    """An output that never raises: it records errors and discards what cannot be written.
 
-    So a command finishes what else it promised, the files above all, before it exits.
+    A command can thus finish its other work, above all its files, before it exits.
     """
 
     was_closed = False
     trouble: OSError | None = None
-    """What the system said when it refused to write, as a full disk does."""
+    """Error of the last failed write, such as a full disk; a closed pipe is not one."""
 
     def write(self, content: bytes, /) -> int:  # type: ignore[override]
-        """Write, or pretend to."""
+        """Write the bytes, or discard them after an error."""
         if not self.was_closed and self.trouble is None:
             try:
                 return super().write(content) or 0
@@ -31,17 +31,17 @@ class PatientOutput(io.FileIO):
 
 
 class NoOutput(io.StringIO):
-    """In place of an output that was closed before the start: it swallows all."""
+    """Replacement for an output that was closed before the start: it discards everything."""
 
     def write(self, content: str, /) -> int:
-        """Forget it."""
+        """Discard the text."""
         return len(content)
 
 
 def outlast_closed_pipes() -> list[PatientOutput]:
-    """Put such outputs in the place of `sys.stdout` and `sys.stderr`, where these are files.
+    """Replace `sys.stdout` and `sys.stderr` by patient outputs if they are files.
 
-    A stream that was closed before the start gets an end that swallows all.
+    A stream that was closed before the start is replaced by one that discards everything.
     """
     stdout, stderr = _patient(sys.stdout), _patient(sys.stderr)
     sys.stdout = stdout or sys.stdout or NoOutput()
@@ -58,6 +58,6 @@ def _patient(stream: TextIO) -> io.TextIOWrapper | None:
     return io.TextIOWrapper(
         io.BufferedWriter(output),  # type: ignore[type-var]
         encoding=stream.encoding,
-        errors="backslashreplace",  # names of files need not be text
+        errors="backslashreplace",  # file names need not be valid text
         line_buffering=output.isatty() or stream is sys.stderr,
     )

@@ -1,4 +1,4 @@
-"""Help that names what to write, not types of Python."""
+"""Help texts with plain placeholders such as NUMBER instead of Python types."""
 
 import re
 from collections.abc import Iterable
@@ -7,17 +7,17 @@ from typing import Any
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 WORDS = {"bool": "", "str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH"}
-"""What stands for a type."""
+"""Placeholder for each type."""
 NEEDED = re.compile(r"\{([^}]*?)(?:\.\.\.)?\}")
-"""How typer writes an argument that must be there."""
+"""A required argument as typer writes it."""
 TYPE = re.compile(r"<(?:list\[)?(\w+)[^>]*>(?:\.\.\.)?")
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help people read who have never seen Python."""
+    """A command whose help needs no knowledge of Python."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401 - as typer has it
-        """Name what to write, without braces round what is needed."""
+        """Return the parts of the usage line, without braces around required arguments."""
         pieces = super().collect_usage_pieces(ctx)
         return [NEEDED.sub(r"\1", piece) for piece in pieces]
 
@@ -28,7 +28,7 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """Commands under one name, whose help reads alike."""
+    """A group of commands with the same style of help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - as typer has it
         """Write the help."""
@@ -43,7 +43,7 @@ def _make_plain(params: Iterable[Any], ctx: Any) -> None:  # noqa: ANN401
 
 
 def plain(param: Any, ctx: Any) -> str:  # noqa: ANN401
-    """Return what the value of an option is called."""
-    own = getattr(param, "display_type_rich", None)  # a later typer may have another name for it
-    shown = own(ctx=ctx) if own is not None else ""
+    """Return the placeholder for the value of an option."""
+    display = getattr(param, "display_type_rich", None)  # a later typer may rename it
+    shown = display(ctx=ctx) if display is not None else ""
     return TYPE.sub(lambda match: WORDS.get(match[1].lower(), match[1].upper()), shown or "")

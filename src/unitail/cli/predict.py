@@ -1,4 +1,4 @@
-"""Run `unitail predict`, and show its answers and their scores on the screen."""
+"""Run `unitail predict`, and print its answers and their scores."""
 
 import sys
 from collections import Counter
@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from unitail.cli.console import bar, bars, say, say_trouble, say_unreadable
+from unitail.cli.console import bar, bars, print_cache_trouble, print_lines, report_unreadable
 from unitail.cli.pipes import NoOutput
 from unitail.encoders.cache import default_cache
 from unitail.errors import UserError, choice, require
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import check_coverage
-from unitail.inputs.items import Items, LabelledItems, ReadOptions, settle
+from unitail.inputs.items import Items, LabelledItems, ReadOptions, apply_corrections
 from unitail.inputs.read import (
     read_half_labelled,
     read_labelled,
@@ -44,52 +44,54 @@ from unitail.workflows.sort_files import (
 )
 
 MAX_ROWS = 30
-"""Answers on the screen."""
+"""Largest number of answers on the screen."""
 MIN_PROBABILITY = 0.005
-"""Less probable classes are not named."""
+"""Classes of a lower probability are not listed."""
 MAX_NAMED = 8
-"""Classes named on the screen."""
+"""Largest number of classes listed on the screen."""
 MAX_CLASSES = 12
-"""Classes whose scores are shown, those with most mistakes."""
+"""Largest number of classes in the table of scores: those with most mistakes."""
 PAGES = (".html", ".htm")
 DONE = {SortBy.COPY: "copied", SortBy.LINK: "linked", SortBy.MOVE: "moved"}
 
 
-def tell_inputs(
+def print_inputs(
     console: Console, examples: LabelledItems, items: Items, pool: Items | None = None
 ) -> None:
-    """Say what was recognised, and what was passed over."""
+    """Print what was recognised among the inputs, and what was skipped."""
     classes = examples.classes
-    say(
+    print_lines(
         console,
         f"{examples.modality}: {len(examples):,} examples of {len(classes)} classes"
         f" ({some(classes, MAX_NAMED)}), {len(items):,} to answer"
-        + ("." if pool is None else f", {len(pool):,} without labels beside them."),
+        + ("." if pool is None else f", a pool of {len(pool):,} without labels."),
     )
     if examples.content_column is not None:
-        say(console, f"Content is in the column {examples.content_column!r}.")
+        print_lines(console, f"Content is in the column {examples.content_column!r}.")
     guesses = dict.fromkeys((*examples.guesses, *items.guesses))
-    say(console, *(f"Guessed: {note}." for note in guesses))
-    say(console, *(f"Passed over among the examples: {note}." for note in examples.ignored))
-    say(console, *(f"Passed over among the files: {note}." for note in items.ignored))
+    print_lines(console, *(f"Guessed: {note}." for note in guesses))
+    print_lines(console, *(f"Skipped among the examples: {note}." for note in examples.ignored))
+    print_lines(console, *(f"Skipped among the files: {note}." for note in items.ignored))
 
 
-def tell_answers(console: Console, answers: Answers) -> None:
-    """Print the least sure answers, and how many there are."""
-    cached = f"; {answers.num_cached:,} were encoded before" if answers.num_cached else ""
-    say(console, f"Encoder: {answers.encoder}{cached}.", *(f"{note}." for note in answers.notes))
+def print_answers(console: Console, answers: Answers) -> None:
+    """Print the least certain answers, and the number of all answers."""
+    cached = f"; {answers.num_cached:,} from the cache" if answers.num_cached else ""
+    print_lines(
+        console, f"Encoder: {answers.encoder}{cached}.", *(f"{note}." for note in answers.notes)
+    )
     repeated = answers.repeated
     if repeated:
         equal = "equals" if len(repeated) == 1 else "equal"
-        say(console, f"{len(repeated):,} of the files {equal} an example ({repeated[0]}).")
+        print_lines(console, f"{len(repeated):,} of the files {equal} an example ({repeated[0]}).")
     if answers.answers:
         console.print(_answer_table(answers, room=console.width // 4))
         if answers.why:
             console.print(_why_table(answers, room=console.width // 4))
 
 
-def tell_scores(console: Console, scores: AnswerScores) -> None:
-    """Print how right the answers are, in all and for each class."""
+def print_scores(console: Console, scores: AnswerScores) -> None:
+    """Print the accuracy of the answers, overall and for each class."""
     low, high = scores.interval
     without = (
         f" {numbered(scores.num_repeated, 'item')} equal to an example"
@@ -97,16 +99,17 @@ def tell_scores(console: Console, scores: AnswerScores) -> None:
         if scores.num_repeated
         else ""
     )
-    say(
+    print_lines(
         console,
-        f"{numbered(scores.num_items, 'item')} with a label: {scores.num_right:,} answered right,"
+        f"{numbered(scores.num_items, 'item')} with a label: {scores.num_right:,} answered"
+        " correctly,"
         f" {scores.accuracy:.1%} (95 % interval {low:.1%} to {high:.1%}).{without}",
     )
     console.print(_score_table(scores))
 
 
 def _answer_table(answers: Answers, room: int) -> Table:
-    """Show the least sure answers; names are never read as markup."""
+    """Return a table of the least certain answers; names are never interpreted as markup."""
     table = Table(
         Column("item", no_wrap=True),
         Column("answer", no_wrap=True),
@@ -131,18 +134,20 @@ def _answer_table(answers: Answers, room: int) -> Table:
         )
     hidden = len(answers.answers) - MAX_ROWS
     are = "is" if hidden == 1 else "are"
-    more = f" {numbered(hidden, 'surer one')} {are} not shown." if hidden > 0 else ""
+    more = f" {hidden:,} more certain {'one' if hidden == 1 else 'ones'} {are} not shown."
     table.caption = Text(
-        f"{numbered(len(answers.answers), 'answer')}, the least sure first.{more}"
+        f"{numbered(len(answers.answers), 'answer')}, the least certain first."
+        f"{more if hidden > 0 else ''}"
         f" ?: doubtful, below {DOUBTFUL:.0%}."
-        f" set: how many classes it takes to hold the true one in {answers.coverage:.0%} of cases."
-        f" novelty: from {NOVEL} on, maybe none of the classes."
+        f" set: number of classes in the prediction set, which contains the true class in"
+        f" {answers.coverage:.0%} of cases."
+        f" novelty: from {NOVEL}, the item may belong to none of the classes."
     )
     return table
 
 
 def _why_table(answers: Answers, room: int) -> Table:
-    """Show what speaks for the least sure answers."""
+    """Return a table of the examples and columns that support the least certain answers."""
     columns = any(answer.because_columns for answer in answers.answers)
     table = Table(
         Column("item", no_wrap=True),
@@ -155,7 +160,8 @@ def _why_table(answers: Answers, room: int) -> Table:
     )
     for answer in answers.by_uncertainty()[:MAX_ROWS]:
         examples = [
-            f"{_cut(each.name, room)} ({each.label}, {each.share:.0%})" for each in answer.because
+            f"{_cut(reason.name, room)} ({reason.label}, {reason.share:.0%})"
+            for reason in answer.because
         ]
         named = [f"{name} ({share:.0%})" for name, share in answer.because_columns]
         table.add_row(
@@ -164,19 +170,19 @@ def _why_table(answers: Answers, room: int) -> Table:
             Text("\n".join(examples)),
             *([Text("\n".join(named))] if columns else []),
         )
-    table.caption = Text("Shares are parts of all that speaks for the answer.")
+    table.caption = Text("Percentages are shares of the total support for the answer.")
     return table
 
 
 def _score_table(scores: AnswerScores) -> Table:
-    """Show the classes with most mistakes."""
+    """Return a table of the classes with most mistakes."""
     table = Table(
         Column("class", no_wrap=True),
         Column("items", justify="right"),
         Column("recognised", justify="right"),
         Column("answers", justify="right"),
-        Column("right", justify="right"),
-        Column("taken for"),
+        Column("correct", justify="right"),
+        Column("mistaken for"),
         box=box.SIMPLE_HEAD,
         show_edge=False,
         caption_justify="left",
@@ -195,7 +201,9 @@ def _score_table(scores: AnswerScores) -> Table:
     hidden = len(classes) - MAX_CLASSES
     if hidden > 0:
         more = "class has" if hidden == 1 else "classes have"
-        table.caption = Text(f"{hidden:,} more {more} no more mistakes; --out FILE.json has all.")
+        table.caption = Text(
+            f"{hidden:,} more {more} no more mistakes than these; --out FILE.json lists all."
+        )
     return table
 
 
@@ -204,7 +212,7 @@ def _share(value: float | None) -> str:
 
 
 def _cut(text: str, room: int) -> str:
-    """Leave out the middle of a long text: paths differ at their ends, sentences at both."""
+    """Shorten a long text in the middle: paths differ at their ends, sentences at both."""
     half = (room - 1) // 2
     return text if len(text) <= room else f"{text[: room - 1 - half]}…{text[-half:]}"
 
@@ -215,14 +223,14 @@ def _style(marked: bool) -> str:
 
 @dataclass(frozen=True)
 class Sorting:
-    """What to do with the files that were answered."""
+    """Options for sorting the answered files into folders."""
 
     target: Path | None
     by: str
     dry_run: bool
 
     def check(self, inputs: Sequence[Path]) -> None:
-        """Refuse what cannot be done, before any work is done."""
+        """Raise an error if the files cannot be sorted there, before any work is done."""
         choice(SortBy, self.by, "--sort-by")
         if self.target is not None:
             check_sorting(self.target, inputs)
@@ -234,61 +242,62 @@ class Sorting:
         )
 
     def check_items(self, items: Items) -> None:
-        """Refuse items that are not files."""
+        """Raise an error if the items are to be sorted but are not files."""
         if self.target is not None:
             require_files(items)
 
     def sort(self, answers: Answers, items: Items) -> tuple[list[Step], list[Step], Items]:
-        """Sort the files, unless that is only to be listed.
+        """Sort the files, unless this is a dry run.
 
-        Return what is done with each, what could not be as the file had vanished, and the items
-        where they are now.
+        Returns the steps done, the steps that failed because their file had vanished, and the items
+        with their new paths.
         """
         if self.target is None:
             return [], [], items
         steps = plan_sorting(answers, items, self.target)
         if self.dry_run:
             return steps, [], items
-        gone = sort_files(steps, SortBy(self.by))
-        lost = set(gone)
-        steps = [step for step in steps if step not in lost]
-        return steps, gone, where_moved(items, steps) if self.by == SortBy.MOVE else items
+        vanished = sort_files(steps, SortBy(self.by))
+        failed = set(vanished)
+        steps = [step for step in steps if step not in failed]
+        return steps, vanished, where_moved(items, steps) if self.by == SortBy.MOVE else items
 
-    def tell(self, console: Console, steps: Sequence[Step]) -> None:
-        """List what would be done, or count what was done."""
+    def show(self, console: Console, steps: Sequence[Step]) -> None:
+        """Print the planned steps of a dry run, or the number of files that were sorted."""
         if self.target is None:
             return
         if self.dry_run:
             for step in steps:
-                arrow = "is already" if step.is_there else "->"
-                say(console, f"{shown(step.source)} {arrow} {shown(step.target)}")
+                arrow = "exists already as" if step.is_there else "->"
+                print_lines(console, f"{shown(step.source)} {arrow} {shown(step.target)}")
         done = DONE[SortBy(self.by)]
         folders = Counter(step.target.parent.name for step in steps)
-        there = sum(step.is_there for step in steps)
-        say(
+        existing = sum(step.is_there for step in steps)
+        were = "was" if existing == 1 else "were"
+        print_lines(
             console,
-            f"{numbered(len(steps) - there, 'file')} {'would be ' if self.dry_run else ''}{done}"
+            f"{numbered(len(steps) - existing, 'file')} {'would be ' if self.dry_run else ''}{done}"
             f" into {shown(self.target)}: "
             + some((f"{shown(name)} ({n:,})" for name, n in sorted(folders.items())), MAX_NAMED)
-            + (f". {numbered(there, 'file')} lay there already." if there else "."),
+            + (f". {numbered(existing, 'file')} {were} there already." if existing else "."),
         )
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is to be made of the answers."""
+    """Everything to do with the answers: files to write, and files to sort."""
 
     out: Path | None
     report: Path | None
     sorting: Sorting
 
     def check(self, inputs: Sequence[Path]) -> None:
-        """Refuse what cannot be written, before any work is done."""
+        """Raise an error if an output cannot be written, before any work is done."""
         if self.out == STDOUT and isinstance(sys.stdout, NoOutput):
             raise UserError(
                 "standard output is closed",
                 got="--out -",
-                allowed="an output that somebody reads",
+                allowed="an open standard output",
                 remedy="Name a file, such as --out answers.jsonl.",
             )
         for path, suffixes in ((self.out, SUFFIXES), (self.report, PAGES)):
@@ -299,8 +308,11 @@ class Outputs:
     def make(
         self, answers: Answers, items: Items, examples: LabelledItems, label_column: str, title: str
     ) -> tuple[list[Step], list[Step]]:
-        """Sort files, then write about them where they are now; return what was sorted, or not."""
-        steps, gone, items = self.sorting.sort(answers, items)
+        """Sort the files, then write the answers and the report with their new paths.
+
+        Returns the steps done, and those that failed because their file had vanished.
+        """
+        steps, vanished, items = self.sorting.sort(answers, items)
         if self.out is not None:
             write_answers(answers, items, self.out, label_column=label_column)
         if self.report is not None:
@@ -314,19 +326,19 @@ class Outputs:
                     label_column=label_column,
                     on_progress=on_progress,
                 )
-        return steps, gone
+        return steps, vanished
 
-    def tell(self, console: Console, answers: Answers, items: Items, steps: Sequence[Step]) -> None:
-        """Say what came out: after all files are written, as the screen may be a closed pipe."""
-        tell_answers(console, answers)
+    def show(self, console: Console, answers: Answers, items: Items, steps: Sequence[Step]) -> None:
+        """Print the results, after all files are written: standard output may be a closed pipe."""
+        print_answers(console, answers)
         scores = score(answers, items)
         if scores is not None:
-            tell_scores(console, scores)
+            print_scores(console, scores)
         if self.out is not None and self.out != STDOUT:
-            say(console, f"All answers are in {self.out}.")
+            print_lines(console, f"All answers are in {self.out}.")
         if self.report is not None:
-            say(console, f"Look at {self.report}.")
-        self.sorting.tell(console, steps)
+            print_lines(console, f"The report is {self.report}.")
+        self.sorting.show(console, steps)
 
 
 def run(
@@ -336,7 +348,7 @@ def run(
     also: Sequence[Path],
     pool: Sequence[Path],
     options: ReadOptions,
-    wanted: Outputs,
+    outputs: Outputs,
     use_cache: bool,
     encoder: str | None,
     model: str,
@@ -347,19 +359,19 @@ def run(
     coverage: float,
     device: str,
 ) -> None:
-    """Read, answer, write the files that are wanted, and print."""
+    """Read the examples and items, answer, write the outputs, and print the results."""
     require_alone("predict")
     check_coverage(coverage, "--coverage")
     check_options(model, joint=joint, balanced=balanced, pool=bool(pool))
-    wanted.check([support, *also, *queries])
-    console = Console(stderr=wanted.out == STDOUT)
+    outputs.check([support, *also, *queries])
+    console = Console(stderr=outputs.out == STDOUT)
     saved = None
     if model != DEFAULT:
         saved = load_saved(model, joint=joint, balanced=balanced, encoder=encoder, device=device)
     examples, items = _read(support, queries, also, saved, options)
     unlabelled = read_pool(pool, examples, options)
-    wanted.sorting.check_items(items)
-    tell_inputs(console, examples, items, unlabelled)
+    outputs.sorting.check_items(items)
+    print_inputs(console, examples, items, unlabelled)
     cache = default_cache() if use_cache and examples.need_encoders else None
     count = len(examples) + len(items) + len(unlabelled or ())
     with bars("encoding", "answering", count) as (on_progress, on_answered):
@@ -374,7 +386,7 @@ def run(
             balanced=balanced,
             coverage=coverage,
             top=top,
-            explained=MAX_CARDS if wanted.report else 0,
+            explained=MAX_CARDS if outputs.report else 0,
             why=why,
             cache=cache,
             device=device,
@@ -382,12 +394,12 @@ def run(
             on_answered=on_answered,
         )
     title = f"Answers from {support.name if saved is None else Path(model).name}"
-    steps, gone = wanted.make(answers, items, examples, options.label_column, title)
-    wanted.tell(console, answers, items, steps)
-    say_trouble(cache)
-    say_unreadable(
+    steps, vanished = outputs.make(answers, items, examples, options.label_column, title)
+    outputs.show(console, answers, items, steps)
+    print_cache_trouble(cache)
+    report_unreadable(
         [f"{item.name} ({item.among}): {item.reason}" for item in answers.unreadable]
-        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in gone],
+        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in vanished],
         all_in="--out FILE.json or --report lists all",
     )
 
@@ -399,8 +411,11 @@ def _read(
     saved: TailClassifier | None,
     options: ReadOptions,
 ) -> tuple[LabelledItems, Items]:
-    """Read the examples, and what is to be answered: what is named, or what has no label."""
-    if saved is not None:  # there are no examples to name, so what is named first is to be answered
+    """Read the examples and the items to answer; without queries, the unlabelled examples.
+
+    With a saved classifier there are no examples to name, so the first path is a query too.
+    """
+    if saved is not None:
         require(not also, "--also", got="a model of `unitail fit`", allowed="with examples only")
         queries = [support, *queries]
         examples = remembered_examples(saved)
@@ -410,6 +425,7 @@ def _read(
         items = read_unlabelled(queries, options, like=examples)
     else:
         items = read_half_labelled(support, examples, options)
-        passed = (note for note in examples.ignored if not note.endswith(WITHOUT_LABEL))
-        examples = replace(examples, ignored=tuple(passed))  # those are the rows to answer
-    return examples, settle(items, examples)
+        # Rows without a label are not skipped here: they are the rows to answer.
+        skipped = (note for note in examples.ignored if not note.endswith(WITHOUT_LABEL))
+        examples = replace(examples, ignored=tuple(skipped))
+    return examples, apply_corrections(items, examples)

@@ -1,4 +1,4 @@
-"""Run `unitail predict` with several workers, or on what is streamed from an address."""
+"""Run `unitail predict` with several workers, or on rows streamed from an address."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from unitail.cli.console import bar, say_unreadable, tell_rows
+from unitail.cli.console import bar, print_rows, report_unreadable
 from unitail.encoders.cache import FeatureCache, default_cache
 from unitail.engines.choice import EngineChoice
 from unitail.engines.drawn_pool import drawn_pool
@@ -15,7 +15,7 @@ from unitail.engines.job import answer_rows_to_folder
 from unitail.engines.results import Summary
 from unitail.engines.rows import JobRows, open_rows
 from unitail.engines.storage import Storage
-from unitail.errors import InvalidConfig, require
+from unitail.errors import InvalidConfig
 from unitail.estimator.classifier import TailClassifier
 from unitail.estimator.prediction_sets import check_coverage
 from unitail.inputs.encode import Unread
@@ -37,7 +37,7 @@ def run_together(
     also: Sequence[Path],
     pool: Sequence[str],
     options: ReadOptions,
-    unable: Mapping[str, object],
+    unsupported: Mapping[str, object],
     use_cache: bool,
     encoder: str | None,
     model: str,
@@ -47,9 +47,13 @@ def run_together(
     coverage: float,
     device: str,
 ) -> None:
-    """Fit here, answer with the workers, and say what came of it."""
+    """Fit the classifier here, answer the rows with the workers, and print a summary.
+
+    `unsupported` maps options that workers cannot serve to their values: any that is set is an
+    error.
+    """
     require_alone("predict")
-    _check({**unable, "--joint": joint, "--balanced": balanced})
+    _check_unset({**unsupported, "--joint": joint, "--balanced": balanced})
     check_coverage(coverage, "--coverage")
     target, device = _target(out), engine.device(device)
     saved = load_saved(model, joint=False, balanced=False, encoder=encoder, device=device)
@@ -61,10 +65,10 @@ def run_together(
     rows = open_rows(files, options, like=examples)
     classes = numbered(len(examples.classes), "class")
     typer.echo(f"{examples.modality}: {numbered(len(examples), 'example')} of {classes}.")
-    tell_rows(rows)
+    print_rows(rows)
     cache = default_cache() if use_cache else None
     unlabelled = open_rows(pool, options, like=examples) if pool else None
-    classifier, unread = _fitted(
+    classifier, unread = _fit_or_extend(
         saved, examples, unlabelled, cache, {"encoder": encoder, "model": model, "device": device}
     )
     workers = engine.make()
@@ -79,20 +83,20 @@ def run_together(
             chunk_rows=engine.chunk_rows,
             on_progress=on_progress,
         )
-    _tell(summary, str(out))
+    _print_summary(summary, str(out))
     named = [f"{item.name} ({item.among}): {item.reason}" for item in unread]
     number = summary.unreadable + len(named)
-    say_unreadable([*named, *summary.named], all_in=ALL_IN, number=number)
+    report_unreadable([*named, *summary.named], all_in=ALL_IN, number=number)
 
 
-def _fitted(
+def _fit_or_extend(
     saved: TailClassifier | None,
     examples: LabelledItems,
     pool: JobRows | None,
     cache: FeatureCache | None,
     settings: Mapping[str, Any],
 ) -> tuple[TailClassifier, tuple[Unread, ...]]:
-    """Return a classifier with its encoder, and what could not be read for it."""
+    """Fit a classifier, or extend the saved one by the pool; also return its unreadable items."""
     with ExitStack() as stack:
         items = None if pool is None else stack.enter_context(drawn_pool(pool))
         if saved is not None:
@@ -101,12 +105,12 @@ def _fitted(
         return fitted.classifier, fitted.unreadable
 
 
-def _check(unable: Mapping[str, object]) -> None:
-    """Refuse what needs all answers in one process."""
-    named = [name for name, value in unable.items() if value]
+def _check_unset(options: Mapping[str, object]) -> None:
+    """Raise an error for options that need all answers in one process."""
+    named = [name for name, value in options.items() if value]
     if named:
         raise InvalidConfig(
-            "workers answer rows one by one, and write them as they come",
+            "workers answer rows one by one and write them as they come",
             got=", ".join(named),
             allowed="--out FOLDER, and --pool in place of --joint",
             remedy="Leave it out; or leave out --engine, --workers and addresses.",
@@ -119,21 +123,22 @@ def _target(out: str | None) -> Storage:
             "several workers write a folder of Parquet files",
             got="no --out" if out is None else f"--out {out}",
             allowed="--out FOLDER, or an address",
-            remedy="Name a folder; `pandas.read_parquet(FOLDER)` reads all of it.",
+            remedy="Name a folder; `pandas.read_parquet(FOLDER)` reads all its files.",
         )
     return Storage(out)
 
 
 def _require_files(files: Sequence[str]) -> None:
-    require(
-        bool(files) and "-" not in files,
-        "what is to be answered",
-        got="nothing, or standard input",
-        allowed="folders and tables, with --workers or --engine",
-    )
+    if not files or "-" in files:
+        raise InvalidConfig(
+            "workers have nothing to answer",
+            got="standard input" if files else "no FILES",
+            allowed="folders and tables, with --workers or --engine",
+            remedy="Name a folder or a table.",
+        )
 
 
-def _tell(summary: Summary, out: str) -> None:
+def _print_summary(summary: Summary, out: str) -> None:
     states = ", ".join(f"{number:,} {state}" for state, number in sorted(summary.counts.items()))
     typer.echo(
         f"{out}: {summary.rows:,} rows in {summary.chunks:,} files; answers: {states or 'none'}."

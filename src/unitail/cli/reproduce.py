@@ -31,11 +31,11 @@ def run(
     device: str,
     processes: int,
 ) -> None:
-    """Measure one suite after the other; the report is written anew after each."""
+    """Measure one suite after the other, and update the report after each."""
     require_report_packages()
     names = list(dict.fromkeys(suites or (*SUITES, VALIDITY)))
     tested = [name for name in names if name != VALIDITY]
-    for name in tested:  # a slip in a name is told before anything is measured
+    for name in tested:  # a wrong name is an error before anything is measured
         read_suite(name)
     work = Reproduction(
         suites=tested,
@@ -53,7 +53,7 @@ def run(
     for name in tested:
         with bar(name) as on_progress:
             done.append(work.measure(name, on_progress))
-        typer.echo(f"{name}: {_said(done[-1])}")
+        typer.echo(f"{name}: {_status(done[-1])}")
         write_report(folder, done, command=command, swapped=encoders, learners=learners)
     if VALIDITY in names:
         with bar(VALIDITY) as on_progress:
@@ -62,21 +62,21 @@ def run(
         write_report(
             folder, done, command=command, swapped=encoders, learners=learners, more=[section]
         )
-    typer.echo(f"The report is {folder / 'report.html'}; the same as text, {folder / 'README.md'}.")
+    typer.echo(f"The report is {folder / 'report.html'}; as text, {folder / 'README.md'}.")
 
 
-def _said(measured: Measured) -> str:
+def _status(measured: Measured) -> str:
     if measured.skipped:
         return f"skipped, {measured.skipped}. The report says how to get them."
     names = {result.table.name for result in measured.results}
-    rest = f"; {len(measured.missing)} more are not here" if measured.missing else ""
-    return f"measured on {numbered(len(names), 'data set')}{rest}."
+    missing = f"; {len(measured.missing)} more are missing" if measured.missing else ""
+    return f"measured on {numbered(len(names), 'data set')}{missing}."
 
 
 def _command(
     suites: Sequence[str], encoders: Sequence[str], episodes: int | None, learners: Sequence[str]
 ) -> str:
-    """Write the command again, with names in place of the folders."""
+    """Return the command that repeats the run, with placeholders for local folders."""
     words = ["unitail reproduce --banks BANKS --runs RUNS"]
     words += [f"--suite {shlex.quote(Path(name).name)}" for name in suites]
     words += [f"--encoder {shlex.quote(each)}" for each in encoders]

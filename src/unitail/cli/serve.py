@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
-from unitail.cli.console import say
+from unitail.cli.console import print_lines
 from unitail.errors import InvalidConfig, InvalidInput, optional
 from unitail.web.access import Access
 from unitail.wording import shown
 
 TOKEN = "UNITAIL_TOKEN"
-"""The environment variable of the token."""
+"""Environment variable that holds the token."""
 
 
 def run(
@@ -30,7 +30,7 @@ def run(
     limits: dict[str, Any],
     device: str,
 ) -> None:
-    """Load, listen, and answer until a signal comes."""
+    """Load the classifiers and serve them until a signal stops the server."""
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         optional(package, extra="serve")
     from unitail.service.app import make_app
@@ -46,17 +46,17 @@ def run(
             models,
             device=device,
             save_changes=save_changes,
-            tell=lambda line: say(console, line),
+            tell=lambda line: print_lines(console, line),
         )
         service = Service(classifiers, ServiceLimits(**limits), read_only=read_only)
         server = make_server(make_app(service, access), host, port)
         address = f"[{host}]" if ":" in host else host
-        say(console, f"Listening at http://{address}:{listener.getsockname()[1]}")
+        print_lines(console, f"Listening at http://{address}:{listener.getsockname()[1]}")
         server.run(sockets=[listener])
 
 
 def read_token(file: Path | None) -> str | None:
-    """Return the token of a file, or that of the environment."""
+    """Return the token from a file, or from the environment if no file is given."""
     if file is None:
         return os.environ.get(TOKEN) or None
     try:
@@ -65,23 +65,23 @@ def read_token(file: Path | None) -> str | None:
         raise InvalidInput(
             f"the token cannot be read from {shown(file)}",
             got=str(error),
-            allowed="a file of text",
+            allowed="a text file",
             remedy=f"Name another file, or set {TOKEN}.",
         ) from error
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Take the address first: a port that is taken is told before anything is loaded."""
+    """Return a listening socket; opened first, so a busy port is an error before anything loads."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise InvalidConfig(
-            f"{host}:{port} cannot be listened at",
+            f"the server cannot listen on {host}:{port}",
             got=error.strerror or str(error),
             allowed="an address of this machine, and a free port",
-            remedy="Choose another --port; 0 is any that is free.",
+            remedy="Choose another --port; 0 picks a free one.",
         ) from error
-    # Head and body of an answer are two packets, the second of which would wait 40 ms.
+    # Header and body of a response are two packets; the second would be delayed by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

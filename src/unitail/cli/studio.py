@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from unitail.cli.console import bar, say, say_unreadable
+from unitail.cli.console import bar, print_lines, report_unreadable
 from unitail.encoders.cache import default_cache
 from unitail.errors import InvalidConfig, InvalidInput, choice, optional
 from unitail.web.access import Access, Pass, is_local, new_token
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 FIRST_PORT, PORTS = 8765, 100
 PAGES = (".html", ".htm")
 TOKEN = "studio-token"
-"""The file of the user's token, beside what the cache keeps."""
+"""Name of the file that stores the user's token, in the cache folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the page is served."""
+    """Where and how the page is served."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Targets:
-    """What is to be written."""
+    """Outputs of an export."""
 
     out: Sequence[Path]
     sort_into: Path | None
@@ -50,13 +50,13 @@ class Targets:
     save: Path | None
 
     def check(self, source: Path) -> None:
-        """Refuse what cannot be written, before any work is done."""
+        """Raise an error if an output cannot be written, before any work is done."""
         if not (self.out or self.sort_into or self.save):
             raise InvalidInput(
                 "there is nothing to write",
                 got="neither --out nor --sort-into nor --save",
                 allowed="one of them or more",
-                remedy="Say what to write, such as --out answers.csv.",
+                remedy="Name an output, such as --out answers.csv.",
             )
         choice(SortBy, self.sort_by, "--sort-by")
         for path in self.out:
@@ -71,29 +71,31 @@ def serve(
     place: Place,
     **how: Any,  # noqa: ANN401 - as `_open` takes it
 ) -> None:
-    """Serve the page until somebody ends it."""
+    """Serve the page until Ctrl-C."""
     uvicorn = optional("uvicorn", extra="studio")
     optional("fastapi", extra="studio")
-    from unitail.studio.link import leading_page, own_token
+    from unitail.studio.link import load_or_make_token, redirect_page
 
     local = is_local(place.host)
-    token = place.token or (own_token(default_cache().folder / TOKEN) if local else new_token())
+    token = place.token or (
+        load_or_make_token(default_cache().folder / TOKEN) if local else new_token()
+    )
     opening = Pass()
     access = Access.at(place.host, token=token, pass_=opening)
     console = Console()
     with _bound(place.host, place.port) as listener:
-        say(console, f"Opening {shown(source.resolve().name)} ...")
+        print_lines(console, f"Opening {shown(source.resolve().name)} ...")
         studio = _open(source, project, **how)
         from unitail.studio.app import make_app
         from unitail.studio.schema import studio_folder
         from unitail.web.connections import LimitedConnection
 
-        _tell(console, studio.catalogue)
+        _print_items(console, studio.catalogue)
         link = f"{_url(listener, place.host)}?token="
         console.print(
             "The studio is at", link + token, markup=False, highlight=False, soft_wrap=True
         )
-        say(console, "Ctrl-C ends it.")
+        print_lines(console, "Press Ctrl-C to stop.")
         config = uvicorn.Config(
             make_app(studio, access),
             log_level="warning",
@@ -101,12 +103,12 @@ def serve(
             http=LimitedConnection,
             ws="none",
         )
-        with leading_page(studio_folder(source), link + opening.text) as page:
+        with redirect_page(studio_folder(source), link + opening.text) as page:
             if place.browser and local:
                 webbrowser.open(page)
-            with suppress(KeyboardInterrupt):  # every label is on the disk
+            with suppress(KeyboardInterrupt):  # every label is saved already
                 uvicorn.Server(config).run(sockets=[listener])
-        say(console, "All labels are kept.")
+        print_lines(console, "All labels are saved.")
 
 
 def write(
@@ -117,7 +119,7 @@ def write(
     label_column: str,
     **how: Any,  # noqa: ANN401 - as `_open` takes it
 ) -> None:
-    """Write the results of a studio."""
+    """Write the labels and answers of a studio to the targets."""
     targets.check(source)
     console = Console()
     studio = _open(source, project, label_column=label_column, **how)
@@ -136,29 +138,29 @@ def write(
     for path in targets.out:
         kind = ResultKind.REPORT if path.suffix.lower() in PAGES else ResultKind.TABLE
         results.write(kind, path, label_column=label_column)
-        say(console, f"All answers are in {path}.")
+        print_lines(console, f"All answers are in {path}.")
     if targets.save is not None:
         results.write(ResultKind.CLASSIFIER, targets.save)
-        say(console, f"The classifier is in {targets.save}.")
-    gone: tuple[Step, ...] = ()
+        print_lines(console, f"The classifier is in {targets.save}.")
+    vanished: tuple[Step, ...] = ()
     if targets.sort_into is not None:
         done = results.sort_into(targets.sort_into, SortBy(targets.sort_by))
-        gone = done.gone
+        vanished = done.gone
         count = numbered(len(done.steps), "file")
-        say(console, f"{count} sorted into {shown(targets.sort_into)}.")
+        print_lines(console, f"{count} sorted into {shown(targets.sort_into)}.")
     studio.store.close()
     missing = [item for item in results.answers.unreadable if item.among == LABELS]
     if missing:
         names = f": {some(item.name for item in missing)}" if source.is_dir() else ""
         count = numbered(len(missing), "label")
-        typer.echo(f"unitail: {count} of items that are not there any more{names}.", err=True)
-    say_unreadable(
+        typer.echo(f"unitail: {count} of items that no longer exist{names}.", err=True)
+    report_unreadable(
         [
-            f"{each.name}: {each.reason}"
-            for each in results.answers.unreadable
-            if each not in missing
+            f"{item.name}: {item.reason}"
+            for item in results.answers.unreadable
+            if item not in missing
         ]
-        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in gone],
+        + [f"{shown(step.source)}: has vanished, and was not sorted" for step in vanished],
         all_in="--out FILE.json lists all",
     )
 
@@ -174,7 +176,7 @@ def _open(
     use_cache: bool,
     device: str,
 ) -> "Studio":
-    """Read what is there, and open its labels."""
+    """Read the items and open the database of their labels."""
     optional("sqlalchemy", extra="studio")
     from unitail.studio.catalogue import Catalogue
     from unitail.studio.schema import database_of
@@ -189,16 +191,18 @@ def _open(
     return Studio(catalogue, store, encoder=encoder, cache=cache, device=device)
 
 
-def _tell(console: Console, catalogue: "Catalogue") -> None:
+def _print_items(console: Console, catalogue: "Catalogue") -> None:
     items = catalogue.items
-    say(console, f"{items.modality}: {numbered(len(items), 'item')}.")
-    # Notes name an option of other commands, which a studio does not have.
-    say(console, *(f"Guessed: {note.partition('; --column')[0]}." for note in items.guesses))
-    say(console, *(f"Passed over: {note}." for note in items.ignored))
+    print_lines(console, f"{items.modality}: {numbered(len(items), 'item')}.")
+    # Notes end with an option that the studio does not have.
+    print_lines(
+        console, *(f"Guessed: {note.partition('; to change')[0]}." for note in items.guesses)
+    )
+    print_lines(console, *(f"Skipped: {note}." for note in items.ignored))
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Take the port, or the first that is free."""
+    """Return a socket bound to the port, or to the first free one."""
     ports = [port] if port else range(FIRST_PORT, FIRST_PORT + PORTS)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     reason = "none is free"
@@ -207,7 +211,7 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, number))
-            listener.listen()  # now, so that a page may be opened, and no other takes the port
+            listener.listen()  # now, so that the page can be opened and no other takes the port
         except OSError as error:
             listener.close()
             reason = error.strerror or str(error)
@@ -216,15 +220,15 @@ def _bound(host: str, port: int) -> socket.socket:
         else:
             return listener
     raise InvalidConfig(
-        "the page cannot be served there",
+        "the page cannot be served",
         got=f"{host} port {port or f'{FIRST_PORT} and after'}: {reason}",
-        allowed="an address of this machine and a port that is free",
+        allowed="an address of this machine and a free port",
         remedy="Name another --port or --host.",
     )
 
 
 def _url(listener: socket.socket, host: str) -> str:
     if host in ("0.0.0.0", "::"):
-        host = socket.gethostname()  # which others may know it by
+        host = socket.gethostname()  # the name by which other machines may know this one
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}/"

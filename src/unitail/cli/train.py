@@ -26,13 +26,13 @@ def run(
     shard: bool,
     tensorboard: bool,
 ) -> None:
-    """Train under a progress bar."""
+    """Train a model from a recipe, in this process or in those of torchrun."""
     processes = Processes(cpu=cpu, shard=shard)
     first = None if start is None else model_folder(start)
     run_training(
         read_recipe(recipe), folder, processes, banks=banks, start=first, tensorboard=tensorboard
     )
-    if processes.count > 1:  # a process group may abort while Python shuts down, after all is done
+    if processes.count > 1:  # a process group may abort while Python shuts down
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
@@ -47,7 +47,7 @@ def run_training(
     start: Path | None = None,
     tensorboard: bool = False,
 ) -> None:
-    """Run a recipe under a progress bar; leave with the signal's exit code if one stops it."""
+    """Run a recipe under a progress bar; exit with the signal's code if a signal stops it."""
     console = Console(quiet=not processes.is_main)
     sources = build_sources(recipe, banks)
     steps = recipe.training.steps
@@ -71,17 +71,15 @@ def run_training(
         trainer.run()
         progress.update(bar, completed=trainer.done)
     if trainer.started:
-        console.print(f"It was resumed at step {trainer.started} of {steps}.")
+        console.print(f"Resumed at step {trainer.started} of {steps}.")
     if trainer.stopped_by is not None:
-        console.print(
-            f"Stopped at step {trainer.done} and saved; the same command goes on from here."
-        )
+        console.print(f"Stopped at step {trainer.done} and saved; repeat the command to resume.")
         raise typer.Exit(128 + trainer.stopped_by)
     console.print(f"The model is in {trainer.folder.model}, the log in {folder / 'log.jsonl'}.")
 
 
 def _describe(entry: Entry) -> dict[str, str]:
-    """Pick what the bar shows of a log entry; the loss is in units of what guessing costs."""
+    """Return the parts of a log entry shown on the bar; the loss is relative to guessing."""
     if "validation" in entry:
         shots = "/".join(f"{100 * row['accuracy']:.1f}" for row in entry["validation"].values())
         return {"validation": f"valid {shots} %"}

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from unitail.benchmark.learners import BenchLearner, load_learners, load_trained
-from unitail.cli.console import bar, say
+from unitail.cli.console import bar, print_lines
 from unitail.devices import choose_device
 from unitail.learners.checkpoint import is_model
 from unitail.training.run_folder import MODEL_FOLDER
@@ -38,16 +38,16 @@ def run(
     device: str,
     **settings: Any,  # noqa: ANN401 - those of `study_validity`
 ) -> None:
-    """Measure under a bar, write the report and print who passed where."""
+    """Measure learning curves under a progress bar, write the report and print the verdicts."""
     require_report_packages()
     console = Console()
     where = choose_device(device)
     declaration = BUILT_IN if tasks is None else read_declaration(tasks)
     declared = declared_tasks(declaration, banks, seed=settings["seed"])
     learners = named_learners(names, runs, where)
-    missing = [f"Not there: {'; '.join(declared.missing)}."] if declared.missing else []
+    missing = [f"Missing: {'; '.join(declared.missing)}."] if declared.missing else []
     what = f"{numbered(len(learners), 'learner')}, {numbered(len(declared.tasks), 'task')}"
-    say(console, f"{what}, on {where}.", *missing)
+    print_lines(console, f"{what}, on {where}.", *missing)
     with bar("curves") as on_progress:
         study = study_validity(
             {each.name: each.learner for each in learners},
@@ -62,13 +62,13 @@ def run(
     command = _command(tasks, banks, names, shots, settings)
     write_validity_report(study, folder, command=command, notes=missing)
     console.print(_table(study))
-    say(console, f"Curves, verdicts and numbers are in {folder}; begin with report.html.")
+    print_lines(console, f"Curves, verdicts and numbers are in {folder}; start with report.html.")
 
 
 def named_learners(
     names: Sequence[str], runs: Path, device: torch.device | str
 ) -> list[BenchLearner]:
-    """Build learners by name, or from folders of models."""
+    """Load learners by name, or from the folders of models."""
     learners: list[BenchLearner] = []
     for name in dict.fromkeys(names or LEARNERS):
         folder = Path(name)
@@ -82,7 +82,7 @@ def named_learners(
 
 
 def _short(folder: Path, taken: Collection[str]) -> str:
-    """Call a model by its folder, or by its run's; by the whole path if that is taken."""
+    """Name a model after its folder or its run; use the whole path if that name is taken."""
     whole = folder.resolve()
     name = whole.parent.name if whole.name == MODEL_FOLDER else whole.name
     return name if name not in taken else str(folder)
@@ -95,7 +95,7 @@ def _command(
     shots: Sequence[int],
     settings: dict[str, Any],
 ) -> str:
-    """Write the command again, with names in place of the folders."""
+    """Return the command that repeats the run, with placeholders for local folders."""
     words = ["unitail validity"]
     words += [tasks.name] if tasks is not None else []
     words += ["--banks BANKS"] if banks is not None else []

@@ -1,4 +1,5 @@
-"""What can be typed: a file declares a command's options and calls one function, imported then.
+"""The commands and their options: each file declares one command and calls one function.
 
-Nothing here imports more than typer, so that `--help` answers at once.
+That function is imported only when the command runs: nothing here imports more than typer, which
+keeps `--help` fast.
 """

@@ -8,11 +8,13 @@ import typer
 from unitail.cli.plain_help import PlainCommand, PlainGroup
 
 app = typer.Typer(
-    cls=PlainGroup, no_args_is_help=True, help="Features of data sets, encoded once, in folders."
+    cls=PlainGroup,
+    no_args_is_help=True,
+    help="Import, list and check feature banks: folders that hold the vectors of a data set.",
 )
 
 Folders = Annotated[
-    list[Path], typer.Argument(metavar="FOLDER", help="Banks, or folders that hold banks.")
+    list[Path], typer.Argument(metavar="FOLDER", help="Banks, or folders that contain banks.")
 ]
 
 
@@ -21,16 +23,22 @@ def import_(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SOURCE", help="8-bit coded .npz files, or folders searched for them."
+            metavar="SOURCE",
+            help="Files of features in 8-bit code (.npz), or folders to search for such files.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Banks go to OUT/ENCODER/DATASET.")],
-    licence: Annotated[str, typer.Option(help="A note on the terms of use, for all of them.")] = "",
+    out: Annotated[Path, typer.Option(help="Write banks to OUT/ENCODER/DATASET.")],
+    licence: Annotated[str, typer.Option(help="Note on the terms of use, stored in each bank.")] = (
+        ""
+    ),
     encoder: Annotated[
-        str | None, typer.Option(help="What made the features; else the name of a file's folder.")
+        str | None,
+        typer.Option(
+            help="Encoder that made the features. Default: the name of the file's folder."
+        ),
     ] = None,
 ) -> None:
-    """Import 8-bit coded features; what is there already is skipped."""
+    """Import features in 8-bit code as banks; banks that exist already are skipped."""
     from unitail.cli.bank import import_banks
 
     import_banks(sources, out, licence=licence, encoder=encoder)
@@ -38,7 +46,7 @@ def import_(
 
 @app.command(cls=PlainCommand)
 def info(folders: Folders) -> None:
-    """List banks: data sets, encoders, sizes and licences."""
+    """List banks with their data sets, encoders, sizes and licences."""
     from unitail.cli.bank import list_banks
 
     list_banks(folders)
@@ -46,7 +54,7 @@ def info(folders: Folders) -> None:
 
 @app.command(cls=PlainCommand)
 def check(folders: Folders) -> None:
-    """Read all of every bank; name those that are damaged, with exit code 2."""
+    """Read every bank completely; list damaged ones and exit with 2 if there are any."""
     from unitail.cli.bank import check_banks
 
     check_banks(folders)

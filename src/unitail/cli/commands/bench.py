@@ -1,4 +1,4 @@
-"""`unitail bench`: all learners on the same episodes of many data sets."""
+"""`unitail bench`: compare learners on the same episodes of many data sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,70 +13,83 @@ def bench(
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="What to test on: all (every bank there is), banks, smoke (needs no data), mteb, "
-            "intents, "
-            "paper_in_domain, paper_cross_domain, paper_cross_modal, paper_resnet18, "
-            "paper_extrapolation, paper_ablations, or your own .toml file.",
+            help="Suite of data sets and protocols: all (every bank in BANKS), banks, smoke (needs "
+            "no data), mteb, intents, paper_in_domain, paper_cross_domain, paper_cross_modal, "
+            "paper_resnet18, paper_extrapolation, paper_ablations, or a .toml file of your own.",
         ),
     ] = "all",
     banks: options.Banks = Path("banks"),
     runs: options.Runs = Path("runs"),
     out: Annotated[
-        Path | None, typer.Option(help="Folder of results; results/bench_SUITE.")
+        Path | None, typer.Option(help="Folder for results. Default: results/bench_SUITE.")
     ] = None,
     encoder: options.Encoders = None,
     episodes: Annotated[
-        int | None, typer.Option(min=2, help="Episodes of each data set; else as the suite says.")
+        int | None,
+        typer.Option(min=2, help="Episodes per data set. Default: as in the suite."),
     ] = None,
     shots: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="Labelled examples of a class; else as the suite says."),
+        typer.Option(
+            min=1, help="Labelled examples per class. Default: as in the suite. Repeatable."
+        ),
     ] = None,
     ways: Annotated[
         list[int] | None,
-        typer.Option(min=2, help="Classes of an episode; else as the suite says."),
+        typer.Option(min=2, help="Classes per episode. Default: as in the suite. Repeatable."),
     ] = None,
     queries: Annotated[
         int | None,
-        typer.Option(min=1, help="Queries of a class, on average; else as the suite says."),
+        typer.Option(min=1, help="Queries per class, on average. Default: as in the suite."),
     ] = None,
     shares: Annotated[
         str | None,
         typer.Option(
-            help="Class shares of the queries: balanced, random (Dirichlet), or absent (half of "
-            "the classes have none)."
+            help="Class shares among the queries: balanced, random (Dirichlet), or absent (half of "
+            "the classes have no queries). Default: as in the suite."
         ),
     ] = None,
     concentration: Annotated[
-        float | None, typer.Option(help="Concentration of unequal shares; else the suite's.")
+        float | None,
+        typer.Option(
+            help="Concentration of the Dirichlet distribution of unequal class shares. Default: as "
+            "in the suite."
+        ),
     ] = None,
     learner: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only these learners, as often as needed; FILE.py:NAME is one of your own.",
+            help="Test this learner only; FILE.py:NAME is one of your own. Default: all learners "
+            "of the suite. Repeatable.",
         ),
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Draws that trained models average.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    draws: Annotated[
+        int, typer.Option(min=1, help="Draws over which trained models average their answers.")
+    ] = 1,
+    device: options.Device = "auto",
     seed: Annotated[
-        int | None, typer.Option(help="Decides the episodes; else the suite's.")
+        int | None, typer.Option(help="Seed of the episodes. Default: as in the suite.")
     ] = None,
     against: Annotated[
-        str, typer.Option(help="Compare all with this learner; else with the strongest simple one.")
+        str,
+        typer.Option(
+            help="Learner that all others are compared with. Default: the strongest simple method."
+        ),
     ] = "",
     merge: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FOLDER", help="Take results over that another machine measured; repeatable."
+            metavar="FOLDER", help="Include results measured on another machine. Repeatable."
         ),
     ] = None,
     processes: options.Processes = 1,
 ) -> None:
-    """Measure all learners on the same episodes; the same command again goes on where it was.
+    """Compare learners on the same episodes of many data sets.
 
-    On several machines: `torchrun -m unitail bench ...` with one folder of results for all, or
-    --merge of what each has measured.
+    To resume an interrupted run, repeat the command. To use several machines,
+    run `torchrun -m unitail bench ...` with one shared folder of results, or
+    run each machine by itself and combine their results with --merge.
     """
     from unitail.cli.bench import run
 

@@ -1,4 +1,4 @@
-"""`unitail cache`: what encoders have computed, kept so that it is not computed again."""
+"""`unitail cache`: inspect and clear the cache of vectors."""
 
 from typing import Annotated
 
@@ -7,13 +7,15 @@ import typer
 from unitail.cli.plain_help import PlainCommand, PlainGroup
 
 app = typer.Typer(
-    cls=PlainGroup, no_args_is_help=True, help="Vectors of files, kept so that each is made once."
+    cls=PlainGroup,
+    no_args_is_help=True,
+    help="Inspect or clear the feature cache, which stores the vectors of encoded files.",
 )
 
 
 @app.command(cls=PlainCommand)
 def info() -> None:
-    """Say where the cache is, how large it is and what it holds."""
+    """Show where the cache is, how large it is and what it contains."""
     from unitail.cli.cache import describe
 
     describe()
@@ -21,9 +23,9 @@ def info() -> None:
 
 @app.command(cls=PlainCommand)
 def clear(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Remove all vectors; those that are needed again are computed again."""
+    """Remove all cached vectors; they are computed again when needed."""
     from unitail.cli.cache import remove_all
 
     remove_all(ask=not yes)

@@ -1,4 +1,4 @@
-"""`unitail compare`: which of two learners is better, if either."""
+"""`unitail compare`: compare two learners on the results of a benchmark."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,14 +7,20 @@ import typer
 
 
 def compare(
-    results: Annotated[Path, typer.Argument(help="Folder that `unitail bench` wrote.")],
-    first: Annotated[str, typer.Argument(metavar="A", help="A learner.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    group: Annotated[list[str] | None, typer.Option(help="Only these groups of data sets.")] = None,
-    shots: Annotated[list[int] | None, typer.Option(help="Only these shots.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the resampling.")] = 0,
+    results: Annotated[Path, typer.Argument(help="Folder of results written by `unitail bench`.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="Name of a learner.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Name of the learner to compare.")],
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this group of data sets. Default: all groups. Repeatable."),
+    ] = None,
+    shots: Annotated[
+        list[int] | None,
+        typer.Option(help="Only this number of shots. Default: all. Repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
 ) -> None:
-    """Compare two learners pair by pair on the same episodes, with a sentence for each group."""
+    """Compare two learners on the same episodes, group by group."""
     from unitail.cli.compare import run
 
     run(results, first, second, groups=group, shots=shots, seed=seed)

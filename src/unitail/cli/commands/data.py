@@ -1,4 +1,4 @@
-"""`unitail data`: data sets from their original files to feature banks."""
+"""`unitail data`: make feature banks of known data sets from their original files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,19 +11,24 @@ from unitail.cli.plain_help import PlainCommand, PlainGroup
 app = typer.Typer(
     cls=PlainGroup,
     no_args_is_help=True,
-    help="Data sets, the paper's among them, from their original files.",
+    help="Make feature banks of known data sets, those of the paper included, from their original "
+    "files.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `unitail data list` calls it.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of a data set, as listed by `unitail data list`."),
+]
 
 
 @app.command("list", cls=PlainCommand)
 def list_(
     banks: Annotated[
-        Path | None, typer.Option(help="Say which are encoded in this folder of banks.")
+        Path | None,
+        typer.Option(help="Folder of banks; show which encoders each data set is encoded with."),
     ] = None,
 ) -> None:
-    """List the data sets that are known, with their roles in the paper."""
+    """List all known data sets with their roles in the paper."""
     from unitail.cli.data import list_data
 
     list_data(banks)
@@ -31,7 +36,7 @@ def list_(
 
 @app.command(cls=PlainCommand)
 def info(name: Name) -> None:
-    """Say what a data set is, where to get it, and which files are expected."""
+    """Describe a data set: its content, where to get it, and which files are expected."""
     from unitail.cli.data import show_data
 
     show_data(name)
@@ -40,22 +45,24 @@ def info(name: Name) -> None:
 @app.command(cls=PlainCommand)
 def prepare(
     name: Name,
-    root: Annotated[Path, typer.Option(help="The folder with the data set's own files.")],
-    out: Annotated[Path, typer.Option(help="Banks go to OUT/ENCODER/NAME.")] = Path("banks"),
+    root: Annotated[Path, typer.Option(help="Folder with the original files of the data set.")],
+    out: Annotated[Path, typer.Option(help="Write banks to OUT/ENCODER/NAME.")] = Path("banks"),
     encoder: options.Encoder = None,
     split: Annotated[
-        str | None, typer.Option(help="Another split than the usual; see `unitail data info`.")
+        str | None,
+        typer.Option(help="Split to encode, as listed by `unitail data info`. Default: the first."),
     ] = None,
     any_version: Annotated[
         bool,
         typer.Option(
-            "--any-version", help="Take what is there, even if not all of it as published."
+            "--any-version",
+            help="Accept the files even if they differ from the published version.",
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Look at the files and encode nothing.")
+        bool, typer.Option("--check", help="Check the files, and encode nothing.")
     ] = False,
-    dtype: Annotated[str, typer.Option(help="How to store features: float16, float32.")] = (
+    dtype: Annotated[str, typer.Option(help="Dtype of the stored vectors: float16 or float32.")] = (
         "float16"
     ),
     device: options.Device = "auto",
@@ -65,12 +72,15 @@ def prepare(
     gpus_per_worker: options.GpusPerWorker = 0.0,
     chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
-    """Check a data set's files and encode them, once, to a feature bank.
+    """Check the files of a data set and encode them to a feature bank.
 
-    Broken off, the same command goes on. Several processes share the work with `--workers 4`,
-    several machines with `--engine ray`, where all see ROOT and OUT under the same names; or
-    `torchrun --standalone --nproc-per-node 2 -m unitail data prepare ...`, with one cache folder.
-    Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
+    To resume an interrupted run, repeat the command. To share the work, use
+    `--workers 4` on one machine, `--engine ray` on a cluster that sees ROOT and
+    OUT under the same paths, or `torchrun --standalone --nproc-per-node 2 -m
+    unitail data prepare ...` with one shared cache.
+
+    Exit codes: 0, everything was encoded; 1, some files could not be read and
+    are not in the bank; 2, the call is wrong.
     """
     from unitail.cli.data import prepare_data
     from unitail.engines.choice import EngineChoice

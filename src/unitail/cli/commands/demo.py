@@ -1,4 +1,4 @@
-"""`unitail demo`: the shipped model on real tasks, beside simple methods."""
+"""`unitail demo`: compare the shipped model with simple methods on real data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,10 +7,14 @@ import typer
 
 
 def demo(
-    episodes: Annotated[int, typer.Option(min=2, help="Test episodes for each number.")] = 300,
-    report: Annotated[Path | None, typer.Option(help="File to write the table to as well.")] = None,
+    episodes: Annotated[
+        int, typer.Option(min=2, help="Test episodes behind each number in the table.")
+    ] = 300,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the tables to this text file.")
+    ] = None,
 ) -> None:
-    """Solve few-shot tasks from real data with the model that comes with the package."""
+    """Compare the default model with simple methods on few-shot tasks from real data."""
     from unitail.cli.demo import run
 
     run(episodes, report)

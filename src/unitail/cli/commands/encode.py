@@ -1,4 +1,4 @@
-"""`unitail encode`: labelled files to a feature bank."""
+"""`unitail encode`: encode labelled files to a feature bank, or any files to Parquet."""
 
 from typing import Annotated
 
@@ -12,42 +12,50 @@ def encode(
         str,
         typer.Argument(
             metavar="FOLDER",
-            help="A subfolder for each class; or a table of labelled items. Either may be an "
-            "address (s3://, gs://, ...).",
+            help="A folder with one subfolder per class, or a table of labelled items. May be "
+            "remote (s3://, gs://, ...).",
         ),
     ],
     out: Annotated[
         str,
         typer.Option(
-            "--out", "-o", metavar="FOLDER", help="The new bank, or folder of Parquet files."
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write: the new bank, or the Parquet files.",
         ),
     ],
     encoder: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="As for `unitail predict`; or FILE.py:NAME, a unitail.Encoder of your own.",
+            help="Encoder, as for `unitail predict`, or FILE.py:NAME for a unitail.Encoder of your "
+            "own.",
         ),
     ] = None,
     modality: options.Modality = None,
     label_column: options.LabelColumn = "label",
     content_column: options.ContentColumn = None,
     name: Annotated[
-        str | None, typer.Option(help="What to call the data set; else as the bank's folder.")
+        str | None,
+        typer.Option(help="Name of the data set. Default: the name of the bank's folder."),
     ] = None,
-    licence: Annotated[str, typer.Option(help="A note on the terms of use.")] = "",
+    licence: Annotated[
+        str, typer.Option(help="Note on the terms of use, stored in the bank.")
+    ] = "",
     dtype: Annotated[
         str | None,
         typer.Option(
-            help="How to store features: float16 (else, for banks), float32 (else, for Parquet)."
+            help="Dtype of the stored vectors: float16 (default for banks) or float32 (default for "
+            "Parquet)."
         ),
     ] = None,
     form: Annotated[
         str,
         typer.Option(
             "--format",
-            help="What to write: bank, or parquet: all rows, with vectors, in files that any "
-            "program reads; for those no labels are needed.",
+            help="What to write: bank, or parquet (all rows with their vectors, for other "
+            "programs; needs no labels).",
         ),
     ] = "bank",
     device: options.Device = "auto",
@@ -57,12 +65,17 @@ def encode(
     gpus_per_worker: options.GpusPerWorker = 0.0,
     chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
-    """Encode labelled files once, to a bank for training and benchmarks; or any, to Parquet files.
+    """Encode labelled files to a feature bank, or any files to Parquet.
 
-    Broken off, the same command goes on. Several processes share the work with `--workers 4`,
-    several machines with `--engine ray`, where all see the files and OUT under the same names; or
-    `torchrun --standalone --nproc-per-node 2 -m unitail encode ...`, with one cache folder for all.
-    Exit codes: 0; 1, some files could not be read and are not in the bank; 2, the call is wrong.
+    Feature banks are the input of `unitail train` and `unitail bench`.
+
+    To resume an interrupted run, repeat the command. To share the work, use
+    `--workers 4` on one machine, `--engine ray` on a cluster that sees the
+    files and OUT under the same paths, or `torchrun --standalone
+    --nproc-per-node 2 -m unitail encode ...` with one shared cache.
+
+    Exit codes: 0, everything was encoded; 1, some files could not be read and
+    are not in the bank; 2, the call is wrong.
     """
     from unitail.cli.encode import run
     from unitail.engines.choice import EngineChoice

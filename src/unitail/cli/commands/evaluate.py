@@ -1,4 +1,4 @@
-"""`unitail evaluate`: how accurate your own examples make answers, and what more would bring."""
+"""`unitail evaluate`: estimate the accuracy on your own data, now and with more examples."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,20 +16,28 @@ def evaluate(
     content_column: options.ContentColumn = None,
     column: options.Columns = None,
     joint: options.Joint = False,
-    splits: Annotated[int, typer.Option(min=2, help="Random splits of each size.")] = 200,
+    splits: Annotated[
+        int, typer.Option(min=2, help="Random splits for each number of examples.")
+    ] = 200,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for curve.png, curve.csv and curve.json.")
+        Path | None, typer.Option(help="Write curve.png, curve.csv and curve.json to this folder.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides the random splits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random splits.")] = 0,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
-    """Estimate the accuracy that your own labelled examples give, and that more would.
+    """Estimate the accuracy on your own data, now and with more labelled examples.
 
-    Some examples of each class are shown and others asked, again and again; then each is left out
-    once. All learners answer the same questions. A class with too few examples gives all but one.
-    Intervals (95 %) are for new items like yours, and the wider the fewer examples there are.
-    Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
+    The examples are split again and again into some that the learners see and
+    others that they answer; then each example is left out once. A class with
+    too few examples shows all but one. Simple methods answer the same splits
+    for comparison. Labels that look wrong are listed.
+
+    Intervals (95 %) are for new items like yours: the fewer examples, the wider
+    they are.
+
+    Exit codes: 0, all examples were used; 1, some files could not be read and
+    the others were used; 2, the call is wrong.
     """
     from unitail.cli.console import column_kinds
     from unitail.cli.evaluate import run

@@ -1,4 +1,4 @@
-"""`unitail export`: a classifier for programs without Python."""
+"""`unitail export`: write a classifier or a model as an ONNX file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,21 +11,26 @@ def export(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="What `unitail fit --save` wrote; or default, tail, tail-50w, or a model.",
+            help="A classifier saved by `unitail fit`, or a model: default, tail, tail-50w, or the "
+            "folder of a trained model.",
         ),
     ],
-    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="ONNX file to write.")],
     support: Annotated[
-        int, typer.Option(min=2, help="Of a model: how many examples it will read.")
+        int, typer.Option(min=2, help="For a model: number of labelled examples.")
     ] = 25,
-    classes: Annotated[int, typer.Option(min=2, help="Of a model: of how many classes.")] = 5,
-    width: Annotated[int, typer.Option(min=1, help="Of a model: how wide vectors are.")] = 384,
+    classes: Annotated[int, typer.Option(min=2, help="For a model: number of classes.")] = 5,
+    width: Annotated[int, typer.Option(min=1, help="For a model: width of the vectors.")] = 384,
 ) -> None:
-    """Write an ONNX file: a fitted classifier, or a model that reads examples.
+    """Export a fitted classifier, or a model that reads examples, to an ONNX file.
 
-    A classifier takes vectors, any number of rows, and gives probabilities and class indices; the
-    names of classes and what sets need are in the file's metadata. A model takes examples, their
-    class indices and queries; how many examples and classes there are is fixed in the file.
+    A classifier takes vectors (any number of rows) and returns probabilities
+    and class indices. The class names and the thresholds of prediction sets are
+    in the file's metadata.
+
+    A model takes examples, their class indices and queries, and returns
+    probabilities. The numbers of examples and classes are fixed in the file.
+
     Encoders, novelty and joint answers are not exported.
     """
     from unitail.cli.export import run

@@ -1,4 +1,4 @@
-"""`unitail fit`: labelled examples in, a folder out that answers without them."""
+"""`unitail fit`: learn from labelled examples and save the classifier."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from unitail.cli.commands import options
 
 def fit(
     examples: options.Examples,
-    save: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to keep what was learned.")],
+    save: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the classifier.")],
     also: options.Also = None,
     pool: options.Pool = None,
     encoder: options.Encoder = None,
@@ -20,17 +20,24 @@ def fit(
     column: options.Columns = None,
     model: Annotated[
         str,
-        typer.Option(metavar="NAME", help="default, tail, tail-50w, or the folder of a model."),
+        typer.Option(
+            metavar="NAME",
+            help="Model that learns from the examples: default, tail, tail-50w, or the folder of a "
+            "trained model.",
+        ),
     ] = "default",
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
-    """Learn from labelled examples once, and keep the result in a folder.
+    """Learn from labelled examples and save the classifier in a folder.
 
-    `unitail predict --model FOLDER files...` then needs the examples no more, and in Python
-    TailClassifier.load(FOLDER) is the same classifier. The folder holds vectors of the examples,
-    their labels and what prediction sets need; its README.md says what it is.
-    Exit codes: 0; 1, some files could not be read, the rest was used; 2, the call is wrong.
+    `unitail predict --model FOLDER FILES` then needs no examples; in Python,
+    TailClassifier.load(FOLDER) is the same classifier. The folder holds the
+    vectors of the examples, their labels and the calibration of prediction
+    sets. Its README.md describes it.
+
+    Exit codes: 0, all examples were used; 1, some files could not be read and
+    the others were used; 2, the call is wrong.
     """
     from unitail.cli.console import column_kinds
     from unitail.cli.fit import run

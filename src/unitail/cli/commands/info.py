@@ -1,8 +1,8 @@
-"""`unitail info`: versions, device, weights, encoders and cache."""
+"""`unitail info`: show versions, devices, weights, encoders and the cache."""
 
 
 def info() -> None:
-    """Say what is installed, where the weights are and what the feature cache holds."""
+    """Show installed versions, devices, models, encoders and the feature cache."""
     from unitail.cli.info import run
 
     run()

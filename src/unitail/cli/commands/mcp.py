@@ -1,4 +1,4 @@
-"""`unitail mcp`: classifiers as tools for language models."""
+"""`unitail mcp`: offer classifiers as tools for language models."""
 
 from typing import Annotated
 
@@ -10,14 +10,16 @@ from unitail.cli.commands import options
 def mcp(
     models: options.Models,
     save_changes: Annotated[
-        bool, typer.Option("--save-changes", help="Write new examples to the folders.")
+        bool,
+        typer.Option("--save-changes", help="Save added examples to the classifiers' folders."),
     ] = False,
     device: options.Device = "auto",
 ) -> None:
-    """Offer classifiers to language models over MCP, on standard input and output.
+    """Offer classifiers to language models: an MCP server on standard input and output.
 
-    Tools: list_classifiers, classify, add_examples, evaluate. In the settings of a client the
-    command is `unitail` with the arguments `mcp FOLDER`. No tool opens files or addresses.
+    Its tools are list_classifiers, classify, add_examples and evaluate. In an
+    MCP client, set the command to `unitail` and the arguments to `mcp FOLDER`.
+    No tool opens files or URLs.
     """
     from unitail.cli.mcp import run
 

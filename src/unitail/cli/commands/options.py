@@ -1,4 +1,4 @@
-"""Options and arguments that the commands on files share."""
+"""Options and arguments shared by several commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,55 +8,58 @@ import typer
 Examples = Annotated[
     Path,
     typer.Argument(
-        metavar="EXAMPLES", help="A folder with a subfolder for each class, or a table with labels."
+        metavar="EXAMPLES",
+        help="Labelled examples: a folder with one subfolder per class, or a table with a column "
+        "of labels.",
     ),
 ]
 Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL_OR_FOLDER...",
-        help="What `unitail fit --save` wrote, or labelled examples; NAME=FOLDER names it.",
+        help="Classifiers: folders written by `unitail fit --save`, or labelled examples. "
+        "NAME=FOLDER sets the name of one.",
     ),
 ]
 Also = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="PATH",
-        help="More examples, as often as needed: a folder or a table, such as answers into "
-        "which you wrote labels. They outweigh earlier examples of the same items.",
+        help="More labelled examples: a folder or a table, such as a file of answers that you have "
+        "corrected. They override earlier labels of the same items. Repeatable.",
     ),
 ]
 Pool = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH",
-        help="Files without labels, like those to answer, as often as needed: read with the "
-        "examples, they make answers better, and each answer still stands by itself.",
+        help="Unlabelled files or tables similar to FILES. They improve the answers, and each item "
+        "is still answered independently of the others. Repeatable.",
     ),
 ]
 Encoder = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What turns files into numbers: a name that `unitail info` lists, or a transformers "
-        "model. Without it, one that fits the files and needs no network.",
+        help="Model that turns each file into a vector: a name listed by `unitail info`, or a "
+        "transformers model. Default: one that suits the files and needs no network.",
     ),
 ]
 Modality = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help="What the files are, if that is not clear: image, text, audio, table.",
+        help="Kind of the items if it cannot be guessed: image, text, audio or table.",
     ),
 ]
 LabelColumn = Annotated[
-    str, typer.Option(metavar="COLUMN", help="The column of labels in a table.")
+    str, typer.Option(metavar="COLUMN", help="Column of a table that holds the labels.")
 ]
 ContentColumn = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="The column of texts or paths in a table; all other columns are left out.",
+        help="Column of a table that holds the texts or paths; all other columns are ignored.",
     ),
 ]
 Columns = Annotated[
@@ -64,39 +67,43 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="NAME=KIND",
-        help="What a column of a table holds, where the guess is wrong, as often as needed: text, "
-        "image, audio, table (numbers or categories), skip, or the name of an encoder.",
+        help="Kind of a column of a table, if the guess is wrong: text, image, audio, table (for "
+        "numbers and categories), skip, or the name of an encoder. Repeatable.",
     ),
 ]
 Joint = Annotated[
     bool,
     typer.Option(
         "--joint",
-        help="Answer all files together, so that they inform each other: better if every class "
-        "is among them. Up to 4,000 at a time.",
+        help="Answer all files together, so that they inform each other (transduction). More "
+        "accurate if the files contain every class. At most 4,000 files at a time.",
     ),
 ]
 NoCache = Annotated[
     bool,
-    typer.Option("--no-cache", help="Encode all files anew, and keep nothing for the next time."),
+    typer.Option("--no-cache", help="Encode all files again and store no vectors for later runs."),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, ...")]
+Device = Annotated[
+    str, typer.Option(metavar="NAME", help="Device to compute on: auto, cpu, cuda, cuda:1, ...")
+]
 Banks = Annotated[Path, typer.Option(help="Folder of feature banks.")]
-Runs = Annotated[Path, typer.Option(help="Trained models: RUNS/*/model.")]
+Runs = Annotated[Path, typer.Option(help="Folder of training runs; models are in RUNS/*/model.")]
 Encoders = Annotated[
     list[str] | None,
     typer.Option(
         metavar="OLD=NEW",
-        help="Take the banks of the encoder NEW where the suite says OLD, as often as needed.",
+        help="Use the banks of the encoder NEW where the suite names OLD. Repeatable.",
     ),
 ]
 Processes = Annotated[
-    int, typer.Option(min=1, help="Processes of this machine that share the work.")
+    int, typer.Option(min=1, help="Number of processes on this machine that share the work.")
 ]
 Engine = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Who does the work: local, or ray, a cluster (extra 'scale')."
+        metavar="NAME",
+        help="Where the work runs: local (this machine), or ray (a Ray cluster; needs the extra "
+        "'scale').",
     ),
 ]
 Workers = Annotated[
@@ -104,23 +111,24 @@ Workers = Annotated[
     typer.Option(
         min=1,
         metavar="NUMBER",
-        help="Processes of this machine, or of the cluster, that share the work; else 1, or as "
-        "many as the cluster has room for.",
+        help="Number of worker processes, on this machine or on the cluster. Default: 1 on this "
+        "machine, as many as fit on a cluster.",
     ),
 ]
 Address = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="With --engine ray: a running cluster, or auto to find it; else one is started here.",
+        help="With --engine ray: address of a running cluster, or auto to find one. Default: start "
+        "Ray on this machine.",
     ),
 ]
 GpusPerWorker = Annotated[
     float,
     typer.Option(
         metavar="SHARE",
-        help="With --engine ray: GPUs that a worker has, such as 1 or 0.25; without, it uses the "
-        "CPU.",
+        help="With --engine ray: GPUs for each worker, such as 1 or 0.25. With 0, workers use "
+        "the CPU.",
     ),
 ]
 ChunkRows = Annotated[
@@ -128,8 +136,9 @@ ChunkRows = Annotated[
     typer.Option(
         min=1,
         metavar="NUMBER",
-        help="With several workers: rows that one takes at a time, and that a stop may cost.",
+        help="With several workers: rows per chunk. An interrupted run loses at most the chunks in "
+        "progress.",
     ),
 ]
 CHUNK_ROWS = 256
-"""As `unitail.engines.chunks` has it, which help does not import."""
+"""Same as in `unitail.engines.chunks`, which is too slow to import for `--help`."""

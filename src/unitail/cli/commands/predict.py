@@ -1,4 +1,4 @@
-"""`unitail predict`: labelled examples and files in, answers out."""
+"""`unitail predict`: answer files and rows from labelled examples."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,17 +15,17 @@ def predict(
         Path | None,
         typer.Argument(
             metavar="EXAMPLES",
-            help="A folder with a subfolder for each class, or a table with labels; not with a "
-            "--model that `unitail fit` made.",
+            help="Labelled examples: a folder with one subfolder per class, or a table with a "
+            "column of labels. Leave them out with a --model saved by `unitail fit`.",
         ),
     ] = None,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="What to answer: folders, files, tables, or - for lines of text from standard "
-            "input; folders and tables may be addresses (s3://, gs://, ...). Without any, what has "
-            "no label among the examples: rows, or files beside the class folders.",
+            help="What to answer: folders, files, tables, or - to read lines of text from standard "
+            "input. Folders and tables may be remote (s3://, gs://, ...). Default: the unlabelled "
+            "part of EXAMPLES, that is rows without a label, or files beside the class folders.",
         ),
     ] = None,
     also: options.Also = None,
@@ -39,8 +39,8 @@ def predict(
         str,
         typer.Option(
             metavar="NAME",
-            help="A folder that `unitail fit` made, in place of examples; or what learns from "
-            "them: default, tail, tail-50w, the folder of a model.",
+            help="Model that learns from the examples: default, tail, tail-50w, or the folder of a "
+            "trained model. Or a classifier saved by `unitail fit`, which replaces EXAMPLES.",
         ),
     ] = "default",
     joint: options.Joint = False,
@@ -48,50 +48,52 @@ def predict(
         bool,
         typer.Option(
             "--balanced",
-            help="With --joint: equally many of the files are of each class. Only if you know so: "
-            "where it is untrue, it ruins the answers.",
+            help="With --joint: assume that all classes are equally frequent in FILES. Use it only "
+            "if you know that this is true; otherwise it ruins the answers.",
         ),
     ] = False,
-    top: Annotated[int, typer.Option(min=1, help="Classes named for each answer.")] = TOP,
+    top: Annotated[
+        int, typer.Option(min=1, help="Number of most probable classes to list for each item.")
+    ] = TOP,
     coverage: Annotated[
         float,
         typer.Option(
-            help="How often the set of possible classes should hold the true one, 0 to 1."
+            help="How often the prediction set should contain the true class, from 0 to 1."
         ),
     ] = COVERAGE,
     why: Annotated[
         bool,
         typer.Option(
             "--why",
-            help="Name the examples, and of tables the columns, that speak for each answer, and "
-            "how much: of the 1,000 least sure.",
+            help="Explain the 1,000 least certain answers: which examples (and, for tables, which "
+            "columns) support each answer, and how strongly.",
         ),
     ] = False,
     out: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write all answers to this .csv, .jsonl, .parquet, .xlsx or .json file; "
-            "- prints JSON lines, and messages go to the error stream. With several workers, a "
-            "folder or address for Parquet files.",
+            help="Write all answers to this .csv, .jsonl, .parquet, .xlsx or .json file. With -, "
+            "print JSON lines and send messages to standard error. With several workers: a local "
+            "or remote folder for Parquet files.",
         ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write a page to look at to this .html file.")
+        Path | None, typer.Option(help="Write a report that shows the items to this .html file.")
     ] = None,
     sort_into: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Sort the files into this folder, by class; doubtful and novel ones apart. "
-            "Nothing is overwritten.",
+            help="Sort the files into this folder, one subfolder per class, with separate ones "
+            "for doubtful and novel files. Nothing is overwritten.",
         ),
     ] = None,
     sort_by: Annotated[
-        str, typer.Option(metavar="HOW", help="copy, link or move the files.")
+        str, typer.Option(metavar="HOW", help="How --sort-into sorts files: copy, link or move.")
     ] = "copy",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list what --sort-into would do.")
+        bool, typer.Option("--dry-run", help="List what --sort-into would do, and change nothing.")
     ] = False,
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
@@ -101,30 +103,32 @@ def predict(
     gpus_per_worker: options.GpusPerWorker = 0.0,
     chunk_rows: options.ChunkRows = options.CHUNK_ROWS,
 ) -> None:
-    """Say which class each file or row belongs to, from a few labelled examples.
+    """Predict the class of each file or row from a few labelled examples.
 
-    Such as `unitail predict labelled/ unsorted/ --report report.html`, where labelled/ has a
-    subfolder for each class, or `unitail predict table.csv --out answers.csv`, which answers the
-    rows without a label.
+    For example, `unitail predict labelled/ unsorted/ --report report.html`,
+    where labelled/ has one subfolder per class, or `unitail predict table.csv
+    --out answers.csv`, which answers the rows without a label.
 
-    Tables are CSV, TSV, Excel, Parquet, Feather or JSON, with a column of labels, and columns of
-    texts, of paths, of numbers and categories, or several of these. The answers are your table with
-    columns added; all rows stay, in their order. What has a label is scored.
+    Tables may be CSV, TSV, Excel, Parquet, Feather or JSON. They have a column
+    of labels and any columns of texts, paths, numbers and categories. The
+    output is your table with columns added; it keeps all rows in their order.
+    Items in FILES that have a label are used to score the answers.
 
-    Millions of rows are shared out with `--workers 4`, or `--engine ray` on a cluster, and streamed
-    into a folder of Parquet files; broken off, the same command goes on.
+    For millions of rows, use `--workers 4`, or `--engine ray` on a cluster.
+    Rows are then streamed into a folder of Parquet files. To resume an
+    interrupted run, repeat the command.
 
-    Exit codes: 0, all was answered; 1, some files could not be read, and the
-    rest was answered; 2, the call is wrong and nothing was answered.
+    Exit codes: 0, everything was answered; 1, some files could not be read and
+    the others were answered; 2, the call is wrong and nothing was answered.
     """
     if examples is None:
-        raise _without_anything(model)
+        raise _no_examples(model)
     from unitail.cli.console import column_kinds
     from unitail.engines.choice import EngineChoice
     from unitail.inputs.items import ReadOptions
 
     chosen = EngineChoice(engine, workers, address, gpus_per_worker, chunk_rows)
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "also": also or [],
         "options": ReadOptions(label_column, content_column, modality, column_kinds(column or [])),
         "use_cache": not no_cache,
@@ -139,9 +143,20 @@ def predict(
     if chosen.streams([*(files or []), *(pool or [])]):
         from unitail.cli.predict_together import run_together
 
-        unable = {"--report": report, "--sort-into": sort_into, "--dry-run": dry_run, "--why": why}
+        unsupported = {
+            "--report": report,
+            "--sort-into": sort_into,
+            "--dry-run": dry_run,
+            "--why": why,
+        }
         run_together(
-            examples, files or [], engine=chosen, out=out, pool=pool or [], unable=unable, **asked
+            examples,
+            files or [],
+            engine=chosen,
+            out=out,
+            pool=pool or [],
+            unsupported=unsupported,
+            **settings,
         )
         return
     from unitail.cli.predict import Outputs, Sorting, run
@@ -150,16 +165,16 @@ def predict(
         examples,
         [Path(file) for file in files or []],
         pool=[Path(each) for each in pool or []],
-        wanted=Outputs(
+        outputs=Outputs(
             None if out is None else Path(out), report, Sorting(sort_into, sort_by, dry_run=dry_run)
         ),
         why=why,
-        **asked,
+        **settings,
     )
 
 
-def _without_anything(model: str) -> UserError:
-    """Say what is missing: examples, unless a model has learned from its own."""
+def _no_examples(model: str) -> UserError:
+    """Return the error for a call without arguments: examples are missing, or files to answer."""
     from unitail.learners.pretrained import SHIPPED_DRAWS
 
     if model in SHIPPED_DRAWS:

@@ -1,4 +1,4 @@
-"""`unitail reproduce`: the paper's tables from the data at hand."""
+"""`unitail reproduce`: reproduce the paper's tables with the data on this machine."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,29 +13,36 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="What to measure, as often as needed; else all of the paper's, and `validity`."
-            " `smoke` needs no data.",
+            help="Suite to measure; `smoke` needs no data. Default: all suites of the paper, and "
+            "`validity`. Repeatable.",
         ),
     ] = None,
     banks: options.Banks = Path("banks"),
     runs: options.Runs = Path("runs"),
-    out: Annotated[Path, typer.Option(help="Folder of results and of the report.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results and the report.")] = Path(
         "results/reproduction"
     ),
     encoder: options.Encoders = None,
     episodes: Annotated[
-        int | None, typer.Option(min=2, help="Episodes of each data set; else as the suites say.")
+        int | None, typer.Option(min=2, help="Episodes per data set. Default: as in the suites.")
     ] = None,
     learner: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these learners.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Test this learner only. Default: all learners of the suites. Repeatable.",
+        ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    device: options.Device = "auto",
     processes: options.Processes = 1,
 ) -> None:
-    """Measure what the data at hand allow of the paper's experiments; say how to get the rest.
+    """Reproduce the paper's experiments with the feature banks on this machine.
 
-    Writes report.html, which needs nothing else, and README.md: tables as the paper prints them,
-    with its numbers below ours. The same command goes on where it was broken off.
+    Writes report.html, a self-contained page, and README.md: tables in the
+    layout of the paper, with its numbers below ours. The report says how to get
+    data that are missing.
+
+    To resume an interrupted run, repeat the command.
     """
     from unitail.cli.reproduce import run
 

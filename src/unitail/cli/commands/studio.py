@@ -1,4 +1,4 @@
-"""`unitail studio`: label a few items on a page, see all others sorted, correct, repeat."""
+"""`unitail studio`: label items in the browser while the model sorts all others."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,34 +11,35 @@ from unitail.cli.plain_help import PlainCommand, PlainGroup
 OPEN = "open"
 
 
-class _OpensByItself(PlainGroup):
-    """`studio FOLDER` is `studio open FOLDER`."""
+class _OpenByDefault(PlainGroup):
+    """Reads `studio FOLDER` as `studio open FOLDER`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer has it
-        """Put the command in front of a folder that stands alone."""
+        """Insert `open` if the first argument is not a command."""
         if args and args[0] not in self.commands and args[0] != "--help":
             args = [OPEN, *args]
         return list(super().parse_args(ctx, args))
 
 
 app = typer.Typer(
-    cls=_OpensByItself,
+    cls=_OpenByDefault,
     no_args_is_help=True,
-    help="A page on which you label a few items, see all others sorted, and correct.",
+    help="Label items in the browser: label a few, see all others sorted, correct and export.",
 )
 
 Source = Annotated[
     Path,
     typer.Argument(
-        metavar="FOLDER", help="A folder of images, texts or sounds, or a table of texts or rows."
+        metavar="FOLDER",
+        help="Items to label: a folder of images, texts or sounds, or a table of texts or rows.",
     ),
 ]
 Project = Annotated[
     str | None,
     typer.Option(
         metavar="PLACE",
-        help="Where labels are kept: a file, or the URL of a PostgreSQL database; else "
-        ".unitail/studio.db in the folder.",
+        help="Where to store the labels: a file, or the URL of a PostgreSQL database. Default: "
+        ".unitail/studio.db in FOLDER.",
     ),
 ]
 
@@ -48,15 +49,24 @@ def open_studio(
     folder: Source,
     project: Project = None,
     host: Annotated[
-        str, typer.Option(help="The address to bind; 0.0.0.0 lets others in who know the link.")
+        str,
+        typer.Option(
+            help="Address to bind. With 0.0.0.0, anyone in your network who has the link can open "
+            "the page."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 is the first free one from 8765.")] = 0,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 picks the first free one from 8765.")
+    ] = 0,
     token: Annotated[
         str | None,
-        typer.Option(envvar="UNITAIL_TOKEN", help="What the link ends with; else one is made."),
+        typer.Option(
+            envvar="UNITAIL_TOKEN", help="Secret token in the link. Default: a generated one."
+        ),
     ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open the page, only say where it is.")
+        bool,
+        typer.Option("--no-browser", help="Print the link without opening it in the browser."),
     ] = False,
     encoder: options.Encoder = None,
     modality: options.Modality = None,
@@ -65,12 +75,12 @@ def open_studio(
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
-    """Open the page; `unitail studio FOLDER` does the same.
+    """Open the studio in the browser; `unitail studio FOLDER` does the same.
 
-    Name some classes, label a few items of each, and all others are sorted at
-    once. Look at the doubtful ones and correct them. Every label is on the
-    disk before the page says so; close the page or the command whenever you
-    like. Ctrl-C ends it.
+    Name some classes and label a few items of each; the model sorts all others
+    at once. Look at the doubtful ones and correct them. The page shows a label
+    only after it is saved, so you can close the page or stop the command with
+    Ctrl-C at any time.
     """
     from unitail.cli.studio import Place, serve
 
@@ -93,20 +103,24 @@ def export(
     out: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A .csv, .jsonl, .parquet, .xlsx or .json file of all answers, or a page, .html; "
-            "as often as needed."
+            help="Write all answers to this .csv, .jsonl, .parquet, .xlsx or .json file, or as a "
+            "report to this .html file. Repeatable."
         ),
     ] = None,
     sort_into: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Sort the files into this folder, by class."),
+        typer.Option(
+            metavar="DIR", help="Sort the files into this folder, one subfolder per class."
+        ),
     ] = None,
     sort_by: Annotated[
-        str, typer.Option(metavar="HOW", help="copy, link or move the files.")
+        str, typer.Option(metavar="HOW", help="How --sort-into sorts files: copy, link or move.")
     ] = "copy",
     save: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Save a classifier for `unitail predict --model DIR`."),
+        typer.Option(
+            metavar="DIR", help="Save the classifier here, for `unitail predict --model DIR`."
+        ),
     ] = None,
     project: Project = None,
     encoder: options.Encoder = None,
@@ -116,10 +130,10 @@ def export(
     no_cache: options.NoCache = False,
     device: options.Device = "auto",
 ) -> None:
-    """Write what was labelled, and the answers to all the rest.
+    """Export the labels, and the answers for all unlabelled items.
 
-    Exit codes: 0, all was written; 1, some files could not be read; 2, the
-    call is wrong and nothing was written.
+    Exit codes: 0, everything was written; 1, some files could not be read and
+    the others were written; 2, the call is wrong and nothing was written.
     """
     from unitail.cli.studio import Targets, write
 

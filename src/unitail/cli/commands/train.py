@@ -7,24 +7,27 @@ import typer
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="What to train, and how.")],
+    recipe: Annotated[
+        Path, typer.Argument(help="TOML file with the model, the data and the training settings.")
+    ],
     out: Annotated[
-        Path | None, typer.Option(help="Run folder; else runs/NAME, of the recipe.")
+        Path | None,
+        typer.Option(help="Folder for the run. Default: runs/NAME, with the recipe's file name."),
     ] = None,
-    banks: Annotated[Path | None, typer.Option(help="Folder of feature banks.")] = None,
+    banks: Annotated[Path | None, typer.Option(help="Folder of feature banks to train on.")] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="Begin with the weights of a model: a shipped name, or a folder."),
+        typer.Option(help="Start from the weights of this model: a shipped name, or a folder."),
     ] = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Do not use a GPU.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Train on the CPU.")] = False,
     shard: Annotated[
         bool, typer.Option("--shard", help="Shard the model over the processes (FSDP).")
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log for TensorBoard as well.")
+        bool, typer.Option("--tensorboard", help="Also log to TensorBoard.")
     ] = False,
 ) -> None:
-    """Meta-train a model; the same command again resumes a run that was interrupted."""
+    """Meta-train a model from a recipe. To resume an interrupted run, repeat the command."""
     from unitail.cli.train import run
 
     run(

@@ -32,7 +32,6 @@ ELSEWHERE = {
     "service/messages.py": "unit/service/test_routes.py",
     "service/metrics.py": "unit/service/test_routes.py",
     "studio/action.py": "unit/studio/test_store.py",
-    "studio/estimate.py": "unit/studio/test_studio.py",
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",
     "studio/page_data.py": "unit/studio/test_studio.py",

@@ -1,4 +1,4 @@
-"""A support that was read and is ready to answer."""
+"""A support that the model has read, ready to answer queries."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,51 +40,53 @@ from unitail.learners.large_hypothesis import LargeHypothesis
 from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.episode_model import Visibility
 
+MIN_CALIBRATED = 20
+"""Fewest rows that may calibrate alone: with fewer, sets of high coverage would hold all classes."""
 MANY_ROWS = 2000
-"""From this many labelled rows of a table on, boosting is usually ahead (results/tables)."""
+"""Labelled rows of a table from which boosting is usually more accurate (results/tables)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptExamples:
-    """What there is of the examples that a classifier was fitted on; not they themselves."""
+    """What a classifier keeps of the examples it was fitted on: vectors and labels, not items."""
 
     vectors: NDArray[np.float64]
-    """(n, d_T)."""
+    """Shape (n, d_T)."""
     labels: NDArray[Any]
-    """(n,)."""
+    """Shape (n,)."""
     encoder: InputEncoder | None
-    """What made the vectors; None if they were given."""
+    """The encoder that made the vectors; None if the user passed vectors."""
     pool: NDArray[Any] | None = None
-    """The unlabelled rows that were read with them, (u, d_T)."""
+    """Unlabelled rows that were read with them, (u, d_T)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """The rows that were given, and what the model made of them.
+    """The labelled rows, and the hypothesis that the model made of them.
 
-    Pickled are rows, pool and settings alone: all is read again where it is unpickled.
+    Only rows, pool, settings and calibration scores are pickled; unpickling reads the support anew.
     """
 
     rows: Rows
     settings: Settings
-    """As they were given, but that `scale` is decided."""
+    """The user's settings, with `scale` resolved."""
     scaling: AnyScaling
     scaled: Rows
     """The rows, scaled."""
     kept: Rows
-    """The rows that the model read: all of the scaled ones, or what stands for them."""
+    """The scaled rows that the model read: all of them, or cluster centres in their place."""
     learner: AnyLearner
     hypothesis: AnyHypothesis | LargeHypothesis
     class_shares: Tensor | None
-    """How often each class occurs among rows that are answered together, (K,), if known."""
+    """How often each class occurs among the queries of one call, (K,), if known."""
     offsets: Tensor | None
-    """What is added to log-probabilities for classes that count more or less, (1, K)."""
+    """Added to log-probabilities, by class prior and weights, (1, K)."""
     pool: NDArray[Any] | None
     """Unlabelled rows, not scaled, (u, d_T); see `drawn_pool`."""
     pool_read: Tensor | None
-    """Those of them that the model read, scaled, (1, u, d_T)."""
+    """The rows of the pool that the model read, scaled, (1, u, d_T)."""
     saved_scores: NDArray[np.float64] | None = None
-    """What `held_out_scores` were before these rows and settings were saved."""
+    """`held_out_scores` as loaded from disk or a pickle, if they were computed before."""
 
     @classmethod
     def of(
@@ -94,7 +96,7 @@ class Fitted:
         pool: NDArray[Any] | None = None,
         saved_scores: NDArray[np.float64] | None = None,
     ) -> "Fitted":
-        """Read the rows, and the pool if there is one."""
+        """Let the model read the rows, and the pool if there is one."""
         shares = settings.shares(rows.ways)
         scale, parts = settings.scale, settings.parts
         scaling: AnyScaling = (
@@ -108,8 +110,8 @@ class Fitted:
         whole = scaled.repeated()
         large = read_large(settings, whole, rows.repeated().features, limit, pooled=pooled)
         kept = whole if large else reduced(whole, limit, settings.seed)
-        given = None if kept is whole else whole.shots / len(whole)
-        offsets = settings.offsets(kept.class_indices[None], rows.ways, given)
+        true_shares = None if kept is whole else whole.shots / len(whole)
+        offsets = settings.offsets(kept.class_indices[None], rows.ways, true_shares)
         pool_read = None
         if pool is not None:
             limit = max(1, MAX_STATES // rows.ways - len(kept))
@@ -138,27 +140,27 @@ class Fitted:
         return Fitted.of, (self.rows, self.settings, self.pool, scores)
 
     def log_probabilities(self, queries: NDArray[Any]) -> NDArray[np.float64]:
-        """Answer queries (m, d_T): (m, K)."""
+        """Return the log-probabilities (m, K) of queries (m, d_T)."""
         if not self.settings.visibility.isolates_queries:
             check_joint_call(len(queries), self.settings.max_support)
         scaled = torch.from_numpy(self.scaling(queries)).unsqueeze(0)
-        # Nothing of this is ever learned from, and a single row is answered a fifth faster so.
+        # No gradients are needed, and this makes the answer to a single row a fifth faster.
         with torch.inference_mode():
-            answers = _agreeing(self.hypothesis(scaled), self.offsets, self.class_shares)
+            answers = _adjusted(self.hypothesis(scaled), self.offsets, self.class_shares)
             result: NDArray[np.float64] = answers[0].cpu().numpy()
         return result
 
     @property
     def reads_all(self) -> bool:
-        """Whether the model read the rows themselves, in pairs."""
+        """Whether the model read all rows themselves, in pairs."""
         whole = len(self.kept) == self.rows.total
         return whole and not isinstance(self.hypothesis, LargeHypothesis)
 
     @property
     def log_shares(self) -> NDArray[np.float64]:
-        """The classes' shares as logarithms, (K,): the answer to what nothing is known of.
+        """The log-probabilities of a blank query: the classes' shares and offsets, (K,).
 
-        Of all rows: what stands for those of a large support has other shares.
+        Shares are those of all rows, which cluster centres of a large support do not keep.
         """
         rows = self.rows.repeated()
         shares = np.log(rows.shots / len(rows))
@@ -168,7 +170,7 @@ class Fitted:
 
     @property
     def size_notes(self) -> list[str]:
-        """Where another method is better for this number of rows, a phrase each."""
+        """A phrase for each reason to use another method with this number of rows."""
         scale = self.settings.scale
         if isinstance(scale, tuple) or not scale.views or len(self.rows) < MANY_ROWS:
             return []
@@ -177,11 +179,11 @@ class Fitted:
             " boosting (HistGradientBoostingClassifier) is usually better, and faster"
         ]
 
-    # What follows costs much and is seldom asked for: it is computed when it is.
+    # The properties below are expensive and rarely needed, so they are computed on first use.
 
     @cached_property
     def isolated(self) -> "Fitted":
-        """The same support, asked one query at a time, as prediction sets need it."""
+        """The same support with isolated queries, as prediction sets need it."""
         if self.settings.visibility.isolates_queries:
             return self
         trained_for = self.learner.model.trained_for
@@ -193,86 +195,104 @@ class Fitted:
                 remedy="Use predict_proba, or give another model.",
             )
         settings = replace(self.settings, visibility=Visibility.ISOLATED, class_shares=None)
-        return Fitted.of(self.rows, settings)  # what is not isolated has no pool
+        return Fitted.of(self.rows, settings)  # only isolated answers can have a pool
 
     @cached_property
     def held_out_scores(self) -> NDArray[np.float64]:
-        """1 - p(true class) of the rows that can be left out; none if no class has two."""
+        """1 - p(true class) of the rows that can be left out; empty if no class has two rows."""
         if self.saved_scores is not None:
             return self.saved_scores
-        # Each fold of a large support costs another reading: some of one is enough.
-        most = self.settings.max_support
-        whole = self.isolated.reads_all or (most is not None and self.rows.total <= most)
-        some = [some_of(fold) for fold in folds(self.rows)[:1]]
-        held_out = self.held_out(calibration_folds(self.rows) if whole else some)
-        return 1 - held_out.own_probabilities(self.rows)
+        held_out = self._held_out_to_calibrate()
+        return 1 - held_out.true_class_probabilities(self.rows)
+
+    def calibrated_on(self, is_representative: NDArray[np.bool_]) -> "Fitted":
+        """Return the same support with prediction sets that are calibrated on some rows (N,) alone.
+
+        This is for supports with rows that are easier to classify than future queries. If too few
+        rows would be left, all of them calibrate.
+        """
+        if is_representative.all():
+            return self
+        held_out = self._held_out_to_calibrate()
+        kept = is_representative[held_out.places]
+        if kept.sum() < MIN_CALIBRATED:
+            return self
+        return replace(self, saved_scores=1 - held_out.true_class_probabilities(self.rows)[kept])
+
+    def _held_out_to_calibrate(self) -> HeldOut:
+        # Each fold costs another reading of the support: of a large one, part of one fold will do.
+        limit = self.settings.max_support
+        all_folds = self.isolated.reads_all or (limit is not None and self.rows.total <= limit)
+        sampled = [some_of(fold) for fold in folds(self.rows)[:1]]
+        return self.held_out(calibration_folds(self.rows) if all_folds else sampled)
 
     def scores_to_save(self) -> SavedScores | None:
-        """Return what prediction sets are made with, if the model can make them."""
+        """Return the scores of prediction sets, or None if the model cannot answer in isolation."""
         try:
             return SavedScores.of(self.held_out_scores, self.rows, self.settings, self.pool)
-        except InvalidConfig:  # a model that was never asked for one row at a time
+        except InvalidConfig:  # the model was not trained for isolated queries
             return None
 
-    def held_out(self, every: Sequence[NDArray[np.int64]]) -> HeldOut:
-        """Leave out some folds, and ask for them, one row at a time."""
+    def held_out(self, left_out: Sequence[NDArray[np.int64]]) -> HeldOut:
+        """Classify the rows of each fold in isolation, given all other rows."""
         isolated = self.isolated
         if isolated.reads_all:
-            answers = [isolated._leave_out(group) for group in isolated._groups(every)]
+            answers = [isolated._leave_out(group) for group in isolated._groups(left_out)]
         else:
-            answers = [isolated._leave_out_and_reduce(fold) for fold in every]
+            answers = [isolated._leave_out_and_reduce(fold) for fold in left_out]
         return HeldOut.joined(answers, self.rows.ways)
 
     @cached_property
     def novelty(self) -> Novelty | PartsNovelty:
-        """How strange rows are to the support."""
+        """The novelty measure, fitted to the support."""
         if self.scaling.widths:
             return PartsNovelty.of(self.scaled, self.scaling.widths, self.settings.seed)
         return Novelty.of(self.scaled, self.settings.seed)
 
-    def _groups(self, every: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-        """Put folds of the same size together, as many as fit into bounded memory: (B, size)."""
+    def _groups(self, left_out: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+        """Batch folds of the same size, as many as fit into bounded memory: (B, size)."""
         pool = 0 if self.pool_read is None else self.pool_read.shape[1]
         count = episodes_at_once(self.learner.model, self.rows.total, pool, self.rows.ways)
         if self.rows.counts is not None:
-            count = 1  # what is left of each fold has another size
-        for size in sorted({len(fold) for fold in every}):
-            alike = np.stack([fold for fold in every if len(fold) == size])
-            yield from np.split(alike, range(count, len(alike), count))
+            count = 1  # what remains without a fold has a different size for each
+        for size in sorted({len(fold) for fold in left_out}):
+            same_size = np.stack([fold for fold in left_out if len(fold) == size])
+            yield from np.split(same_size, range(count, len(same_size), count))
 
     def _leave_out(self, group: NDArray[np.int64]) -> HeldOut:
-        """Leave out folds (B, size), each in an episode of its own."""
-        everyone = np.arange(len(self.rows))
-        rest = [self.rows.take(np.delete(everyone, fold)).repeated() for fold in group]
-        views = [self.scaling.learned_by(each) for each in rest]  # labels left out have no say
-        seen = [view(each.features) for view, each in zip(views, rest, strict=True)]
-        support = as_support(*map(Rows.with_features, rest, seen))
-        asked = _stacked(views, self.rows.features[group])
+        """Classify folds (B, size) given all other rows, as one batch of episodes."""
+        places = np.arange(len(self.rows))
+        remaining = [self.rows.take(np.delete(places, fold)).repeated() for fold in group]
+        # Labels that are left out must not affect the scaling either.
+        scalings = [self.scaling.learned_by(rows) for rows in remaining]
+        scaled = [scale(rows.features) for scale, rows in zip(scalings, remaining, strict=True)]
+        support = as_support(*map(Rows.with_features, remaining, scaled))
+        queries = _stacked(scalings, self.rows.features[group])
         pool = None
         if self.pool is not None and self.pool_read is not None:
             read = self.pool[: self.pool_read.shape[1]]
-            pool = _stacked(views, [read] * len(group))
-        answers = self.learner.infer(support, asked, pool)
+            pool = _stacked(scalings, [read] * len(group))
+        answers = self.learner.infer(support, queries, pool)
         offsets = self.settings.offsets(support.class_indices.numpy(), support.ways)
-        answers = _agreeing(answers, offsets, None)
+        answers = _adjusted(answers, offsets, None)
         return HeldOut(group.ravel(), answers.exp().flatten(0, 1).cpu().numpy())
 
     def _leave_out_and_reduce(self, fold: NDArray[np.int64]) -> HeldOut:
-        """Leave out one fold of a support that is reduced before it is read."""
+        """Classify one fold given all other rows, which are reduced before they are read."""
         scaled = self.rows.with_features(self.scaling.unlabelled(self.rows.features))
-        rest = scaled.take(np.delete(np.arange(len(scaled)), fold))
+        remaining = scaled.take(np.delete(np.arange(len(scaled)), fold))
         scale = after_unlabelled(self.settings.scale)
         pool = None if self.pool is None else self.scaling.unlabelled(self.pool)
-        fitted = Fitted.of(rest, replace(self.settings, scale=scale), pool)
+        fitted = Fitted.of(remaining, replace(self.settings, scale=scale), pool)
         answers = fitted.log_probabilities(scaled.features[fold])
         return HeldOut(fold, np.exp(answers))
 
 
 @dataclass(frozen=True, eq=False)
 class ClassifierLearner:
-    """`TailClassifier` as a learner: what it answers after a fit, for many episodes at once.
+    """`TailClassifier` as a learner: its predictions after a fit, for a batch of episodes.
 
-    Of models that are random, each episode of a batch has other draws, and so has each seed.
+    With randomised models, draws differ between the episodes of a batch, and between seeds.
     """
 
     settings: Settings
@@ -280,7 +300,7 @@ class ClassifierLearner:
 
     @classmethod
     def of(cls, classifier: Parameters, random_state: int = 0) -> "ClassifierLearner":
-        """Take over a classifier's parameters."""
+        """Build the learner from a classifier's parameters."""
         return cls(Settings.of(classifier, draw_seed(random_state)))
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
@@ -291,34 +311,34 @@ class ClassifierLearner:
         whole = limit is None or support.num_support <= limit
         scaled = _scaled_alone(support, queries, self.settings.scale) if whole else None
         if scaled is None:  # each support is scaled and reduced by itself
-            each = zip(features.numpy(), indices, queries.numpy(), strict=True)
-            return torch.stack([self._alone(*episode, support.ways) for episode in each])
+            episodes = zip(features.numpy(), indices, queries.numpy(), strict=True)
+            return torch.stack([self._infer_one(*episode, support.ways) for episode in episodes])
         learner = self.settings.learner(support.num_support)
         answers = learner.infer(replace(support, features=scaled[0]), scaled[1])
         offsets = self.settings.offsets(indices, support.ways)
-        return _agreeing(answers, offsets, self.settings.shares(support.ways))
+        return _adjusted(answers, offsets, self.settings.shares(support.ways))
 
     def with_seed(self, seed: int) -> "ClassifierLearner":
         """Return the same learner with other draws; see `framework.learner.reseeded`."""
         return ClassifierLearner(replace(self.settings, seed=seed))
 
-    def _alone(
+    def _infer_one(
         self,
         rows: NDArray[Any],
         class_indices: NDArray[np.int64],
         queries: NDArray[Any],
         ways: int,
     ) -> Tensor:
-        """Answer one episode of a batch."""
+        """Return the log-probabilities (m, K) of one episode of a batch."""
         fitted = Fitted.of(Rows(rows, class_indices, ways), self.settings)
         return torch.from_numpy(fitted.log_probabilities(queries))
 
 
 def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Tensor, Tensor] | None:
-    """Scale each of B supports and its queries (B, m, d_T) by itself.
+    """Scale each of B supports and its queries (B, m, d_T) independently.
 
-    None where values are missing: what stands for them may take other columns in each episode.
-    So it is with parts to which anything is done.
+    None if values are missing, as the indicator columns may differ between episodes; likewise for
+    parts, unless all of them are left unscaled.
     """
     features, indices = support.features.cpu().double(), support.class_indices.cpu().numpy()
     if features.isnan().any() or queries.isnan().any():
@@ -326,30 +346,33 @@ def _scaled_alone(support: Support, queries: Tensor, scale: Scales) -> tuple[Ten
     if isinstance(scale, tuple):
         return (features, queries) if set(scale) == {Scale.NONE} else None
     rows = [
-        Rows(each, own, support.ways) for each, own in zip(features.numpy(), indices, strict=True)
+        Rows(vectors, labels, support.ways)
+        for vectors, labels in zip(features.numpy(), indices, strict=True)
     ]
     scalings = [Scaling.of(each, scale) for each in rows]
     if all(scaling.choice is Scale.NONE for scaling in scalings):
         return features, queries
 
     def scaled(rows: Tensor) -> Tensor:
-        each = zip(scalings, rows.double(), strict=True)
-        shown = [torch.from_numpy(scaling(one.numpy())) for scaling, one in each]
-        # Not all have as many columns with steps; zeros beside them change no relation.
-        width = max(one.shape[1] for one in shown)
-        return torch.stack([F.pad(one, (0, width - one.shape[1])) for one in shown])
+        episodes = zip(scalings, rows.double(), strict=True)
+        blocks = [torch.from_numpy(scaling(block.numpy())) for scaling, block in episodes]
+        # Episodes may differ in the number of columns with steps; padding with zeros changes no
+        # distance or angle.
+        width = max(block.shape[1] for block in blocks)
+        return torch.stack([F.pad(block, (0, width - block.shape[1])) for block in blocks])
 
     return scaled(features), scaled(queries)
 
 
-def _stacked(views: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Tensor:
-    """Show each of B times some rows (B, m, d_T) through a view of its own."""
-    return torch.from_numpy(np.stack([view(each) for view, each in zip(views, rows, strict=True)]))
+def _stacked(scalings: Sequence[AnyScaling], rows: Iterable[NDArray[Any]]) -> Tensor:
+    """Scale B blocks of rows, each with its own scaling, and stack them: (B, m, d_T)."""
+    blocks = [scaling(block) for scaling, block in zip(scalings, rows, strict=True)]
+    return torch.from_numpy(np.stack(blocks))
 
 
-def _agreeing(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
-    """Let answers (B, m, K) count classes as the offsets (B, K) say, and agree with shares."""
-    # In double precision, so that probabilities add up to one as callers expect.
+def _adjusted(answers: Tensor, offsets: Tensor | None, shares: Tensor | None) -> Tensor:
+    """Add class offsets (B, K) to answers (B, m, K), normalise, and impose class shares (K,)."""
+    # Double precision makes probabilities sum to one as closely as callers expect.
     answers = answers.double()
     if offsets is not None:
         answers = answers + offsets.unsqueeze(1).to(answers.device)

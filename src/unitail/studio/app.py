@@ -1,4 +1,4 @@
-"""The studio as an application of HTTP: its page, what the page asks, and the gate before both."""
+"""The studio as an HTTP application: its page, its API, and the access checks in front of both."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 from unitail.errors import Unreadable, UserError
-from unitail.studio.changes import Conflict, LabelRow, StoreAway
+from unitail.studio.changes import Conflict, LabelRow, StoreUnavailable
 from unitail.studio.routes import class_routes, export_routes, item_routes, state_routes
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
@@ -29,12 +29,12 @@ POLICY = (
 )
 LIMITS = BodyLimits(max_bytes=4 * 2**20, max_form_bytes=0, max_seconds=30.0)
 
-STATUSES = {Unreadable: 404, StoreAway: 503}
-"""Of errors; all others are 400."""
+STATUSES = {Unreadable: 404, StoreUnavailable: 503}
+"""HTTP statuses by error; all others are 400."""
 
 
 def make_app(studio: Studio, access: Access) -> FastAPI:
-    """Return the application; it starts and stops the studio's threads with itself."""
+    """Return the application, which starts and stops the studio's threads with itself."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -47,7 +47,7 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
     for routes in (state_routes, item_routes, class_routes, export_routes):
         app.include_router(routes(studio))
     app.add_exception_handler(UserError, _refused)
-    app.add_exception_handler(RequestValidationError, _misunderstood)
+    app.add_exception_handler(RequestValidationError, _invalid)
 
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
@@ -59,7 +59,7 @@ def make_app(studio: Studio, access: Access) -> FastAPI:
 
 
 def _refused(request: Request, error: Exception) -> JSONResponse:
-    """Answer by one sentence; a conflict also tells what others did."""
+    """Answer an error with its message; a conflict also lists the labels that others changed."""
     assert isinstance(error, UserError)
     content: dict[str, Any] = {"error": str(error)}
     if not isinstance(error, Conflict):
@@ -74,14 +74,14 @@ def _refused(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(content, 409)
 
 
-def _misunderstood(request: Request, error: Exception) -> JSONResponse:
-    """Say in one sentence what a request got wrong."""
+def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """Answer a malformed request with one sentence about its first error."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = " ".join(str(step) for step in first["loc"][1:]) or "the body"
     refusal = Refusal(
         422,
-        f"the request is wrong at {where}",
+        f"the request is invalid at {where}",
         got=excerpt(repr(first.get("input")), 60),
         allowed=str(first["msg"]),
     )

@@ -1,4 +1,4 @@
-"""Threads beside each other: some let all others go first, some share the cores."""
+"""Thread settings: lower priority for background work, and fewer cores for threads that share."""
 
 import os
 import sys
@@ -10,37 +10,36 @@ from threadpoolctl import threadpool_limits
 from unitail.processes import threads_of_each
 
 NICENESS = 10
-"""Of a thread that steps back; others have 0."""
+"""Nice value of a background thread; the others have 0."""
 
 
-def step_back() -> None:
-    """Let this thread run only when others leave it time, where the system knows such threads.
+def lower_priority() -> None:
+    """Lower the priority of this thread and of those it starts; does nothing except on Linux.
 
-    Those that it starts later do the same. On Linux a thread is scheduled by itself; elsewhere it
-    would be the whole process, and nothing is done.
+    Linux schedules threads one by one; elsewhere this would slow down the whole process.
     """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def share_cores() -> None:
-    """Let this thread compute with its share of the cores, where two answer side by side.
+    """Let this thread use half of the cores, since two threads answer at the same time.
 
-    With all of them each, both would wait for each other's.
+    If each used all of them, both would wait for each other.
     """
     torch.set_num_threads(threads_of_each(2))
 
 
-def share_behind() -> None:
-    """Do both: compute with a share of the cores, when others leave it time."""
-    step_back()
+def share_cores_in_background() -> None:
+    """Lower the priority of this thread, and let it use half of the cores."""
+    lower_priority()
     share_cores()
 
 
-def calm_numpy() -> threadpool_limits:
-    """Let numpy multiply in the thread that asks, in the whole process; return how to end that.
+def limit_numpy_threads() -> threadpool_limits:
+    """Limit numpy to one thread in this process; return the object that restores the old limit.
 
-    Its own threads go on turning for a tenth of a second after each product, at the priority of
-    the process, in case there is another: beside two threads that answer, they are a third.
+    Its threads keep spinning for a tenth of a second after each product, at the priority of the
+    process, in case there is another one: they would take cores from the threads that answer.
     """
     return threadpool_limits(1, user_api="blas")

@@ -1,7 +1,8 @@
-"""What is there to label: the items of a folder or table, each with a key that outlives restarts.
+"""The items to label: those of a folder or table, each with a key that survives restarts.
 
-A file is known by its path in the folder, so that labels stay when its content changes, and that is
-told. A text or row of a table is known by its content, so that labels stay when rows are moved.
+The key of a file is its path in the folder, so its label stays when its content changes, which the
+page then reports. The key of a text or table row is a hash of its content, so that labels stay when
+rows are moved.
 """
 
 import hashlib
@@ -23,27 +24,27 @@ from unitail.inputs.table_files import is_table
 from unitail.wording import shown
 
 HASH = 24
-"""Characters of a hash in a key."""
+"""Length of a hash in a key, in characters."""
 BYTES = "bytes "
-"""Begins the key of a file whose name is no text."""
+"""Prefix of the key of a file whose name is not valid text."""
 LONG_CELL = 24
-"""Characters: a column whose cells are longer holds texts, for which the page has more room."""
+"""Cell length in characters above which a column holds texts, for which the page has more room."""
 MAX_FOLDER_CLASSES = 200
-"""Subfolders that are offered as classes."""
+"""Largest number of subfolders that are offered as classes."""
 
 
 @dataclass(eq=False)
 class Catalogue:
-    """The items of a studio, in their order; an item's place never changes while it runs.
+    """The items of a studio in a fixed order: an item's place never changes while it runs.
 
-    Files that are new come after the others. Threads may share it: what is there only grows.
+    New files are appended. Threads may share a catalogue, since it only grows.
     """
 
     source: Path
     items: Items
     keys: tuple[str, ...]
-    given: Mapping[int, str]
-    """Labels that the table itself has, by place."""
+    table_labels: Mapping[int, str]
+    """Labels from the table's own label column, by place."""
     places: dict[str, int] = field(init=False)
     """The place of each key."""
 
@@ -59,7 +60,7 @@ class Catalogue:
         content_column: str | None = None,
         modality: str | None = None,
     ) -> "Catalogue":
-        """Find the items of a folder or table; the modality is recognised as in `predict`."""
+        """Read the items of a folder or table; the modality is recognised as in `predict`."""
         if not source.is_dir() and not is_table(source):
             raise InvalidInput(
                 f"{shown(source)} cannot be opened in a studio",
@@ -79,78 +80,78 @@ class Catalogue:
 
     @property
     def modality(self) -> Modality:
-        """What all items are."""
+        """The modality of all items."""
         return self.items.modality
 
     @cached_property
     def columns(self) -> dict[str, bool]:
-        """The columns of a table, and whether each holds texts; none for other items."""
+        """The columns of a table, and whether each holds texts; empty for other modalities."""
         if self.modality is not Modality.TABLE:
             return {}
         frame: Any = self.items.items
         return {str(name): _holds_texts(frame[name]) for name in frame.columns}
 
-    def take_in_new(self) -> range:
-        """Look into the folder again, and take in files that are new; return their places."""
+    def add_new_files(self) -> range:
+        """Read the folder again, append files that are new, and return their places."""
         first = len(self)
         nothing = range(first, first)
         if not self.source.is_dir():
             return nothing
         try:
-            now = read_unlabelled([self.source], ReadOptions(modality=self.modality))
+            current = read_unlabelled([self.source], ReadOptions(modality=self.modality))
         except UserError:  # the folder is gone or empty
             return nothing
-        keys = tuple(_keys(self.source, now))
+        keys = tuple(_keys(self.source, current))
         new = [place for place, key in enumerate(keys) if key not in self.places]
         if not new:
             return nothing
-        own = self.items
-        records = {each.item: each for each in now.records}
+        items = self.items
+        records = {each.item: each for each in current.records}
         self.items = replace(
-            own,
-            items=(*own.items, *(now.items[place] for place in new)),
-            names=(*own.names, *(now.names[place] for place in new)),
+            items,
+            items=(*items.items, *(current.items[place] for place in new)),
+            names=(*items.names, *(current.names[place] for place in new)),
             records=(
-                *own.records,
+                *items.records,
                 *(replace(records[each], item=first + rank) for rank, each in enumerate(new)),
             ),
         )
         self.places = {**self.places, **{keys[each]: first + n for n, each in enumerate(new)}}
-        self.keys = (*self.keys, *(keys[each] for each in new))  # the last: it says how many
+        self.keys = (*self.keys, *(keys[each] for each in new))  # last: `len` counts the keys
         return range(first, len(self))
 
     def require(self, place: int) -> int:
-        """Return a place, or say that nothing is there."""
+        """Return the place, or raise if there is no item."""
         if not 0 <= place < len(self):
             raise InvalidInput(
                 "there is no such item",
                 got=place,
                 allowed=f"0 to {len(self) - 1}",
-                remedy="Ask for another one.",
+                remedy="Choose another one.",
             )
         return place
 
     def item(self, place: int) -> object:
-        """Return an item; a row of a table as a dict."""
+        """Return an item; a table row as a dict."""
         if self.modality is Modality.TABLE:
             row: dict[str, Any] = self.items.items.iloc[place].to_dict()  # type: ignore[attr-defined]
             return row
         return self.items.items[place]
 
     def file(self, place: int) -> Path | None:
-        """Return the file that an item is, if it is one."""
+        """Return the file of an item; None if it is a text or table row."""
         item = None if self.modality is Modality.TABLE else self.items.items[place]
         return item if isinstance(item, Path) else None
 
     def file_of(self, key: str) -> Path | None:
-        """Return the file that had a key, whether it is there or not; None for texts and rows."""
+        """Return the file of a key, whether it exists or not; None for texts and table rows."""
         if not self.source.is_dir():
             return None
         name = key.removeprefix(BYTES)
         return self.source / (key if name == key else os.fsdecode(unquote_to_bytes(name)))
 
     def folder_classes(self) -> dict[str, list[int]]:
-        """Return the places in each subfolder, if all files lie in a few of them."""
+        """Return the places in each subfolder; empty unless all files lie in a few subfolders."""
         if not self.source.is_dir():
             return {}
         tops: dict[str, list[int]] = {}
@@ -163,7 +164,7 @@ class Catalogue:
 
 
 def _holds_texts(column: Any) -> bool:  # noqa: ANN401 - of pandas
-    """Tell whether most cells of a column are long."""
+    """Return whether most text cells of a column are long."""
     lengths = sorted(len(cell) for cell in column.head(200) if isinstance(cell, str))
     return bool(lengths) and lengths[len(lengths) // 2] > LONG_CELL
 
@@ -180,7 +181,7 @@ def _keys(source: Path, items: Items) -> Iterable[str]:
 
 
 def _file_key(path: Path, base: Path) -> str:
-    """Write a path so that any database takes it, whatever bytes its name is made of."""
+    """Return a path as text that any database can store, whatever bytes its name contains."""
     text = os.path.relpath(path, base).replace(os.sep, "/")
     try:
         text.encode()
@@ -194,10 +195,10 @@ def _hash(text: str) -> str:
 
 
 def _distinct(keys: Iterable[str]) -> tuple[str, ...]:
-    """Give keys that are there again a number: equal rows are different items."""
-    seen: Counter[str] = Counter()
-    result = []
+    """Add numbers to repeated keys, since equal rows are different items."""
+    counts: Counter[str] = Counter()
+    distinct = []
     for key in keys:
-        seen[key] += 1
-        result.append(key if seen[key] == 1 else f"{key} #{seen[key]}")
-    return tuple(result)
+        counts[key] += 1
+        distinct.append(key if counts[key] == 1 else f"{key} #{counts[key]}")
+    return tuple(distinct)

@@ -1,19 +1,31 @@
-"""What a studio knows of classes and labels, and what an action does to them."""
+"""Rows of classes and labels, and the changes that actions make to them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from unitail.errors import UserError
 
 ASIDE = 0
-"""Stands for a class where an item belongs to none of them."""
+"""Class id of an item that belongs to none of the classes."""
+
+
+class Origin(StrEnum):
+    """How a label came about, which decides what it says about accuracy."""
+
+    CHOSEN = "chosen"
+    """Given to an item that the user picked."""
+    SUGGESTED = "suggested"
+    """Given to an item that the studio put forward because it was doubtful: harder than most."""
+    CONFIRMED = "confirmed"
+    """The studio's own answer, confirmed for several items at once: easier than most."""
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """A class, as it was in its version."""
+    """One version of a class."""
 
     id: int
     name: str
@@ -23,14 +35,15 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class LabelRow:
-    """What somebody said an item is, as it was in its version."""
+    """One version of an item's label."""
 
     item: str
     class_id: int | None
-    """A class, `ASIDE`, or None if nothing is said."""
+    """A class, `ASIDE`, or None if the item has no label."""
     content: str | None = None
-    """What the item held when it was labelled."""
+    """Hash of the file's content when the item was labelled, if known."""
     version: int = 0
+    origin: str = Origin.CHOSEN
 
 
 Row = ClassRow | LabelRow
@@ -44,13 +57,13 @@ class Change:
     after: Row
 
     def inverse(self) -> "Change":
-        """Return what takes it back."""
+        """Return the change that undoes this one."""
         return Change(self.after, self.before)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All rows up to a revision, or those that changed after another one."""
+    """All rows at a revision, or only those that changed after an earlier one."""
 
     revision: int
     classes: tuple[ClassRow, ...] = ()
@@ -58,19 +71,19 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Done:
-    """What came of an action."""
+class ActionResult:
+    """What an action did."""
 
     revision: int
     title: str
     items: tuple[str, ...] = field(default=())
     """The items whose labels changed."""
     class_id: int | None = None
-    """The class that was made."""
+    """The class that was created, if any."""
 
 
 class Conflict(UserError):
-    """Somebody else changed what was to be changed; nothing was done."""
+    """Somebody else changed the same rows first; nothing was written."""
 
     remedy = "Look at what they did, then decide again."
 
@@ -83,25 +96,25 @@ class Conflict(UserError):
         self.rows = tuple(rows)
 
 
-class StoreAway(UserError):
-    """The database of the labels does not answer, or takes nothing; nothing was done."""
+class StoreUnavailable(UserError):
+    """The label database cannot be read or written; nothing was changed."""
 
-    remedy = "Try again in a moment: what was labelled before is kept."
+    remedy = "Try again in a moment: earlier labels are kept."
 
 
 def same_content(one: Row, other: Row) -> bool:
-    """Tell whether two rows say the same, whenever they were written."""
+    """Return whether two rows are equal apart from their versions."""
     return {**asdict(one), "version": 0} == {**asdict(other), "version": 0}
 
 
 def changes_to_text(changes: Iterable[Change]) -> str:
-    """Write changes for the history."""
+    """Serialise changes for the history."""
     rows = [{"before": asdict(each.before), "after": asdict(each.after)} for each in changes]
     return json.dumps(rows, ensure_ascii=False)
 
 
 def changes_from_text(text: str) -> list[Change]:
-    """Read what `changes_to_text` wrote."""
+    """Parse the output of `changes_to_text`."""
     return [Change(_row(each["before"]), _row(each["after"])) for each in json.loads(text)]
 
 

@@ -1,7 +1,9 @@
-"""How right the answers are by the labels so far, and what some more would bring.
+"""The estimated accuracy with the labels so far, and with some more.
 
-The code is that of `unitail evaluate`. Items that were chosen since they are doubtful are harder
-than the rest, so that the estimate is rather too low where suggestions were followed.
+The code is that of `unitail evaluate`: labels are hidden and predicted. Which labels may be used
+for that depends on how they came about (`Origin`). Answers that were confirmed many at once are the
+easy ones, so they are left out altogether. Items that the studio suggested are harder than most:
+they serve as examples, but accuracy is measured on the others.
 """
 
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from unitail.errors import InvalidInput
 from unitail.estimator.fitted import ClassifierLearner
 from unitail.estimator.rows import Rows
+from unitail.studio.changes import Origin
 from unitail.studio.latest import Labelled
 from unitail.studio.vectors import Vectors
 from unitail.workflows.learning_curve.curve import OwnCurve, own_curve
@@ -22,13 +25,15 @@ from unitail.workflows.learning_curve.splits import thinned
 from unitail.workflows.predict import make_classifier
 
 SPLITS = 20
-"""Of each size: it should take seconds."""
+"""Random splits per number of labels: few, since an estimate should take seconds."""
 MORE = 10
-"""Labels whose gain is told."""
+"""Additional labels for which the accuracy is forecast."""
+MIN_COUNTED = 10
+"""Fewer items than these, picked by the user, say too little: suggested ones count as well then."""
 
 
 class Superseded(Exception):
-    """Labels have changed since: nobody waits for this estimate."""
+    """Labels have changed, so this estimate is out of date."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,19 +41,23 @@ class Estimated:
     """The accuracy with the labels so far."""
 
     labels: int
+    """Number of labels without those that were confirmed many at once."""
+    confirmed: int
+    """Number of the labels that were."""
     now: Estimate
     later: Estimate
-    """With `MORE` labels."""
+    """Forecast with `MORE` additional labels."""
     curve: tuple[tuple[float, Estimate], ...]
-    """By labels of a class."""
+    """Pairs of labels per class and accuracy."""
     suspicious: tuple[tuple[int, int, float], ...]
-    """Labels that look wrong: place, the likely class, and how probable that is."""
+    """Labels that look wrong: place, likely class, and its probability."""
 
     @property
     def sentence(self) -> str:
-        """Say it."""
+        """The estimate in one sentence."""
+        without = f" (without the {self.confirmed} confirmed at once)" if self.confirmed else ""
         return (
-            f"About {percent(self.now)} right with {self.labels} labels;"
+            f"About {percent(self.now)} right with {self.labels} labels{without};"
             f" {MORE} more: about {100 * self.later.mean:.0f} %"
         )
 
@@ -56,33 +65,56 @@ class Estimated:
 def estimate(
     vectors: Vectors, named: Labelled, *, device: str, is_over: Callable[[], bool]
 ) -> Estimated | None:
-    """Estimate the accuracy; None if there are too few labels for it."""
-    known = set(vectors.known().tolist())
-    pairs = [pair for pair in zip(*named.support, strict=True) if pair[0] in known]
-    classes, indices = np.unique([each for _, each in pairs], return_inverse=True)
+    """Estimate the accuracy; None if there are too few labels."""
+    encoded = set(vectors.encoded_places().tolist())
+    labels = [
+        (place, class_id, origin)
+        for place, class_id, origin in zip(*named.support, named.origins, strict=True)
+        if place in encoded
+    ]
+    own = [label for label in labels if label[2] != Origin.CONFIRMED]
+    classes, indices = np.unique([class_id for _, class_id, _ in own], return_inverse=True)
     if len(classes) < 2:
         return None
-    places = np.array([place for place, _ in pairs])
+    places = np.array([place for place, _, _ in own])
     rows = Rows(vectors.at(places), indices.astype(np.int64), len(classes))
+    is_chosen = np.array([origin == Origin.CHOSEN for _, _, origin in own])
 
     def check(_done: int, _total: int) -> None:
         if is_over():
             raise Superseded
 
     kept = thinned(rows, seed=0)
-    learner = ClassifierLearner.of(make_classifier(encoder=vectors.chosen, device=device))
+    learner = ClassifierLearner.of(make_classifier(encoder=vectors.chosen_encoder, device=device))
     try:
-        curve = own_curve(rows.take(kept), {OURS: learner}, splits=SPLITS, on_progress=check)
+        curve = own_curve(
+            rows.take(kept),
+            {OURS: learner},
+            splits=SPLITS,
+            counted=_counted(rows.take(kept), is_chosen[kept]),
+            on_progress=check,
+        )
     except InvalidInput:
         return None
-    return _told(curve, places[kept], classes.tolist(), len(pairs))
+    return _estimated(curve, places[kept], classes.tolist(), len(own), len(labels) - len(own))
 
 
-def _told(curve: OwnCurve, places: NDArray[np.int64], classes: list[int], labels: int) -> Estimated:
-    accuracies = list(curve.accuracy(OURS).values())
-    shots = [level.shots_on_average for level in curve.levels]
+def _counted(rows: Rows, is_chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which rows the accuracy is measured on: those that the user picked, if they do."""
+    can_be_hidden = rows.shots[rows.class_indices] > 1
+    enough = int((is_chosen & can_be_hidden).sum()) >= MIN_COUNTED
+    return is_chosen if enough else np.ones(len(rows), dtype=bool)
+
+
+def _estimated(
+    curve: OwnCurve, places: NDArray[np.int64], classes: list[int], labels: int, confirmed: int
+) -> Estimated:
+    measured = curve.accuracy(OURS)
+    accuracies = list(measured.values())
+    shots = [curve.levels[place].shots_on_average for place in measured]
     return Estimated(
         labels=labels,
+        confirmed=confirmed,
         now=accuracies[-1],
         later=forecast(shots, accuracies, shots[-1] * (labels + MORE) / labels),
         curve=tuple(zip(shots, accuracies, strict=True)),

@@ -1,7 +1,7 @@
-"""What a studio exports: files of answers, class folders, a report, a classifier.
+"""What a studio exports: answer files, class folders, a report, a classifier.
 
-What somebody labelled is given; all else is answered. The formats are those of `unitail predict`
-and `unitail fit`.
+Labelled items keep their labels; all others are answered. The formats are those of
+`unitail predict` and `unitail fit`.
 """
 
 import shutil
@@ -22,8 +22,8 @@ from unitail.inputs.encode import Unread
 from unitail.inputs.folders import records_of_files
 from unitail.inputs.items import Items, LabelledItems, Record
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import ASIDE, LabelRow
-from unitail.studio.fitted import pool_of
+from unitail.studio.changes import ASIDE, LabelRow, Origin
+from unitail.studio.fitted import choose_pool
 from unitail.studio.latest import Labels
 from unitail.studio.vectors import Vectors
 from unitail.wording import shown
@@ -43,35 +43,36 @@ from unitail.workflows.sort_files import (
 SET_ASIDE = "set aside: none of the classes"
 GONE = "the file is gone"
 LABELS = "labels"
-"""Where items are known from that were labelled and are not there any more."""
-NOT_IN_TABLE = "labelled before, and not in the table any more"
+"""Origin of items that were labelled and no longer exist."""
+NOT_IN_TABLE = "labelled before, and no longer in the table"
 
 
 class ResultKind(StrEnum):
-    """What is written."""
+    """What to export."""
 
     TABLE = "table"
-    """Of any format; the end of the file's name decides."""
+    """A table; the suffix of the file name decides its format."""
     REPORT = "report"
     CLASSIFIER = "classifier"
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """What came of sorting files into folders."""
+class SortResult:
+    """The steps of sorting files into folders."""
 
     steps: tuple[Step, ...]
+    """Steps that were carried out."""
     gone: tuple[Step, ...]
-    """Of files that vanished in the last moment; nothing was done with them."""
+    """Steps that were skipped because their files had vanished."""
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All labels and answers as they are now."""
+    """All labels and answers at one moment."""
 
     classifier: TailClassifier
     queries: Items
-    """What is answered; the records tell of all items."""
+    """The items that are answered, with records of all items."""
     examples: LabelledItems
     answers: Answers
     source: Path
@@ -82,44 +83,48 @@ class Results:
     ) -> "Results":
         """Fit on all labels, and answer all other items that have a vector.
 
-        What has none, and what was labelled and is not there any more, is told as unreadable.
+        Items without a vector, and labelled items that no longer exist, are listed as unreadable.
         """
         names = {row.id: row.name for row in labels.classes()}
         named = labels.labelled()
-        known = set(vectors.known().tolist())
-        support = [
-            (place, names[each])
-            for place, each in zip(*named.support, strict=True)
-            if place in known
+        encoded = set(vectors.encoded_places().tolist())
+        labels_now = [
+            (place, names[class_id], origin)
+            for place, class_id, origin in zip(*named.support, named.origins, strict=True)
+            if place in encoded
         ]
+        support = [(place, label) for place, label, _ in labels_now]
+        # Answers that were confirmed many at once are easier than those that remain open.
+        is_own = np.array([origin != Origin.CONFIRMED for _, _, origin in labels_now], dtype=bool)
         _require_two_classes([label for _, label in support])
         places = [place for place, _ in support]
-        classifier = make_classifier(encoder=vectors.chosen, device=device)
-        pool = pool_of(vectors.known(), named)
+        classifier = make_classifier(encoder=vectors.chosen_encoder, device=device)
+        pool = choose_pool(vectors.encoded_places(), named)
         classifier.fit(
             vectors.at(np.array(places)),
             [label for _, label in support],
             pool=vectors.at(pool) if len(pool) else None,
         )
-        examples = _chosen(catalogue.items, places).with_labels(label for _, label in support)
-        given = {
-            **{place: names[each] for place, each in zip(*named.support, strict=True)},
+        classifier._fitted = classifier._fitted.calibrated_on(is_own)
+        examples = _subset(catalogue.items, places).with_labels(label for _, label in support)
+        label_of = {
+            **{place: names[class_id] for place, class_id in zip(*named.support, strict=True)},
             **dict.fromkeys(named.aside, ""),
         }
-        queries = _queries(catalogue.items, given, vectors)
-        missing = _missing(catalogue, labels.missing(), names)
-        unread = (*_unread(catalogue.items, vectors), *(each for each, _ in missing))
+        queries = _queries(catalogue.items, label_of, vectors)
+        missing = _missing_items(catalogue, labels.missing(), names)
+        unreadable = (*_unreadable(catalogue.items, vectors), *(each for each, _ in missing))
         answers = _answers(classifier, queries, examples, vectors)
         return cls(
-            classifier.with_encoder(vectors.chosen),
-            queries.and_records(record for _, record in missing if record is not None),
+            classifier.with_encoder(vectors.chosen_encoder),
+            queries.with_more_records(record for _, record in missing if record is not None),
             examples,
-            replace(answers, unreadable=unread),
+            replace(answers, unreadable=unreadable),
             catalogue.source,
         )
 
     def write(self, kind: ResultKind, target: Path, *, label_column: str = "label") -> Path:
-        """Write a file, or the folder of a classifier; it is whole or not there."""
+        """Write a file, or the folder of a classifier, atomically; return its path."""
         match kind:
             case ResultKind.REPORT:
                 write_html_report(
@@ -136,20 +141,20 @@ class Results:
                 write_answers(self.answers, self.queries, target, label_column=label_column)
         return target
 
-    def sort_into(self, target: Path, by: SortBy) -> Sorted:
+    def sort_into(self, target: Path, by: SortBy) -> SortResult:
         """Copy or link all files into a folder for each class; nothing is overwritten."""
         require_files(self.queries)
         check_sorting(target, [self.source])
         steps = plan_sorting(self.answers, self.queries, target)
         gone = sort_files(steps, by)
-        lost = set(gone)
-        return Sorted(tuple(step for step in steps if step not in lost), tuple(gone))
+        skipped = set(gone)
+        return SortResult(tuple(step for step in steps if step not in skipped), tuple(gone))
 
 
 class LatestResults:
-    """Results that are made again only where a label or a vector has changed; threads may share it.
+    """Caches results until a label or a vector changes; threads may share it.
 
-    Whoever exports a table, a report and folders waits once for all answers.
+    A user who exports a table, a report and folders waits for the answers only once.
     """
 
     def __init__(
@@ -158,21 +163,21 @@ class LatestResults:
         self._catalogue, self._labels, self._vectors = catalogue, labels, vectors
         self._device = device
         self._lock = threading.Lock()
-        self._kept: tuple[tuple[int, int], Results] | None = None
+        self._latest: tuple[tuple[int, int], Results] | None = None
 
     def get(self) -> Results:
         """Return all labels and answers as they are now."""
         with self._lock:
             state = self._labels.revision, self._vectors.changes
-            if self._kept is None or self._kept[0] != state:
-                self._kept = None  # not two of them at once
+            if self._latest is None or self._latest[0] != state:
+                self._latest = None  # frees the old results before the new ones are computed
                 args = self._catalogue, self._labels, self._vectors
-                self._kept = state, Results.of(*args, device=self._device)
-            return self._kept[1]
+                self._latest = state, Results.of(*args, device=self._device)
+            return self._latest[1]
 
 
-def zipped(folder: Path) -> Path:
-    """Pack a folder beside it."""
+def zip_folder(folder: Path) -> Path:
+    """Write a zip archive of a folder beside it, and return its path."""
     return Path(shutil.make_archive(str(folder), "zip", folder.parent, folder.name))
 
 
@@ -180,17 +185,17 @@ def zipped(folder: Path) -> Path:
 class _Queries:
     items: Items
     places: list[int]
-    """In the catalogue."""
+    """Their places in the catalogue."""
 
-    def and_records(self, more: Iterable[Record]) -> Items:
-        """Return the items, with records of what is not there after all others."""
-        return replace(self.items, records=(*self.items.records, *more))
+    def with_more_records(self, records: Iterable[Record]) -> Items:
+        """Return the items with more records after their own."""
+        return replace(self.items, records=(*self.items.records, *records))
 
 
 def _require_two_classes(labels: Sequence[str]) -> None:
     if len(set(labels)) < 2:
         raise InvalidInput(
-            "there is nothing to answer from yet",
+            "there are too few labels to answer from",
             got=f"labels of {len(set(labels))} classes",
             allowed="labelled items of two classes or more",
             remedy="Label some items of another class.",
@@ -198,11 +203,11 @@ def _require_two_classes(labels: Sequence[str]) -> None:
 
 
 def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries:
-    """Take out what is labelled or cannot be read; records tell of it."""
-    places = [place for place in vectors.known().tolist() if place not in labels]
+    """Return the encoded items without a label; records keep the labels and failures of others."""
+    places = [place for place in vectors.encoded_places().tolist() if place not in labels]
     numbers = {place: number for number, place in enumerate(places)}
 
-    def settled(record: Record) -> Record:
+    def updated(record: Record) -> Record:
         if record.item is None:
             return replace(record, label="")
         label, reason = labels.get(record.item, ""), ""
@@ -212,40 +217,44 @@ def _queries(items: Items, labels: dict[int, str], vectors: Vectors) -> _Queries
             reason = vectors.failures.get(record.item, "not encoded yet")
         return replace(record, item=numbers.get(record.item), label=label, reason=reason)
 
-    there = {place: each for place, each in labels.items() if vectors.failures.get(place) != GONE}
+    existing = {
+        place: label for place, label in labels.items() if vectors.failures.get(place) != GONE
+    }
     given = (
         ()
         if items.modality is Modality.TABLE
-        else tuple((items.items[place], label) for place, label in sorted(there.items()) if label)
+        else tuple(
+            (items.items[place], label) for place, label in sorted(existing.items()) if label
+        )
     )
-    records = tuple(map(settled, items.records))
-    return _Queries(replace(_chosen(items, places), records=records, given=given), places)
+    records = tuple(map(updated, items.records))
+    return _Queries(replace(_subset(items, places), records=records, given=given), places)
 
 
-def _unread(items: Items, vectors: Vectors) -> list[Unread]:
-    """Name the items that have no vector, for a reason."""
+def _unreadable(items: Items, vectors: Vectors) -> list[Unread]:
+    """Return the items that could not be encoded, with the reasons."""
     failures = sorted(vectors.failures.items())
     return [Unread("files", items.names[place], reason) for place, reason in failures]
 
 
-def _missing(
+def _missing_items(
     catalogue: Catalogue, rows: Sequence[LabelRow], names: Mapping[int, str]
 ) -> list[tuple[Unread, Record | None]]:
-    """Tell of items that were labelled and are not there any more; a file has a record, too."""
-    told: list[tuple[Unread, Record | None]] = []
+    """Return the labelled items that no longer exist; those that were files have records, too."""
+    missing: list[tuple[Unread, Record | None]] = []
     for row in rows:
         file = catalogue.file_of(row.item)
         if file is None:
-            told.append((Unread(LABELS, row.item, NOT_IN_TABLE), None))
+            missing.append((Unread(LABELS, row.item, NOT_IN_TABLE), None))
             continue
         [record] = records_of_files([file], [names.get(row.class_id or ASIDE, "")])
-        told.append(
+        missing.append(
             (Unread(LABELS, shown(row.item), GONE), replace(record, item=None, reason=GONE))
         )
-    return told
+    return missing
 
 
-def _chosen(items: Items, places: Sequence[int]) -> Items:
+def _subset(items: Items, places: Sequence[int]) -> Items:
     is_table = items.modality is Modality.TABLE
     rows = (
         items.items.iloc[list(places)]  # type: ignore[attr-defined]
@@ -260,12 +269,12 @@ def _answers(
     classifier: TailClassifier, queries: _Queries, examples: LabelledItems, vectors: Vectors
 ) -> Answers:
     rows = vectors.at(np.array(queries.places, dtype=np.int64)) if queries.places else None
-    told = [] if rows is None else answer_rows(classifier, rows, COVERAGE, TOP)
-    encoder = vectors.chosen
+    answered = [] if rows is None else answer_rows(classifier, rows, COVERAGE, TOP)
+    encoder = vectors.chosen_encoder
     return Answers(
         answers=tuple(
             Answer(place=number, name=queries.items.names[number], **answer)
-            for number, answer in enumerate(told)
+            for number, answer in enumerate(answered)
         ),
         unreadable=(),
         modality=queries.items.modality,

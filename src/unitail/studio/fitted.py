@@ -1,4 +1,4 @@
-"""What the studio has learned from the labels: a classifier, and how items enter it."""
+"""The classifier fitted on the current labels, with the cached vectors of its queries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from unitail.estimator.novelty import Novelty
 from unitail.estimator.rows import Rows
 from unitail.estimator.settings import draw_seed
 from unitail.studio.latest import Labelled, Places
-from unitail.studio.span import Spanned, sharing, spanned
+from unitail.studio.span import SpanCache, choose_span, with_shared_model
 from unitail.studio.vectors import Vectors
 from unitail.workflows.predict import make_classifier
 
 POOL, MIN_POOL = 200, 20
-"""Items without labels that are read beside the labelled ones, at most and at least."""
+"""Largest and smallest number of unlabelled items read beside the labelled ones."""
 MAX_POOLED = 500
-"""Labels: with more, a pool helps little, and takes long."""
+"""Largest number of labels to use a pool for: with more, it helps little and takes long."""
 
 Support = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Labelled places, their class ids, and the versions of their vectors."""
 Pool = tuple[tuple[int, ...], tuple[int, ...]]
-"""Places of items that are read beside the labelled ones, and the versions of their vectors."""
+"""Places of the items read beside the labelled ones, and the versions of their vectors."""
 NO_POOL: Pool = ((), ())
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A classifier of class ids, how vectors enter it, and what is novel to it."""
+    """A classifier that predicts class ids, with its labelled vectors and its cache."""
 
     classifier: TailClassifier
-    spanned: Spanned | None
-    """None: they enter as they are, and nothing of them is kept."""
+    span_cache: SpanCache | None
+    """Projected vectors of queries; None if vectors are used unchanged and nothing is cached."""
     places: tuple[int, ...]
-    """Of the labelled items."""
+    """Places of the labelled items."""
     labelled: NDArray[np.float32]
     class_ids: NDArray[np.int64]
 
@@ -49,46 +49,49 @@ class Fitted:
         pool: Pool,
         *,
         device: str,
-        kept: Sequence[Spanned],
-        on_span: Callable[[Spanned], None],
+        caches: Sequence[SpanCache],
+        on_span: Callable[[SpanCache], None],
     ) -> Self | None:
-        """Fit a classifier of class ids; None if there are not two classes yet.
+        """Fit a classifier; None if there are fewer than two classes.
 
-        `on_span` is told how items will be written for it, as soon as that is known.
+        `caches` may be used again. `on_span` is called before the fit with the chosen cache, if it
+        projects vectors.
         """
         places, class_ids, versions = support
         if len(set(class_ids)) < 2:
             return None
-        own = make_classifier(encoder=vectors.chosen, device=device).set_params(precision="single")
+        classifier = make_classifier(encoder=vectors.chosen_encoder, device=device).set_params(
+            precision="single"
+        )
         key = (places, versions, pool)
-        seen = vectors.at(np.array([*places, *pool[0]]))
-        labelled, labels = seen[: len(places)], np.array(class_ids)
-        span = spanned(vectors.chosen, seen, key, kept, pooled=bool(pool[0]))
+        rows = vectors.at(np.array([*places, *pool[0]]))
+        labelled, labels = rows[: len(places)], np.array(class_ids)
+        span = choose_span(vectors.chosen_encoder, rows, key, caches, pooled=bool(pool[0]))
         if span is not None:
             if span.span is not None:
                 on_span(span)
-            own, seen = sharing(own, span), span.labelled(seen)
-        rows, more = seen[: len(places)], seen[len(places) :]
-        own.fit(rows, labels, pool=more if len(more) else None)
-        return cls(own, span, places, labelled, labels)
+            classifier, rows = with_shared_model(classifier, span), span.labelled(rows)
+        support_rows, pool_rows = rows[: len(places)], rows[len(places) :]
+        classifier.fit(support_rows, labels, pool=pool_rows if len(pool_rows) else None)
+        return cls(classifier, span, places, labelled, labels)
 
     def probabilities(
         self, places: Places, versions: Places, read: Callable[[Places], NDArray[np.float32]]
     ) -> NDArray[np.float64]:
-        """Answer the items at some places, whose vectors can be read: (m, K)."""
-        if self.spanned is None:
+        """Return class probabilities of the items at some places, (m, K); `read` gets vectors."""
+        if self.span_cache is None:
             return self.classifier.predict_proba(read(places))
-        return self.classifier.predict_proba(self.spanned.at(places, versions, read))
+        return self.classifier.predict_proba(self.span_cache.at(places, versions, read))
 
     def shares(self, rows: NDArray[np.float32]) -> dict[int, float]:
-        """Say what part each labelled item has in the answer to one vector, (1, d), by place."""
-        rows = rows if self.spanned is None else self.spanned(rows)
+        """Return the share of each labelled item, by place, in the answer to one vector (1, d)."""
+        rows = rows if self.span_cache is None else self.span_cache(rows)
         shares = self.classifier.influence(rows).shares[0]
         return dict(zip(self.places, shares.tolist(), strict=True))
 
     def novelty(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Say how novel vectors are, as they are: no limit and no basis counts there."""
-        return self.classifier.novelty(rows) if self.spanned is None else self._novelty(rows)
+        """Return the novelty of vectors (m, d), which must not be projected."""
+        return self.classifier.novelty(rows) if self.span_cache is None else self._novelty(rows)
 
     @cached_property
     def _novelty(self) -> Novelty:
@@ -97,10 +100,10 @@ class Fitted:
         return Novelty.of(rows, draw_seed(self.classifier.random_state))
 
 
-def pool_of(known: Places, named: Labelled) -> Places:
-    """Choose the items without labels that are read beside the labelled ones, always the same."""
-    said = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
-    rest = known[~np.isin(known, said)]
-    ranks = np.random.default_rng(0).permutation(int(known.max(initial=0)) + 1)
-    worth_it = len(rest) >= MIN_POOL and len(named.places) <= MAX_POOLED
-    return rest[np.argsort(ranks[rest])][:POOL] if worth_it else rest[:0]
+def choose_pool(encoded: Places, named: Labelled) -> Places:
+    """Choose the unlabelled items to read beside the labelled ones; the choice changes little."""
+    labelled = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
+    unlabelled = encoded[~np.isin(encoded, labelled)]
+    ranks = np.random.default_rng(0).permutation(int(encoded.max(initial=0)) + 1)
+    is_useful = len(unlabelled) >= MIN_POOL and len(named.places) <= MAX_POOLED
+    return unlabelled[np.argsort(ranks[unlabelled])][:POOL] if is_useful else unlabelled[:0]

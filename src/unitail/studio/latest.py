@@ -1,4 +1,4 @@
-"""What holds now, in memory: classes and labels as the store last told of them, and answers."""
+"""The current state in memory: classes and labels as last read from the store, and answers."""
 
 import math
 import threading
@@ -11,98 +11,100 @@ from unitail.studio.catalogue import Catalogue
 from unitail.studio.changes import ASIDE, ClassRow, LabelRow, Snapshot
 
 NONE = -1
-"""In place of a class where there is no answer."""
+"""Class id of an item without an answer."""
 Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """The labelled items that answers rest on."""
+    """The labelled items at a revision."""
 
     revision: int
     places: tuple[int, ...]
     class_ids: tuple[int, ...]
     aside: frozenset[int]
-    """Items that belong to no class."""
+    """Places of items labelled as belonging to none of the classes."""
+    origins: tuple[str, ...]
+    """How the label of each of `places` came about; see `Origin`."""
 
     @property
     def support(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What answers depend on."""
+        """Places and class ids: all that answers depend on."""
         return self.places, self.class_ids
 
 
 class Labels:
-    """What is said of the items of a catalogue; threads may share it."""
+    """The current classes and labels of a catalogue's items; threads may share it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._lock = threading.Lock()
         self._classes: dict[int, ClassRow] = {}
         self._labels: dict[int, LabelRow] = {}
-        self._elsewhere: dict[str, LabelRow] = {}
+        self._missing: dict[str, LabelRow] = {}
         self.revision = -1
 
-    def take(self, snapshot: Snapshot) -> None:
-        """Learn what has changed."""
+    def update(self, snapshot: Snapshot) -> None:
+        """Apply the changes of a snapshot."""
         with self._lock:
             self._classes.update({row.id: row for row in snapshot.classes})
             for row in snapshot.labels:
                 place = self._catalogue.places.get(row.item)
                 if place is None:
-                    self._elsewhere[row.item] = row
+                    self._missing[row.item] = row
                 else:
                     self._labels[place] = row
             self.revision = snapshot.revision
 
     def snapshot(self) -> Snapshot:
-        """Return all that is known of classes, and of items that are there."""
+        """Return all classes, and the labels of all items in the catalogue."""
         with self._lock:
             rows = tuple(self._classes.values()), tuple(self._labels.values())
             return Snapshot(self.revision, *rows)
 
-    def find_back(self) -> Snapshot:
-        """Return, and keep by place, the labels of items that are there now and were not."""
+    def reattach(self) -> Snapshot:
+        """Attach the labels of missing items that are now in the catalogue, and return them."""
         with self._lock:
             places = self._catalogue.places
-            back = [row for row in self._elsewhere.values() if row.item in places]
-            for row in back:
-                del self._elsewhere[row.item]
+            reattached = [row for row in self._missing.values() if row.item in places]
+            for row in reattached:
+                del self._missing[row.item]
                 self._labels[places[row.item]] = row
-            return Snapshot(self.revision, labels=tuple(back))
+            return Snapshot(self.revision, labels=tuple(reattached))
 
     def classes(self) -> list[ClassRow]:
-        """Return the classes that there are, in the order in which they were made."""
+        """Return the classes that are not deleted, in the order in which they were created."""
         with self._lock:
             rows = [row for row in self._classes.values() if not row.deleted]
         return sorted(rows, key=lambda row: row.id)
 
     def rows(self) -> dict[int, LabelRow]:
-        """Return the rows of all items that somebody ever labelled, by place."""
+        """Return the label rows of all items that were ever labelled, by place."""
         with self._lock:
             return dict(self._labels)
 
     def row(self, place: int) -> LabelRow:
-        """Return what is said of an item."""
+        """Return the label row of an item; an empty one if it was never labelled."""
         with self._lock:
             return self._labels.get(place) or LabelRow(self._catalogue.keys[place], None)
 
     def labelled(self) -> Labelled:
-        """Return what answers rest on."""
+        """Return the items that are labelled with a class, and those set aside."""
         with self._lock:
-            alive = {row.id for row in self._classes.values() if not row.deleted}
-            pairs = sorted(
-                (place, row.class_id)
+            class_ids = {row.id for row in self._classes.values() if not row.deleted}
+            rows = sorted(
+                (place, row.class_id, row.origin)
                 for place, row in self._labels.items()
-                if row.class_id is not None and row.class_id in alive
+                if row.class_id is not None and row.class_id in class_ids
             )
             aside = frozenset(place for place, row in self._labels.items() if row.class_id == ASIDE)
-            places = tuple(place for place, _ in pairs)
-            return Labelled(self.revision, places, tuple(each for _, each in pairs), aside)
+        places, labels, origins = zip(*rows, strict=True) if rows else ((), (), ())
+        return Labelled(self.revision, places, labels, aside, origins)
 
     def missing(self) -> list[LabelRow]:
-        """Return what is said of items that are not there any more, in the order of their keys."""
+        """Return the labels of items that are no longer in the catalogue, sorted by key."""
         with self._lock:
-            rows = [row for row in self._elsewhere.values() if row.class_id is not None]
+            rows = [row for row in self._missing.values() if row.class_id is not None]
         return sorted(rows, key=lambda row: row.item)
 
 
@@ -110,17 +112,17 @@ class Labels:
 class Answered:
     """The answers of some items."""
 
-    turn: int
-    """Counts up whenever the labels that they rest on change."""
+    generation: int
+    """Number of the fit that made them: a counter that increases with every new fit."""
     places: Places
     versions: Places
-    """Of the vectors that were asked."""
+    """Versions of the vectors that were answered."""
     class_ids: NDArray[np.int64]
     """The two most probable classes of each item, (n, 2); `NONE` if there is none."""
     probabilities: NDArray[np.float64]
-    """(n, 2)."""
+    """Probabilities of these classes, (n, 2)."""
     novelty: NDArray[np.float64] | None = None
-    """Is known later than the rest."""
+    """None until it is computed, after the answers."""
 
 
 class LatestAnswers:
@@ -128,19 +130,19 @@ class LatestAnswers:
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
-        self._turns = np.full(size, NONE, dtype=np.int64)
+        self._generations = np.full(size, NONE, dtype=np.int64)
         self._versions = np.full(size, NONE, dtype=np.int64)
         self._class_ids = np.full((size, 2), NONE, dtype=np.int64)
         self._probabilities = np.zeros((size, 2))
         self._novelty = np.zeros(size)
         self._has_novelty = np.zeros(size, dtype=bool)
-        """Whether it is that of the vector and turn that were answered."""
+        """Whether the novelty belongs to the same vector and generation as the answer."""
 
     def grow(self, size: int) -> None:
-        """Make room for items that are new."""
+        """Make room for new items."""
         with self._lock:
-            more = size - len(self._turns)
-            self._turns = np.pad(self._turns, (0, more), constant_values=NONE)
+            more = size - len(self._generations)
+            self._generations = np.pad(self._generations, (0, more), constant_values=NONE)
             self._versions = np.pad(self._versions, (0, more), constant_values=NONE)
             self._class_ids = np.pad(self._class_ids, ((0, more), (0, 0)), constant_values=NONE)
             self._probabilities = np.pad(self._probabilities, ((0, more), (0, 0)))
@@ -148,9 +150,9 @@ class LatestAnswers:
             self._has_novelty = np.pad(self._has_novelty, (0, more))
 
     def put(self, answered: Answered) -> None:
-        """Take answers in."""
+        """Store answers."""
         with self._lock:
-            self._turns[answered.places] = answered.turn
+            self._generations[answered.places] = answered.generation
             self._versions[answered.places] = answered.versions
             self._class_ids[answered.places] = answered.class_ids
             self._probabilities[answered.places] = answered.probabilities
@@ -159,30 +161,32 @@ class LatestAnswers:
                 self._novelty[answered.places] = answered.novelty
 
     def put_novelty(self, places: Places, novelty: NDArray[np.float64]) -> None:
-        """Add how novel items are to their answers."""
+        """Store the novelty of items that have answers."""
         with self._lock:
             self._novelty[places] = novelty
             self._has_novelty[places] = True
 
     def without_novelty(self, places: Places) -> Places:
-        """Return those of the places whose answers have no novelty yet."""
+        """Return the places among these whose answers have no novelty yet."""
         with self._lock:
             chosen: Places = places[~self._has_novelty[places]]
             return chosen
 
-    def stale(self, places: Places, versions: Places, turn: int) -> Places:
-        """Return those of the places that have no answer of this turn to this vector."""
+    def stale(self, places: Places, versions: Places, generation: int) -> Places:
+        """Return the places whose answer is of another generation, or to another vector."""
         with self._lock:
-            old = (self._turns[places] != turn) | (self._versions[places] != versions)
-            chosen: Places = places[old]
-            return chosen
+            is_stale = (self._generations[places] != generation) | (
+                self._versions[places] != versions
+            )
+            stale: Places = places[is_stale]
+            return stale
 
     def at(self, places: Places) -> Answered:
         """Return the answers at some places."""
         with self._lock:
-            turn = int(self._turns[places].min()) if len(places) else NONE
+            generation = int(self._generations[places].min()) if len(places) else NONE
             return Answered(
-                turn,
+                generation,
                 places,
                 self._versions[places],
                 self._class_ids[places],
@@ -191,8 +195,8 @@ class LatestAnswers:
             )
 
 
-def in_chunks(places: Places, most: int, threads: int) -> list[Places]:
-    """Cut places into chunks of equal size, `most` at most, and as many for each thread."""
-    count = math.ceil(len(places) / most)
+def in_chunks(places: Places, max_size: int, threads: int) -> list[Places]:
+    """Cut places into equal chunks of at most `max_size`, the same number for each thread."""
+    count = math.ceil(len(places) / max_size)
     count += -count % threads if count > 1 else 0
     return np.array_split(places, count) if count else []

@@ -1,4 +1,4 @@
-"""How items look on the page: small images, texts, the cells of rows, files to play."""
+"""Item contents for the page: previews of images, texts, the cells of rows, sound files."""
 
 import mimetypes
 import threading
@@ -13,16 +13,16 @@ from unitail.wording import shown
 from unitail.workflows.html_report.previews import cell_preview, jpeg_preview, text_preview
 
 SIDES = {"small": 360, "large": 1600}
-"""The longer side of an image, in pixels."""
+"""Length of an image's longer side, in pixels."""
 QUALITY = {"small": 78, "large": 88}
 MAX_CHARACTERS = {"small": 600, "large": 20_000}
 MAX_CELLS = {"small": 12, "large": 1000}
 CACHE_BYTES = 96 * 2**20
-"""Small images that are kept in memory."""
+"""Memory for cached small images."""
 
 
 class Media:
-    """Shows the items of a catalogue; threads may share it."""
+    """Provides previews of the items in a catalogue; threads may share it."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -31,28 +31,28 @@ class Media:
         self._bytes = 0
 
     def image(self, place: int, size: str) -> bytes:
-        """Return an image as JPEG, turned as it should be."""
+        """Return an image as JPEG, rotated as its metadata say."""
         path = self._file(place)
         try:
             key = (place, path.stat().st_mtime_ns)
-            if size == "small" and (known := self._images.get(key)) is not None:
-                return known
-            made = jpeg_preview(path, SIDES[size], QUALITY[size])
+            if size == "small" and (cached := self._images.get(key)) is not None:
+                return cached
+            preview = jpeg_preview(path, SIDES[size], QUALITY[size])
         except OSError as error:
             raise _unreadable(path, error) from error
         if size == "small":
-            self._keep(key, made)
-        return made
+            self._keep(key, preview)
+        return preview
 
     def sound(self, place: int) -> tuple[Path, str]:
-        """Return the file of a sound and its type."""
+        """Return a sound's file and its MIME type."""
         path = self._file(place)
         if not path.is_file():
             raise _unreadable(path, FileNotFoundError("no such file"))
         return path, mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
-    def content(self, place: int, size: str = "small") -> Any:  # noqa: ANN401 - what JSON can say
-        """Return a text, or the cells of a row as pairs; None for what is shown otherwise."""
+    def content(self, place: int, size: str = "small") -> Any:  # noqa: ANN401 - JSON
+        """Return a text, or the (name, value) pairs of a row; None for images and sounds."""
         if self._catalogue.modality is Modality.TABLE:
             row = self._catalogue.item(place)
             assert isinstance(row, dict)
@@ -63,16 +63,16 @@ class Media:
         return None
 
     def search(self, words: str) -> list[int]:
-        """Return the places of items whose name or content holds all the words."""
-        wanted = words.casefold().split()
-        found = []
+        """Return the places of items whose name or content contains all the words."""
+        folded = words.casefold().split()
+        matches = []
         for place, name in enumerate(self._catalogue.items.names):
-            text = f"{name}\n{self._searched(place)}".casefold()
-            if all(word in text for word in wanted):
-                found.append(place)
-        return found
+            text = f"{name}\n{self._searchable_text(place)}".casefold()
+            if all(word in text for word in folded):
+                matches.append(place)
+        return matches
 
-    def _searched(self, place: int) -> str:
+    def _searchable_text(self, place: int) -> str:
         content = self.content(place, "large")
         if isinstance(content, list):
             return "\n".join(cell for _, cell in content)
@@ -95,4 +95,4 @@ class Media:
 
 def _unreadable(path: Path, error: OSError) -> UserError:
     reason = error.strerror or str(error)
-    return Unreadable(f"{shown(path)} cannot be shown", got=reason, allowed="a file that is there")
+    return Unreadable(f"{shown(path)} cannot be shown", got=reason, allowed="a readable file")

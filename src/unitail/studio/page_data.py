@@ -1,4 +1,4 @@
-"""What pages are told, as JSON can say it."""
+"""The data sent to pages, as values that JSON can represent."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
@@ -12,13 +12,14 @@ from unitail.studio.changes import Snapshot
 from unitail.studio.estimate import Estimated
 from unitail.studio.latest import Answered, Labels, Places
 from unitail.studio.vectors import Vectors
+from unitail.workflows.learning_curve.report import percent
 
 DECIDING = 6
 DIGITS = 4
 
 
 def changes(catalogue: Catalogue, snapshot: Snapshot) -> dict[str, Any]:
-    """Tell of labels and classes; a label is a place, a class and a version."""
+    """Describe changed classes and labels; a label is a list of place, class and version."""
     places = catalogue.places
     return {
         "revision": snapshot.revision,
@@ -32,13 +33,13 @@ def changes(catalogue: Catalogue, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def new_items(catalogue: Catalogue, places: range) -> dict[str, Any]:
-    """Tell of items that are new: where they begin, and their names."""
+    """Describe new items: the first of their places, and their names."""
     return {"first": places.start, "names": catalogue.items.names[places.start : places.stop]}
 
 
 def answers(answered: Answered) -> dict[str, Any]:
-    """Tell of answers, a list for each of their properties."""
-    told = {
+    """Describe answers: one list per property."""
+    content = {
         "places": answered.places.tolist(),
         "best": answered.class_ids[:, 0].tolist(),
         "second": answered.class_ids[:, 1].tolist(),
@@ -46,19 +47,19 @@ def answers(answered: Answered) -> dict[str, Any]:
         "p2": np.round(answered.probabilities[:, 1], DIGITS).tolist(),
     }
     if answered.novelty is not None:
-        told["novelty"] = np.round(answered.novelty, DIGITS).tolist()
-    return told
+        content["novelty"] = np.round(answered.novelty, DIGITS).tolist()
+    return content
 
 
 def novelty(places: Places, values: NDArray[np.float64]) -> dict[str, Any]:
-    """Tell how novel items are."""
+    """Describe the novelty of items."""
     return {"places": places.tolist(), "novelty": np.round(values, DIGITS).tolist()}
 
 
 def progress(vectors: Vectors, labels: Labels, changed: Collection[int]) -> dict[str, Any]:
-    """Tell how far the encoding is, and of files that are unreadable, changed or gone.
+    """Describe the encoding progress, and the files that are unreadable, changed or missing.
 
-    A file that is not what it was when it was labelled has changed, too.
+    Files whose content differs from when they were labelled count as changed, too.
     """
     contents = dict(vectors.contents)
     since = {
@@ -78,43 +79,46 @@ def progress(vectors: Vectors, labels: Labels, changed: Collection[int]) -> dict
     }
 
 
-def estimated(told: Estimated | None) -> dict[str, Any] | None:
-    """Tell what is known of the accuracy."""
-    if told is None:
+def estimated(estimate: Estimated | None) -> dict[str, Any] | None:
+    """Describe the estimated accuracy; None if there is no estimate."""
+    if estimate is None:
         return None
     return {
-        "sentence": told.sentence,
-        "labels": told.labels,
-        "now": asdict(told.now),
-        "later": asdict(told.later),
-        "curve": [[round(shots, 2), each.mean, each.low, each.high] for shots, each in told.curve],
-        "suspicious": [list(each) for each in told.suspicious],
+        "sentence": estimate.sentence,
+        "short": percent(estimate.now),
+        "labels": estimate.labels,
+        "now": asdict(estimate.now),
+        "later": asdict(estimate.later),
+        "curve": [
+            [round(shots, 2), each.mean, each.low, each.high] for shots, each in estimate.curve
+        ],
+        "suspicious": [list(each) for each in estimate.suspicious],
     }
 
 
 def deciding(
     place: int, labels: Labels, vectors: Vectors, shares: Mapping[int, float]
 ) -> list[dict[str, Any]]:
-    """Tell why an item is answered so: by the labelled items that decided it, the first first.
+    """Describe the labelled items that decided the answer to an item, the most important first.
 
-    `shares` are their parts in the answer; where they are not known, the most alike are told.
+    `shares` are their shares in the answer; if it is empty, the most similar items are returned.
     """
-    known = set(vectors.known().tolist())
+    encoded = set(vectors.encoded_places().tolist())
     support = zip(*labels.labelled().support, strict=True)
-    pairs = [pair for pair in support if pair[0] in known and pair[0] != place]
-    if place not in known or not pairs:
+    pairs = [pair for pair in support if pair[0] in encoded and pair[0] != place]
+    if place not in encoded or not pairs:
         return []
     rows = vectors.at(np.array([place, *(each for each, _ in pairs)])).astype(np.float64)
     rows -= rows[1:].mean(axis=0) if len(pairs) > 1 else 0
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     cosines = rows[1:] @ rows[0]
-    parts = np.array([shares.get(each, 0.0) for each, _ in pairs])
+    share_of = np.array([shares.get(each, 0.0) for each, _ in pairs])
     return [
         {
-            "place": pairs[each][0],
-            "class_id": pairs[each][1],
-            "cosine": round(float(cosines[each]), 3),
-            "share": round(float(parts[each]), 3) if shares else None,
+            "place": pairs[index][0],
+            "class_id": pairs[index][1],
+            "cosine": round(float(cosines[index]), 3),
+            "share": round(float(share_of[index]), 3) if shares else None,
         }
-        for each in np.lexsort((-cosines, -parts))[:DECIDING]
+        for index in np.lexsort((-cosines, -share_of))[:DECIDING]
     ]

@@ -1,4 +1,4 @@
-"""What the page asks of the server, and what it is answered."""
+"""The HTTP routes that the page uses."""
 
 import shutil
 import tempfile
@@ -15,8 +15,8 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 import unitail
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
-from unitail.studio.changes import ASIDE, Done, Snapshot, StoreAway
-from unitail.studio.exports import ResultKind, zipped
+from unitail.studio.changes import ASIDE, ActionResult, Origin, Snapshot, StoreUnavailable
+from unitail.studio.exports import ResultKind, zip_folder
 from unitail.studio.studio import Studio
 from unitail.web.replies import JsonReply
 from unitail.wording import shown
@@ -33,65 +33,66 @@ Size = Literal["small", "large"]
 Author = Annotated[str, Field(default="", max_length=64)]
 
 
-class Labelling(BaseModel):
-    """Some items are of a class: for each its place, and the version that was seen."""
+class LabelRequest(BaseModel):
+    """Label items: `items` maps the place of each to the version of its label that was seen."""
 
     items: dict[int, int] = Field(min_length=1, max_length=MAX_ITEMS)
     class_id: int | None = None
     classes: dict[int, int] | None = None
-    """In place of `class_id`: a class for each item."""
+    """A class for each item, instead of one `class_id` for all."""
     author: Author
     looked_at: list[int] | None = Field(default=None, max_length=2000)
-    """None if nothing is said about it."""
+    """Places of the items on the screen; None if unknown."""
+    origin: Origin = Origin.CHOSEN
 
-    def chosen(self, existing: Callable[[int], int]) -> dict[int, int | None]:
-        """Return the class of each item."""
-        each = self.classes or {}
-        return {existing(place): each.get(place, self.class_id) for place in self.items}
+    def class_ids(self, existing: Callable[[int], int]) -> dict[int, int | None]:
+        """Return the class of each item by its place; `existing` checks the places."""
+        classes = self.classes or {}
+        return {existing(place): classes.get(place, self.class_id) for place in self.items}
 
 
-class Naming(BaseModel):
-    """A name for a class."""
+class NameRequest(BaseModel):
+    """Name a new class, or rename one."""
 
     name: str = Field(max_length=1000)
     author: Author
 
 
-class Merging(BaseModel):
-    """The class that another becomes a part of."""
+class MergeRequest(BaseModel):
+    """Merge a class into another one, `into`."""
 
     into: int
     author: Author
 
 
-class Doing(BaseModel):
-    """Who does it."""
+class AuthorRequest(BaseModel):
+    """An action that needs nothing but its author."""
 
     author: Author
 
 
-class Asking(BaseModel):
-    """Places of items."""
+class ContentsRequest(BaseModel):
+    """Get the contents of the items at some places."""
 
     places: list[int] = Field(max_length=MAX_CONTENTS)
 
 
 class SortRequest(BaseModel):
-    """How files are sorted into class folders."""
+    """Sort files into class folders."""
 
     by: SortBy = SortBy.COPY
 
 
 def state_routes(studio: Studio) -> APIRouter:
-    """Tell how things are."""
+    """Return the routes for the state of the studio, its events, suggestions and search."""
     router = APIRouter(prefix="/api")
 
     @router.get("/state")
     def state() -> JsonReply:
         items = studio.catalogue.items
-        known = studio.vectors.known()
+        encoded = studio.vectors.encoded_places()
         snapshot, trouble = _snapshot(studio)
-        told = {
+        content = {
             "boot": studio.boot,
             "version": unitail.__version__,
             "name": studio.catalogue.source.resolve().name,
@@ -100,15 +101,17 @@ def state_routes(studio: Studio) -> APIRouter:
             "columns": studio.catalogue.columns,
             "limits": {"doubtful": DOUBTFUL, "novel": NOVEL, "aside": ASIDE},
             "notes": [*items.guesses, *items.ignored],
-            "folders": {name: len(own) for name, own in studio.catalogue.folder_classes().items()},
+            "folders": {
+                name: len(files) for name, files in studio.catalogue.folder_classes().items()
+            },
             "sorted_folder": shown(studio.sorted_folder),
             "changes": page_data.changes(studio.catalogue, snapshot),
-            "answers": page_data.answers(studio.answers.at(known)),
+            "answers": page_data.answers(studio.answers.at(encoded)),
             "progress": studio.progress(),
             "estimate": page_data.estimated(studio.estimated),
             "trouble": trouble,
         }
-        return JsonReply(told)
+        return JsonReply(content)
 
     @router.get("/events")
     def events() -> StreamingResponse:
@@ -127,12 +130,12 @@ def state_routes(studio: Studio) -> APIRouter:
 
 
 def item_routes(studio: Studio) -> APIRouter:
-    """Show items."""
+    """Return the routes that show, explain and label items."""
     router = APIRouter(prefix="/api")
     existing = studio.catalogue.require
 
     def headers(v: str) -> dict[str, str]:
-        """Let browsers keep only what names this studio: others may follow at this address."""
+        """Let browsers cache only URLs that name this run: another studio may reuse the address."""
         return {"Cache-Control": f"private, max-age={DAY}"} if v.startswith(studio.boot) else {}
 
     @router.get("/items/{place}/image")
@@ -155,115 +158,126 @@ def item_routes(studio: Studio) -> APIRouter:
         return page_data.deciding(place, studio.labels, studio.vectors, shares)
 
     @router.post("/contents")
-    def contents(asked: Asking) -> JsonReply:
-        told = {place: studio.media.content(existing(place)) for place in asked.places}
-        return JsonReply(told)
+    def contents(body: ContentsRequest) -> JsonReply:
+        return JsonReply({place: studio.media.content(existing(place)) for place in body.places})
 
     @router.post("/label")
-    def label(body: Labelling) -> dict[str, Any]:
-        classes = body.chosen(existing)
-        done = studio.label(classes, body.items, author=body.author, looked_at=body.looked_at)
-        return _told(done)
+    def label(body: LabelRequest) -> dict[str, Any]:
+        class_ids = body.class_ids(existing)
+        result = studio.label(
+            class_ids,
+            body.items,
+            author=body.author,
+            looked_at=body.looked_at,
+            origin=body.origin,
+        )
+        return _action_reply(result)
 
     return router
 
 
 def class_routes(studio: Studio) -> APIRouter:
-    """Change classes, and go back."""
+    """Return the routes that change classes, and those for undo and redo."""
     router = APIRouter(prefix="/api")
 
     @router.post("/classes")
-    def add(body: Naming) -> dict[str, Any]:
-        return _told(studio.do(lambda store: store.add_class(body.name, author=body.author)))
+    def add(body: NameRequest) -> dict[str, Any]:
+        return _action_reply(
+            studio.apply(lambda store: store.add_class(body.name, author=body.author))
+        )
 
     @router.post("/classes/{class_id}/rename")
-    def rename(class_id: int, body: Naming) -> dict[str, Any]:
-        return _told(
-            studio.do(lambda store: store.rename_class(class_id, body.name, author=body.author))
+    def rename(class_id: int, body: NameRequest) -> dict[str, Any]:
+        return _action_reply(
+            studio.apply(lambda store: store.rename_class(class_id, body.name, author=body.author))
         )
 
     @router.post("/classes/{class_id}/merge")
-    def merge(class_id: int, body: Merging) -> dict[str, Any]:
-        return _told(
-            studio.do(lambda store: store.merge_classes(class_id, body.into, author=body.author))
+    def merge(class_id: int, body: MergeRequest) -> dict[str, Any]:
+        return _action_reply(
+            studio.apply(lambda store: store.merge_classes(class_id, body.into, author=body.author))
         )
 
     @router.post("/classes/{class_id}/delete")
-    def delete(class_id: int, body: Doing) -> dict[str, Any]:
-        return _told(studio.do(lambda store: store.delete_class(class_id, author=body.author)))
+    def delete(class_id: int, body: AuthorRequest) -> dict[str, Any]:
+        return _action_reply(
+            studio.apply(lambda store: store.delete_class(class_id, author=body.author))
+        )
 
     @router.post("/folders")
-    def folders(body: Doing) -> dict[str, Any]:
-        return _told(studio.use_folders(body.author))
+    def folders(body: AuthorRequest) -> dict[str, Any]:
+        return _action_reply(studio.use_folders(body.author))
 
     @router.post("/undo")
-    def undo(body: Doing) -> dict[str, Any]:
-        return _told(studio.do(lambda store: store.undo(author=body.author)))
+    def undo(body: AuthorRequest) -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.undo(author=body.author)))
 
     @router.post("/redo")
-    def redo(body: Doing) -> dict[str, Any]:
-        return _told(studio.do(lambda store: store.redo(author=body.author)))
+    def redo(body: AuthorRequest) -> dict[str, Any]:
+        return _action_reply(studio.apply(lambda store: store.redo(author=body.author)))
 
     return router
 
 
 def export_routes(studio: Studio) -> APIRouter:
-    """Hand out results."""
+    """Return the routes that export results."""
     router = APIRouter(prefix="/api/export")
 
     @router.get("/{kind}")
     def download(kind: Literal["csv", "json", "html", "classifier"]) -> FileResponse:
-        what, stem = KINDS.get(kind, ResultKind.TABLE), studio.catalogue.source.resolve().stem
-        name = f"{stem}-classifier" if what is ResultKind.CLASSIFIER else f"{stem}-answers.{kind}"
+        result_kind = KINDS.get(kind, ResultKind.TABLE)
+        is_classifier = result_kind is ResultKind.CLASSIFIER
+        stem = studio.catalogue.source.resolve().stem
+        name = f"{stem}-classifier" if is_classifier else f"{stem}-answers.{kind}"
         results = studio.results()
         folder = tempfile.mkdtemp(prefix="unitail-")
-        clean = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+        cleanup = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
         try:
-            written = results.write(what, Path(folder) / name)
-            if what is ResultKind.CLASSIFIER:
-                written = zipped(written)
+            file = results.write(result_kind, Path(folder) / name)
+            if is_classifier:
+                file = zip_folder(file)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return FileResponse(written, filename=written.name, background=clean)
+        return FileResponse(file, filename=file.name, background=cleanup)
 
     @router.post("/folders")
     def folders(body: SortRequest) -> dict[str, Any]:
         if body.by is SortBy.MOVE:
             raise InvalidInput(
-                "files are not moved from a page",
+                "the page cannot move files",
                 got="move",
                 allowed="copy, link",
                 remedy="Copy or link them, or run `unitail studio export --sort-by move`.",
             )
         results = studio.results()
-        done = results.sort_into(studio.sorted_folder, body.by)
-        there = sum(step.is_there for step in done.steps)
-        files, items = {step.source for step in done.steps}, studio.catalogue.items
+        sorting = results.sort_into(studio.sorted_folder, body.by)
+        there = sum(step.is_there for step in sorting.steps)
+        files, items = {step.source for step in sorting.steps}, studio.catalogue.items
         names = {name for name, item in zip(items.names, items.items, strict=True) if item in files}
         return {
             "folder": shown(studio.sorted_folder),
-            "done": len(done.steps) - there,
+            "done": len(sorting.steps) - there,
             "there": there,
             "left_out": [each.name for each in results.answers.unreadable if each.name not in names]
-            + [shown(step.source.name) for step in done.gone],
+            + [shown(step.source.name) for step in sorting.gone],
         }
 
     return router
 
 
 def _snapshot(studio: Studio) -> tuple[Snapshot, str]:
-    """Return all labels, and what is wrong; while the store is away, labels as they were last."""
+    """Return all labels and the trouble, if any; if the store is unavailable, the last labels."""
     try:
         return studio.store.since(), studio.trouble
-    except StoreAway as error:
+    except StoreUnavailable as error:
         return studio.labels.snapshot(), studio.trouble or str(error)
 
 
-def _told(done: Done) -> dict[str, Any]:
+def _action_reply(result: ActionResult) -> dict[str, Any]:
     return {
-        "revision": done.revision,
-        "title": done.title,
-        "items": len(done.items),
-        "class_id": done.class_id,
+        "revision": result.revision,
+        "title": result.title,
+        "items": len(result.items),
+        "class_id": result.class_id,
     }

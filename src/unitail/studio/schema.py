@@ -1,8 +1,8 @@
-"""The tables of a studio: what was labelled, and by what steps; in SQLite or PostgreSQL.
+"""The tables of a studio: classes, labels and the history of actions, in SQLite or PostgreSQL.
 
-Every action has a number, the revision, and every row has the revision that it was last changed in.
-Rows are never removed: a label that was taken back has no class, a class that was deleted says so.
-So whoever has seen a revision can ask for what came after it.
+Every action has a number, the revision, and every row holds the revision that last changed it.
+Rows are never removed: a removed label has no class, a deleted class is marked as deleted. So a
+reader who has seen a revision can select all rows that changed after it.
 """
 
 import sqlite3
@@ -16,20 +16,20 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLA
 from unitail.errors import CannotWrite, InvalidConfig
 from unitail.files import disk_errors
 from unitail.inputs.folders import OWN_FOLDER
-from unitail.studio.changes import StoreAway
+from unitail.studio.changes import Origin, StoreUnavailable
 from unitail.wording import shown
 
 FORMAT = 1
-"""Of the tables' layout."""
+"""Version of the table layout."""
 FOLDER, FILE = OWN_FOLDER, "studio.db"
-"""Where a project keeps its studio, if nothing else is said."""
+"""Default location of a project's database."""
 WRITES = "writes"
-"""The option of a connection that will write: it waits for others before it reads."""
+"""Execution option of connections that will write: they take the write lock before they read."""
 BUSY_SECONDS = 10
 MEMORY = ":memory:"
-"""What stands for a database that is no file."""
+"""Name of a database that is not a file."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-"""What SQLite says of a file that it cannot make sense of, in the last byte of a number."""
+"""SQLite's error codes for a damaged file, in the lowest byte of an extended code."""
 
 METADATA = sa.MetaData()
 COUNTERS = sa.Table(
@@ -53,6 +53,7 @@ LABELS = sa.Table(
     sa.Column("class_id", sa.Integer, nullable=True),
     sa.Column("content", sa.Text, nullable=True),
     sa.Column("version", sa.Integer, nullable=False, index=True),
+    sa.Column("origin", sa.Text, nullable=False, server_default=Origin.CHOSEN),
 )
 ACTIONS = sa.Table(
     "actions",
@@ -67,7 +68,7 @@ ACTIONS = sa.Table(
 
 
 def database_of(source: Path, project: str | None) -> str:
-    """Return the URL of a project's database: `project` is a file, a URL, or None for its usual."""
+    """Return the URL of a database: `project` is a file, a URL, or None for the default file."""
     if project is not None and "://" in project:
         return project
     path = studio_folder(source) / _file_of(source) if project is None else Path(project)
@@ -77,17 +78,17 @@ def database_of(source: Path, project: str | None) -> str:
 
 
 def studio_folder(source: Path) -> Path:
-    """Return where a project keeps what is its own."""
+    """Return the folder in which a project keeps its own files."""
     return (source if source.is_dir() else source.parent) / FOLDER
 
 
 def _file_of(source: Path) -> str:
-    """Name the file; tables in one folder have one each."""
+    """Return the name of the database file: one per folder, or one per table."""
     return FILE if source.is_dir() else f"{source.name}.{FILE}"
 
 
 def open_database(url: str) -> sa.Engine:
-    """Connect, and make the tables if they are not there."""
+    """Connect to a database, and create the tables if they do not exist."""
     try:
         engine = sa.create_engine(make_url(url), pool_pre_ping=not url.startswith("sqlite"))
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as error:
@@ -101,61 +102,71 @@ def open_database(url: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin)
     try:
-        _require_whole(engine)
+        _require_undamaged(engine)
         with engine.execution_options(**{WRITES: True}).begin() as connection:
             METADATA.create_all(connection)
+            _add_missing_columns(connection)
             _start_counters(connection)
     except SQLAlchemyError as error:
         raise CannotWrite(
-            f"the studio's database {_plain(url)} cannot be opened",
+            f"the studio's database {_without_password(url)} cannot be opened",
             got=str(error.__cause__ or error).strip().split("\n")[0],
             allowed="a file in a folder that can be written to, or a server that answers",
-            remedy="Name another place with --project.",
+            remedy="Choose another one with --project.",
         ) from error
     return engine
 
 
 def file_behind(engine: sa.Engine) -> Path | None:
-    """Return the file that a database is, if it is one."""
+    """Return the file of a database; None if it is on a server or in memory."""
     name = engine.url.database if engine.dialect.name == "sqlite" else None
     return Path(name).resolve() if name else None
 
 
 def damage(error: SQLAlchemyError) -> str | None:
-    """Return what SQLite found wrong with its file, if that is why there was an error."""
+    """Return SQLite's description of the damage, or None if an error has another cause."""
     cause = error.orig if isinstance(error, DatabaseError) else None
     number = getattr(cause, "sqlite_errorcode", 0)
     return str(cause) if number & 0xFF in DAMAGED else None
 
 
-def damaged(file: Path | None, found: str) -> StoreAway:
-    """Say that a file is damaged, and what can be done."""
-    return StoreAway(
-        "the database of the labels is damaged, or is none",
-        got=f"{shown(file or MEMORY)}: {found.strip().splitlines()[-1]}",
-        allowed="a database as a studio leaves it",
-        remedy="Nothing was written to it: it stays as it is for tools that save what can be read"
-        " (.recover of sqlite3). Bring it back from a copy, or begin anew with another --project.",
+def damaged(file: Path | None, finding: str) -> StoreUnavailable:
+    """Return the error for a damaged file, with its remedies."""
+    return StoreUnavailable(
+        "the label database is damaged, or is not a database",
+        got=f"{shown(file or MEMORY)}: {finding.strip().splitlines()[-1]}",
+        allowed="an intact database of a studio",
+        remedy="Nothing was written to it: tools such as .recover of sqlite3 may still save what"
+        " can be read. Restore it from a copy, or start anew with another --project.",
     )
 
 
-def _require_whole(engine: sa.Engine) -> None:
-    """Refuse a damaged file before anything is written to it, and made worse."""
+def _require_undamaged(engine: sa.Engine) -> None:
+    """Raise for a damaged file before anything is written to it, which could make it worse."""
     if engine.dialect.name != "sqlite":
         return
     try:
         with engine.connect() as connection:
-            found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
-    except UnicodeDecodeError:  # the driver takes the name of a table into an error of its own
-        found = "names that are no text"
+            finding = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+    except UnicodeDecodeError:  # the driver puts a damaged table name into its error message
+        finding = "names that are not text"
     except DatabaseError as error:
-        found = damage(error) or "ok"  # what else is wrong will be told when it is written to
-    if found != "ok":
-        raise damaged(file_behind(engine), found)
+        finding = damage(error) or "ok"  # any other problem is raised by the first write
+    if finding != "ok":
+        raise damaged(file_behind(engine), finding)
+
+
+def _add_missing_columns(connection: sa.Connection) -> None:
+    """Add the columns that databases of earlier versions lack; those versions do without them."""
+    existing = {column["name"] for column in sa.inspect(connection).get_columns(LABELS.name)}
+    for column in LABELS.columns:
+        if column.name not in existing:
+            definition = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {LABELS.name} ADD COLUMN {definition}")
 
 
 def _start_counters(connection: sa.Connection) -> None:
-    """Begin at revision 0, or make sure that the layout is ours."""
+    """Start a new database at revision 0; raise if an old one has another layout."""
     values = {row.name: row.value for row in connection.execute(sa.select(COUNTERS))}
     if not values:
         rows = [{"name": "revision", "value": 0}, {"name": "format", "value": FORMAT}]
@@ -165,24 +176,24 @@ def _start_counters(connection: sa.Connection) -> None:
             "the studio's database was made by another version of unitail",
             got=f"format {values.get('format')}",
             allowed=f"format {FORMAT}",
-            remedy="Update unitail, or name another place with --project.",
+            remedy="Update unitail, or choose another database with --project.",
         )
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's
     assert isinstance(connection, sqlite3.Connection)
-    connection.isolation_level = None  # `_begin` says when a transaction begins, and how
+    connection.isolation_level = None  # `_begin` starts the transactions
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA busy_timeout = {1000 * BUSY_SECONDS}")
 
 
 def _begin(connection: sa.Connection) -> None:
-    """Take the lock first where something will be written: to take it later might fail."""
+    """Begin a transaction; one that will write takes the lock now, since later it might fail."""
     writes = connection.get_execution_options().get(WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _plain(url: str) -> str:
-    """Write a URL without its password."""
+def _without_password(url: str) -> str:
+    """Return a URL with its password hidden."""
     return shown(make_url(url).render_as_string(hide_password=True))

@@ -47,34 +47,34 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class CachedReference(ReferenceVectors):
-    """Labelled vectors that remember how those that they met lie to them; threads may share it.
+    """Labelled vectors that cache their relations to other vectors; threads may share it.
 
-    Nobody changes what is kept, and where there is no more room nothing more is.
+    Cached relations are never modified, and nothing is added once the cache is full.
     """
 
     _cache: dict[bytes, tuple[Tensor, LabelFreeRelations]] = field(default_factory=dict)
-    """By the first of the vectors: all of them, and how they lie."""
+    """Other vectors and their relations, by the bytes of the first vector."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def relate(self, features: Tensor) -> LabelFreeRelations:
-        """Compare other vectors (1, m, d_T) with the seen ones, or remember it."""
+        """Compare other vectors (1, m, d_T) with the labelled ones, or return the cached result."""
         if features.device.type != "cpu" or features.shape[1] < 2:
             return super().relate(features)
         key = features[0, 0].numpy().tobytes()
-        known = self._cache.get(key)
-        if known is not None and torch.equal(known[0], features):
-            return known[1]
-        met = super().relate(features)
+        entry = self._cache.get(key)
+        if entry is not None and torch.equal(entry[0], features):
+            return entry[1]
+        relations = super().relate(features)
         with self._lock:
-            self._cache.pop(key, None)  # it began alike
-            kept = sum(_numbers(*each) for each in self._cache.values())
-            if kept + _numbers(features, met) <= MAX_KEPT:
-                self._cache[key] = features, met
-        return met
+            self._cache.pop(key, None)  # other vectors with the same first row
+            size = sum(_numbers(*each) for each in self._cache.values())
+            if size + _numbers(features, relations) <= MAX_KEPT:
+                self._cache[key] = features, relations
+        return relations
 
 
 class CachedRelations:
-    """Compares labelled vectors as `LabelFreeFit.of` does, and remembers the last."""
+    """Compares labelled vectors as `LabelFreeFit.of` does, and caches the last result."""
 
     def __init__(self) -> None:
         self._last: tuple[Tensor, tuple[object, ...], LabelFreeFit] | None = None
@@ -88,7 +88,7 @@ class CachedRelations:
         origin: bool,
         limit: float | None = None,
     ) -> LabelFreeFit:
-        """Return the relations of vectors (B, seen, d_T) to each other, cached if possible."""
+        """Compare vectors (B, seen, d_T) with each other, or return the cached result."""
         settings, last = (num_labelled, penalties, origin, limit), self._last
         if last is not None and last[1] == settings and torch.equal(last[0], features):
             return last[2]
@@ -105,8 +105,9 @@ class CachedRelations:
         return among
 
 
-def _numbers(features: Tensor, met: LabelFreeRelations) -> int:
-    return sum(each.numel() for each in (features, met.channels, met.operators, met.kernels))
+def _numbers(features: Tensor, relations: LabelFreeRelations) -> int:
+    tensors = (features, relations.channels, relations.operators, relations.kernels)
+    return sum(each.numel() for each in tensors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ class Span:
         return cls(limit, torch.linalg.qr(_limited(labelled, limit).T).Q)
 
     def __call__(self, rows: Floats) -> Floats:
-        """Project rows (m, d): (m, r + 1), with the same lengths and products with labelled ones."""
+        """Project rows (m, d) to (m, r + 1): the same lengths and products with labelled rows."""
         limited_rows = _limited(rows, self.limit)
         inside = limited_rows @ self.basis
         squares = limited_rows.square().sum(dim=1)

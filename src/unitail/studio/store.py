@@ -1,8 +1,8 @@
-"""Labels and classes that outlive any crash: every action is one transaction, and can be undone.
+"""Labels and classes that survive any crash: every action is one transaction, and can be undone.
 
-An action says which version of each row its author saw. If somebody has changed one since, nothing
-is done, and `Conflict` tells what they did. Writers take turns: the first thing that an action does
-is to count up the revision, whose row others then wait for.
+An action states which version of each row its author saw. If another author has changed one of them
+since, nothing is written, and `Conflict` carries the newer rows. Writers take turns: an action
+first increments the revision, so other writers wait for the lock on that row.
 """
 
 import unicodedata
@@ -18,13 +18,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from unitail.errors import InvalidInput
 from unitail.studio.action import Action, current_revision
 from unitail.studio.changes import (
+    ActionResult,
     Change,
     ClassRow,
     Conflict,
-    Done,
     LabelRow,
+    Origin,
     Snapshot,
-    StoreAway,
+    StoreUnavailable,
     changes_from_text,
 )
 from unitail.studio.schema import (
@@ -40,11 +41,11 @@ from unitail.studio.schema import (
 from unitail.wording import CONTROL_CHARACTERS, excerpt, numbered, shown
 
 MAX_NAME = 100
-"""Characters of a class name."""
+"""Longest class name, in characters."""
 MAX_CLASSES = 1000
 
 Seen = Mapping[str, int]
-"""The items of an action, with the version of each label that its author saw; 0 for none."""
+"""The version of each item's label that the author of an action saw; 0 if there was no label."""
 
 
 class Store:
@@ -57,10 +58,10 @@ class Store:
         self._opened = _identity(self._file)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connections to the database."""
         self._engine.dispose()
 
-    # What there is.
+    # Reading.
 
     def revision(self) -> int:
         """Return the number of the last action."""
@@ -68,7 +69,7 @@ class Store:
             return current_revision(connection)
 
     def since(self, revision: int = -1) -> Snapshot:
-        """Return all rows that changed after a revision; tombstones are among them."""
+        """Return all rows that changed after a revision, deleted classes and labels included."""
         with self._reading() as connection:
             now = current_revision(connection)
             classes = connection.execute(_newer(CLASSES, revision).order_by(CLASSES.c.id))
@@ -79,7 +80,7 @@ class Store:
                 tuple(LabelRow(**row) for row in labels.mappings()),
             )
 
-    # What can be done.
+    # Actions.
 
     def label_each(
         self,
@@ -88,10 +89,11 @@ class Store:
         *,
         author: str = "",
         contents: Mapping[str, str] | None = None,
-    ) -> Done:
-        """Say of each item what it is, in one action.
+        origin: Origin = Origin.CHOSEN,
+    ) -> ActionResult:
+        """Label several items in one action.
 
-        None takes a label back, `ASIDE` says that no class fits.
+        A class id of None removes a label; `ASIDE` means that no class fits.
         """
         if not class_ids:
             raise InvalidInput("nothing was chosen", got="no item", allowed="one item or more")
@@ -101,56 +103,57 @@ class Store:
             changed = [row for item, row in rows.items() if row.version != seen.get(item, 0)]
             if changed:
                 raise Conflict("somebody else labelled some of these items", changed)
-            known = contents or {}
+            hashes = contents or {}
             changes = [
-                Change(row, replace(row, class_id=class_ids[item], content=known.get(item)))
+                Change(row, replace(row, class_id=class_id, content=content, origin=origin))
                 for item, row in rows.items()
+                for class_id, content in [(class_ids[item], hashes.get(item))]
             ]
             what = names.popitem()[1] if len(names) == 1 else f"{len(names)} classes"
-            return action.do(changes, f"{numbered(len(changes), 'item')}: {what}")
+            return action.apply(changes, f"{numbered(len(changes), 'item')}: {what}")
 
-    def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> Done:
-        """Label items that have no label yet, and make the classes that are missing for it.
+    def label_by_name(self, names: Mapping[str, str], *, author: str = "") -> ActionResult:
+        """Label items that have no label yet, and create the classes they need.
 
-        Names that differ in capitals alone are different here: that they are one is for the user
-        to say, who can merge them.
+        Names that differ only in capitals make different classes here: whether they mean the same
+        is for users to decide, who can merge them.
         """
         with self._action(author) as action:
             ids = {row.name: row.id for row in action.classes()}
-            made: list[ClassRow] = []
+            new_classes: list[ClassRow] = []
             for name in dict.fromkeys(map(clean_name, names.values())):
                 if name not in ids:
-                    made.append(ClassRow(action.free_id() + len(made), name))
-                    ids[name] = made[-1].id
+                    new_classes.append(ClassRow(action.free_id() + len(new_classes), name))
+                    ids[name] = new_classes[-1].id
             _require_few(len(ids))
-            changes = [Change(replace(new, deleted=True), new) for new in made]
+            changes = [Change(replace(new, deleted=True), new) for new in new_classes]
             for item, row in action.labels(names).items():
                 if row.class_id is None:
                     class_id = ids[clean_name(names[item])]
                     changes.append(Change(row, replace(row, class_id=class_id)))
-            number = len(changes) - len(made)
-            return action.do(changes, f"{numbered(number, 'label')} that were there before")
+            number = len(changes) - len(new_classes)
+            return action.apply(changes, f"{numbered(number, 'label')} imported")
 
-    def add_class(self, name: str, *, author: str = "") -> Done:
+    def add_class(self, name: str, *, author: str = "") -> ActionResult:
         """Add a class."""
         with self._action(author) as action:
             clean = clean_name(name)
             action.require_free(clean)
             _require_few(len(action.classes()) + 1)
             new = ClassRow(action.free_id(), clean)
-            done = action.do([Change(replace(new, deleted=True), new)], f"New class {clean}")
-            return replace(done, class_id=new.id)
+            result = action.apply([Change(replace(new, deleted=True), new)], f"New class {clean}")
+            return replace(result, class_id=new.id)
 
-    def rename_class(self, class_id: int, name: str, *, author: str = "") -> Done:
-        """Give a class another name."""
+    def rename_class(self, class_id: int, name: str, *, author: str = "") -> ActionResult:
+        """Rename a class."""
         with self._action(author) as action:
             old, clean = action.class_row(class_id), clean_name(name)
-            action.require_free(clean, but=class_id)
+            action.require_free(clean, except_id=class_id)
             change = Change(old, replace(old, name=clean))
-            return action.do([change], f"{old.name} is now {clean}")
+            return action.apply([change], f"{old.name} is now {clean}")
 
-    def merge_classes(self, class_id: int, into: int, *, author: str = "") -> Done:
-        """Move all labels of a class into another, and delete it."""
+    def merge_classes(self, class_id: int, into: int, *, author: str = "") -> ActionResult:
+        """Move all labels of a class to another one, and delete the class."""
         with self._action(author) as action:
             old, other = action.class_row(class_id), action.class_row(into)
             if old == other:
@@ -158,83 +161,82 @@ class Store:
                     "a class cannot be merged with itself", got=old.name, allowed="two classes"
                 )
             changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, into)]
-            return action.do(changes, f"{old.name} merged into {other.name}")
+            return action.apply(changes, f"{old.name} merged into {other.name}")
 
-    def delete_class(self, class_id: int, *, author: str = "") -> Done:
-        """Delete a class, and take its labels back."""
+    def delete_class(self, class_id: int, *, author: str = "") -> ActionResult:
+        """Delete a class and its labels."""
         with self._action(author) as action:
             old = action.class_row(class_id)
             changes = [Change(old, replace(old, deleted=True)), *action.moved(class_id, None)]
-            return action.do(changes, f"{old.name} deleted")
+            return action.apply(changes, f"{old.name} deleted")
 
-    def undo(self, *, author: str = "") -> Done:
-        """Take back the last action of an author that still stands."""
+    def undo(self, *, author: str = "") -> ActionResult:
+        """Undo the author's last action that has not been undone yet."""
         with self._action(author) as action:
             last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
             if last is None:
-                raise _nothing("undo")
+                raise _nothing_to("undo")
             changes = [each.inverse() for each in changes_from_text(last.changes)]
-            return action.again(last, changes, f"Undone: {last.title}", undone=action.revision)
+            return action.replay(last, changes, f"Undone: {last.title}", undone=action.revision)
 
-    def redo(self, *, author: str = "") -> Done:
-        """Do again what the author undid last, unless they have done something else since."""
+    def redo(self, *, author: str = "") -> ActionResult:
+        """Redo the action that the author undid last, unless they have done anything since."""
         with self._action(author) as action:
             last = action.find(ACTIONS.c.undone.is_not(None), ACTIONS.c.undone)
             newest = action.find(sa.true(), ACTIONS.c.revision)
             if last is None or newest is None or newest.revision > last.undone:
-                raise _nothing("redo")
+                raise _nothing_to("redo")
             changes = changes_from_text(last.changes)
-            return action.again(last, changes, f"Done again: {last.title}", undone=None)
+            return action.replay(last, changes, f"Redone: {last.title}", undone=None)
 
     @contextmanager
     def _action(self, author: str) -> Iterator[Action]:
-        """Begin a transaction that is an action; what is refused leaves no trace."""
+        """Open the transaction of one action; an action that fails is rolled back."""
         self._require_file()
-        with self._told_if_away(), self._writer.begin() as connection:
+        with self._translated_errors(), self._writer.begin() as connection:
             yield Action(connection, author)
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         self._require_file()
-        with self._told_if_away(), self._engine.connect() as connection:
+        with self._translated_errors(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def _told_if_away(self) -> Iterator[None]:
-        """Say in a sentence that a server is down or busy, a disk full, or a file damaged.
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise `StoreUnavailable` if a server is down or busy, a disk full, or a file damaged.
 
-        Other errors are ours.
+        Any other database error is a bug of ours, and passes unchanged.
         """
         try:
             yield
         except (DatabaseError, InterfaceError, PoolTimeout) as error:
-            found = damage(error)
-            if found is not None:
-                raise damaged(self._file, found) from error
+            finding = damage(error)
+            if finding is not None:
+                raise damaged(self._file, finding) from error
             if not isinstance(error, OperationalError | InterfaceError | PoolTimeout):
                 raise
             cause = error if isinstance(error, PoolTimeout) else error.orig
-            raise StoreAway(
-                "the database of the labels does not answer",
+            raise StoreUnavailable(
+                "the label database does not answer",
                 got=str(cause).strip().split("\n")[0],
-                allowed="a server that is up, or a disk with some room",
+                allowed="a server that is up, or a disk with free space",
             ) from error
 
     def _require_file(self) -> None:
-        """Refuse what would go to a file that has no name any more, and end with this process."""
+        """Raise if the database file was moved or replaced: what is written would be lost."""
         now = _identity(self._file)
         if self._file is not None and now != self._opened:
-            raise StoreAway(
-                "the database of the labels is gone",
+            raise StoreUnavailable(
+                "the label database is gone",
                 got=f"{'no file' if now is None else 'another file at'} {shown(self._file)}",
                 allowed="the file that the studio was opened with",
-                remedy="Move it back to its place; if you only have a copy, start the studio again"
-                " with it.",
+                remedy="Move it back; if you only have a copy, restart the studio with it.",
             )
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
-    """Tell a file from any other that has its name; None if there is none."""
+    """Return the device and inode of a file, which another file of that name does not share."""
     try:
         status = None if file is None else file.stat()
     except OSError:
@@ -247,14 +249,14 @@ def _newer(table: sa.Table, revision: int) -> sa.Select[tuple[object, ...]]:
 
 
 def clean_name(name: str) -> str:
-    """Return a class name in one way of writing it, or refuse it."""
+    """Return a class name with Unicode and white space normalised, or raise if it is invalid."""
     clean = " ".join(unicodedata.normalize("NFC", name).split())
     if not clean or len(clean) > MAX_NAME or clean.translate(CONTROL_CHARACTERS) != clean:
         raise InvalidInput(
             "this cannot be the name of a class",
             got=f"{excerpt(name, 40)!r}, {numbered(len(clean), 'character')}",
-            allowed=f"1 to {MAX_NAME} characters that can be seen",
-            remedy="Write another name.",
+            allowed=f"1 to {MAX_NAME} printable characters",
+            remedy="Choose another name.",
         )
     return clean
 
@@ -269,10 +271,10 @@ def _require_few(classes: int) -> None:
         )
 
 
-def _nothing(what: str) -> InvalidInput:
+def _nothing_to(what: str) -> InvalidInput:
     return InvalidInput(
         f"there is nothing to {what}",
-        got="no such action of yours",
-        allowed="what you did yourself",
+        got="no action of yours",
+        allowed="your own actions",
         remedy="Go on.",
     )

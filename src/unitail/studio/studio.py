@@ -1,4 +1,4 @@
-"""A studio at work: the items, what is said of them, and the threads that answer."""
+"""A running studio: the items, their labels and answers, and the background threads."""
 
 import secrets
 import threading
@@ -17,9 +17,9 @@ from unitail.encoders.encoder import Encoder
 from unitail.errors import InvalidInput
 from unitail.studio import page_data
 from unitail.studio.answerer import Answerer
-from unitail.studio.background import calm_numpy, step_back
+from unitail.studio.background import limit_numpy_threads, lower_priority
 from unitail.studio.catalogue import Catalogue
-from unitail.studio.changes import Done, StoreAway
+from unitail.studio.changes import ActionResult, Origin, StoreUnavailable
 from unitail.studio.estimate import Estimated, Superseded, estimate
 from unitail.studio.events import Hub
 from unitail.studio.exports import GONE, LatestResults, Results
@@ -32,13 +32,13 @@ from unitail.studio.watch import Watch
 from unitail.wording import shown
 
 POLL_SECONDS = 1.0
-"""Between two looks at the database, which others may write to, and at the files."""
+"""Interval between checks of the files and of the database, which other processes may change."""
 QUIET_SECONDS = 1.5
-"""Without a new label, before the accuracy is estimated."""
+"""How long labels must stay unchanged before the accuracy is estimated."""
 
 
 class Studio:
-    """Everything that the page shows and does."""
+    """Everything the page shows and does."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Studio:
     ) -> None:
         self.catalogue, self.store, self.device = catalogue, store, device
         self.boot = secrets.token_hex(8)
-        """Pages that know another one load everything again."""
+        """Identifies this run: pages that were opened on another run reload everything."""
         self.hub, self.media = Hub(), Media(catalogue)
         self.labels, self.answers = Labels(catalogue), LatestAnswers(len(catalogue))
         self.vectors = Vectors(catalogue, encoder=encoder, cache=cache, device=device)
@@ -62,27 +62,27 @@ class Studio:
             self.vectors,
             self.answers,
             device=device,
-            on_answers=self._tell_answers,
-            on_novelty=self._tell_novelty,
-            on_rest=self._answered,
+            on_answers=self._send_answers,
+            on_novelty=self._send_novelty,
+            on_settled=self._send_settled,
         )
         self.estimated: Estimated | None = None
         self.changed: set[int] = set()
-        """Files that changed while the studio was open."""
+        """Places of files that changed while the studio was open."""
         self.trouble = ""
-        """Why nothing is answered any more, if so."""
+        """Why a background thread failed; empty while all of them run."""
         self._sync_lock, self._look_lock = threading.Lock(), threading.Lock()
-        self._ended, self._labels_moved = threading.Event(), threading.Event()
-        self._new_items = threading.Event()
+        self._ended, self._labels_changed = threading.Event(), threading.Event()
+        self._items_added = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._calmed: threadpool_limits | None = None
+        self._numpy_limits: threadpool_limits | None = None
         self._cores = torch.get_num_threads()
-        self._take_given()
-        self.labels.take(store.since())
+        self._import_table_labels()
+        self.labels.update(store.since())
 
     def start(self) -> None:
-        """Begin to encode, answer and watch, in threads of their own."""
-        self._calmed = calm_numpy()
+        """Start the background threads that encode, answer, watch and estimate."""
+        self._numpy_limits = limit_numpy_threads()
         for work in (self._encode, self.answerer.run, self._watch, self._estimate):
             name = f"studio {work.__name__}"
             thread = threading.Thread(target=self._run, args=[work], daemon=True, name=name)
@@ -90,27 +90,29 @@ class Studio:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """End all threads, and let go of the database."""
+        """Stop all threads and close the database."""
         self._ended.set()
-        self._labels_moved.set()
-        self._new_items.set()
+        self._labels_changed.set()
+        self._items_added.set()
         self.answerer.stop()
         self.hub.close()
         for thread in self._threads:
             thread.join(timeout=10)
-        if self._calmed is not None:
-            self._calmed.restore_original_limits()
+        if self._numpy_limits is not None:
+            self._numpy_limits.restore_original_limits()
         self.store.close()
 
-    # What is done.
+    # Changing labels and classes.
 
-    def do(self, action: Callable[[Store], Done], looked_at: Sequence[int] | None = None) -> Done:
-        """Change the store, and tell all pages."""
-        done = action(self.store)
+    def apply(
+        self, action: Callable[[Store], ActionResult], looked_at: Sequence[int] | None = None
+    ) -> ActionResult:
+        """Run an action on the store, and send the change to all pages."""
+        result = action(self.store)
         self.answerer.look_at(looked_at)
-        with suppress(StoreAway):  # it is done: what watches the store will tell of it
-            self.sync()  # and wake it: before, there would be nothing new
-        return done
+        with suppress(StoreUnavailable):  # the action is stored; the watching thread syncs later
+            self.sync()  # wakes the answerer, which must see the new labels
+        return result
 
     def label(
         self,
@@ -119,177 +121,180 @@ class Studio:
         *,
         author: str,
         looked_at: Sequence[int] | None = None,
-    ) -> Done:
-        """Label items by their places."""
+        origin: Origin = Origin.CHOSEN,
+    ) -> ActionResult:
+        """Label items, given by their places."""
         keys = self.catalogue.keys
         contents = {keys[place]: self.vectors.contents.get(place, "") for place in class_ids}
 
-        def action(store: Store) -> Done:
+        def action(store: Store) -> ActionResult:
             return store.label_each(
-                {keys[place]: each for place, each in class_ids.items()},
+                {keys[place]: class_id for place, class_id in class_ids.items()},
                 {keys[place]: version for place, version in seen.items()},
                 author=author,
                 contents=contents,
+                origin=origin,
             )
 
-        return self.do(action, looked_at)
+        return self.apply(action, looked_at)
 
-    def use_folders(self, author: str) -> Done:
+    def use_folders(self, author: str) -> ActionResult:
         """Make each subfolder a class, and label the files in it."""
         folders = self.catalogue.folder_classes()
         keys = self.catalogue.keys
         names = {keys[place]: name for name, places in folders.items() for place in places}
-        return self.do(lambda store: store.label_by_name(names, author=author))
+        return self.apply(lambda store: store.label_by_name(names, author=author))
 
     def sync(self) -> None:
-        """Take over what is new in the store, and tell it."""
+        """Load what is new in the store, send it to all pages, and wake the threads."""
         with self._sync_lock:
             snapshot = self.store.since(self.labels.revision)
             if snapshot.revision == self.labels.revision:
                 return
-            self.labels.take(snapshot)
-            self.hub.tell("changes", page_data.changes(self.catalogue, snapshot))
+            self.labels.update(snapshot)
+            self.hub.publish("changes", page_data.changes(self.catalogue, snapshot))
         self.answerer.wake()
-        self._labels_moved.set()
+        self._labels_changed.set()
 
-    # What is told.
+    # What the page shows.
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the encoding is, and what is wrong with files."""
+        """Return the encoding progress, and which files are unreadable, changed or missing."""
         return page_data.progress(self.vectors, self.labels, self.changed)
 
     def next(self, count: int) -> list[int]:
-        """Return what to label next."""
+        """Return the places of the items to label next."""
         named = self.labels.labelled()
-        known = self.vectors.known()
+        encoded = self.vectors.encoded_places()
         done = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
-        open_places = known[~np.isin(known, done)]
+        open_places = encoded[~np.isin(encoded, done)]
         if not len(open_places):
             return []
         answered = self.answers.at(open_places)
         doubt = None if (answered.class_ids[:, 0] == NONE).any() else doubts(answered.probabilities)
-        labelled = self.vectors.at(known[np.isin(known, done)])
+        labelled = self.vectors.at(encoded[np.isin(encoded, done)])
         chosen = suggest(self.vectors.at(open_places), doubt, labelled, count, seed=len(done))
         return [int(place) for place in open_places[chosen]]
 
     def results(self) -> Results:
-        """Return all labels and answers, for files as they are at this moment."""
-        self.look_at_files()
+        """Return all labels and answers, with the files as they are now."""
+        self.check_files()
         return self._results.get()
 
     @property
     def sorted_folder(self) -> Path:
-        """The folder beside the items that the page sorts them into."""
+        """The folder beside the source into which the page sorts the items."""
         source = self.catalogue.source.resolve()
         return source.with_name(f"{source.stem if source.is_file() else source.name}-sorted")
 
     # What the threads do.
 
     def _run(self, work: Callable[[], None]) -> None:
-        """Work, and tell if it ends by an error: nobody looks at a thread."""
+        """Run a thread's work, and report an error to all pages before raising it."""
         try:
             work()
         except Exception as error:
             if not self._ended.is_set():
                 self.trouble = f"{type(error).__name__}: {error}"
-                self.hub.tell("trouble", self.trouble)
+                self.hub.publish("trouble", self.trouble)
                 raise
 
-    def _take_given(self) -> None:
-        """Make labels of those that the table has, once."""
-        given = self.catalogue.given
-        if not given or self.store.revision() > 0:
+    def _import_table_labels(self) -> None:
+        """Import the labels of the table, if the store is new."""
+        table_labels = self.catalogue.table_labels
+        if not table_labels or self.store.revision() > 0:
             return
         keys = self.catalogue.keys
         try:
-            self.store.label_by_name({keys[place]: name for place, name in given.items()})
+            self.store.label_by_name({keys[place]: name for place, name in table_labels.items()})
         except InvalidInput as error:
             raise InvalidInput(
                 f"the labels of {shown(self.catalogue.source)} cannot be classes of a studio",
                 got=f"{error.wrong}, {error.got}",
                 allowed=error.allowed,
-                remedy="Name the column of the labels with --label-column; one that is not there"
-                " is begun without labels.",
+                remedy="Name the column of the labels with --label-column; if there is no such"
+                " column, the studio starts without labels.",
             ) from error
 
     def _encode(self) -> None:
-        def more() -> None:
-            self.hub.tell("progress", self.progress())
+        def on_more() -> None:
+            self.hub.publish("progress", self.progress())
             self.answerer.wake()
 
-        torch.set_num_threads(self._cores)  # threads that answer have fewer, and would pass it on
+        torch.set_num_threads(self._cores)  # not the smaller number of the answering threads
         while not self._ended.is_set():
             labelled = self.labels.labelled().places
-            self.vectors.encode_all(labelled, on_more=more, is_over=self._ended.is_set)
-            self._new_items.wait()
-            self._new_items.clear()
+            self.vectors.encode_all(labelled, on_more=on_more, is_over=self._ended.is_set)
+            self._labels_changed.set()  # more labelled items may have vectors now
+            self._items_added.wait()
+            self._items_added.clear()
 
     def _watch(self) -> None:
-        away = False
+        is_away = False
         while not self._ended.wait(POLL_SECONDS):
             try:
                 self.sync()
-            except StoreAway as error:  # it may come back: pages are told once, and then that
-                if not away:
-                    self.hub.tell("trouble", str(error))
-                away = True
+            except StoreUnavailable as error:  # reported once, and again when it is back
+                if not is_away:
+                    self.hub.publish("trouble", str(error))
+                is_away = True
             else:
-                if away:
-                    self.hub.tell("notice", "The database of the labels answers again.")
-                away = False
-            self.look_at_files()
+                if is_away:
+                    self.hub.publish("notice", "The label database is available again.")
+                is_away = False
+            self.check_files()
 
-    def look_at_files(self) -> None:
-        """Take notice of files that have vanished or changed, or are new."""
+    def check_files(self) -> None:
+        """Look for files that have vanished, changed or been added, and update their vectors."""
         with self._look_lock:
             if self.watch.folders_changed():
-                self._take_in_new()
-            seen = self.watch.look()
-            if not seen:
+                self._add_new_files()
+            changes = self.watch.scan()
+            if not changes:
                 return
-            self.vectors.forget(seen.vanished, GONE)
-            self.vectors.encode_again(seen.changed)
-            self.changed |= set(seen.changed)
+            self.vectors.forget(changes.vanished, GONE)
+            self.vectors.encode_again(changes.changed)
+            self.changed |= set(changes.changed)
         self.answerer.wake()
-        self.hub.tell("progress", self.progress())
+        self.hub.publish("progress", self.progress())
 
-    def _take_in_new(self) -> None:
-        """Show files that are new, and let them be encoded; those that are back have labels."""
+    def _add_new_files(self) -> None:
+        """Add new files, and queue them for encoding; files that are back keep their labels."""
         with self._sync_lock:
-            new = self.catalogue.take_in_new()
+            new = self.catalogue.add_new_files()
             if not new:
                 return
             self.vectors.grow()
             self.answers.grow(len(self.catalogue))
-            back = self.labels.find_back()
-            self.hub.tell("items", page_data.new_items(self.catalogue, new))
-            self.hub.tell("changes", page_data.changes(self.catalogue, back))
+            reattached = self.labels.reattach()
+            self.hub.publish("items", page_data.new_items(self.catalogue, new))
+            self.hub.publish("changes", page_data.changes(self.catalogue, reattached))
         self.watch.follow(new)
-        self._new_items.set()
+        self._items_added.set()
 
-    def _tell_answers(self, answered: Answered) -> None:
-        self.hub.tell("answers", page_data.answers(answered))
+    def _send_answers(self, answered: Answered) -> None:
+        self.hub.publish("answers", page_data.answers(answered))
 
-    def _tell_novelty(self, places: Places, novelty: NDArray[np.float64]) -> None:
-        self.hub.tell("novelty", page_data.novelty(places, novelty))
+    def _send_novelty(self, places: Places, novelty: NDArray[np.float64]) -> None:
+        self.hub.publish("novelty", page_data.novelty(places, novelty))
 
-    def _answered(self, _named: Labelled) -> None:
-        self.hub.tell("rest", {"revision": self.labels.revision})
+    def _send_settled(self, _named: Labelled) -> None:
+        self.hub.publish("rest", {"revision": self.labels.revision})
 
     def _estimate(self) -> None:
-        step_back()  # answers are waited for, estimates are not
+        lower_priority()  # users wait for answers, not for estimates
         while not self._ended.is_set():
-            self._labels_moved.wait()
-            self._labels_moved.clear()
-            if self._ended.wait(QUIET_SECONDS) or self._labels_moved.is_set():
+            self._labels_changed.wait()
+            self._labels_changed.clear()
+            if self._ended.wait(QUIET_SECONDS) or self._labels_changed.is_set():
                 continue
             try:
                 self.estimated = estimate(
                     self.vectors,
                     self.labels.labelled(),
                     device=self.device,
-                    is_over=self._labels_moved.is_set,
+                    is_over=self._labels_changed.is_set,
                 )
             except Superseded:
                 continue
-            self.hub.tell("estimate", page_data.estimated(self.estimated))
+            self.hub.publish("estimate", page_data.estimated(self.estimated))

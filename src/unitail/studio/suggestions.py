@@ -1,10 +1,9 @@
-"""What to label next: items that are doubtful, unlike each other, and like many others.
+"""What to label next: items that are doubtful, unlike each other, and like many other items.
 
-Where there are answers, the items are put into as many groups as are wanted (k-means on directions
-from the mean), each weighing as much as it is doubtful, and of each group the one next to its
-centre is suggested. So a crowd of doubtful items that are all alike is asked about once, and an
-item that is doubtful since it is like nothing else counts for one. Where there are none yet, all
-items weigh the same. bench/label_next.py compares this with other choices.
+Items are clustered into as many groups as suggestions are wanted (k-means on directions from the
+mean), each weighted by its doubt, and the item nearest to each centre is suggested. So of many
+doubtful items that are all alike only one is suggested, and an outlier counts as a single item.
+Before there are answers, all weights are equal. bench/label_next.py compares this with other rules.
 """
 
 import numpy as np
@@ -15,11 +14,11 @@ Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
 
 MAX_CANDIDATES = 2000
-"""The most doubtful ones, or as many at random where there are no answers."""
+"""Largest number of items to cluster: the most doubtful, or random ones without answers."""
 TRIALS = 8
-"""Draws for each first centre; the one that leaves least is taken."""
+"""Draws for each initial centre; the one with the smallest remaining inertia is taken."""
 ROUNDS = 10
-"""Of k-means."""
+"""Iterations of k-means."""
 
 
 def suggest(
@@ -30,10 +29,10 @@ def suggest(
     *,
     seed: int = 0,
 ) -> Places:
-    """Choose `count` of the vectors (n, d) to be labelled next, the one that says most first.
+    """Choose `count` of the vectors (n, d) to label next, the most useful first.
 
-    `doubt` is 0 to 1 for each, None if nothing is answered; `labelled` are vectors (m, d) that
-    have a label already.
+    `doubt` is between 0 and 1 for each vector, or None if there are no answers; `labelled` holds
+    the vectors (m, d) that already have a label.
     """
     count = min(count, len(vectors))
     if not count:
@@ -44,15 +43,15 @@ def suggest(
     both = np.concatenate([vectors[chosen], labelled]).astype(np.float32)  # half the time of double
     both -= both.mean(axis=0, dtype=np.float64).astype(np.float32)
     both /= np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-12)
-    rows, known = both[: len(chosen)], both[len(chosen) :]
-    centres = _spread_out(rows, known, weights, count, generator)
-    centres, groups = _grouped(rows, weights, centres)
-    result: Places = chosen[_next_to_centres(rows, weights, centres, groups, count)]
+    rows, labelled_rows = both[: len(chosen)], both[len(chosen) :]
+    centres = _initial_centres(rows, labelled_rows, weights, count, generator)
+    centres, groups = _run_k_means(rows, weights, centres)
+    result: Places = chosen[_nearest_to_centres(rows, weights, centres, groups, count)]
     return result
 
 
 def doubts(probabilities: Floats) -> Floats:
-    """Return how doubtful answers are by their two best probabilities (n, 2): 1 is a tie."""
+    """Return the doubt of answers from their two best probabilities (n, 2): 1 is a tie."""
     return 1 - (probabilities[:, 0] - probabilities[:, 1])
 
 
@@ -64,31 +63,32 @@ def _candidates(number: int, doubt: Floats | None, generator: np.random.Generato
     return np.sort(np.argsort(-doubt, kind="stable")[:MAX_CANDIDATES])
 
 
-def _spread_out(
-    rows: Rows, known: Rows, weights: Floats, count: int, generator: np.random.Generator
+def _initial_centres(
+    rows: Rows, labelled: Rows, weights: Floats, count: int, generator: np.random.Generator
 ) -> Rows:
-    """Draw first centres that are far from each other and from what is labelled (k-means++)."""
-    far = np.full(len(rows), np.inf)
-    for start in range(0, len(known), 256):
-        far = np.minimum(far, (2 - 2 * rows @ known[start : start + 256].T).min(axis=1))
-    far = np.where(np.isinf(far), 2.0, np.clip(far, 0, None))
+    """Draw initial centres far from each other and from the labelled rows (k-means++)."""
+    distances = np.full(len(rows), np.inf)
+    for start in range(0, len(labelled), 256):
+        chunk = labelled[start : start + 256]
+        distances = np.minimum(distances, (2 - 2 * rows @ chunk.T).min(axis=1))
+    distances = np.where(np.isinf(distances), 2.0, np.clip(distances, 0, None))
     chosen: list[int] = []
     for _ in range(count):
-        share = weights * far
+        share = weights * distances
         share[chosen] = 0
         if share.sum() <= 0:
             share = np.ones(len(rows))
             share[chosen] = 0
-        tried = generator.choice(len(rows), TRIALS, p=share / share.sum())
-        left = np.minimum(far[:, None], np.clip(2 - 2 * rows @ rows[tried].T, 0, None))
-        best = int((weights @ left).argmin())
-        chosen.append(int(tried[best]))
-        far = left[:, best]
+        trials = generator.choice(len(rows), TRIALS, p=share / share.sum())
+        remaining = np.minimum(distances[:, None], np.clip(2 - 2 * rows @ rows[trials].T, 0, None))
+        best = int((weights @ remaining).argmin())
+        chosen.append(int(trials[best]))
+        distances = remaining[:, best]
     return rows[chosen]
 
 
-def _grouped(rows: Rows, weights: Floats, centres: Rows) -> tuple[Rows, Places]:
-    """Move centres to the weighted means of their groups, again and again."""
+def _run_k_means(rows: Rows, weights: Floats, centres: Rows) -> tuple[Rows, Places]:
+    """Iterate k-means: return the final centres, and the group of each row."""
     groups = np.full(len(rows), -1, dtype=np.int64)
     for _ in range(ROUNDS):
         before = groups
@@ -102,16 +102,16 @@ def _grouped(rows: Rows, weights: Floats, centres: Rows) -> tuple[Rows, Places]:
     return centres, groups
 
 
-def _next_to_centres(
+def _nearest_to_centres(
     rows: Rows, weights: Floats, centres: Rows, groups: Places, count: int
 ) -> list[int]:
-    """Return one row of each group, the heaviest group first; then others, the heaviest first."""
+    """Return the row nearest to each centre, the heaviest group first, then the heaviest others."""
     masses = np.bincount(groups, weights, minlength=len(centres))
     chosen = []
     for group in np.argsort(-masses, kind="stable"):
         members = np.flatnonzero(groups == group)
         if len(members):
-            far = ((rows[members] - centres[group]) ** 2).sum(axis=1)
-            chosen.append(int(members[far.argmin()]))
-    others = np.argsort(-weights, kind="stable")
-    return [*chosen, *others[~np.isin(others, chosen)].tolist()][:count]
+            distances = ((rows[members] - centres[group]) ** 2).sum(axis=1)
+            chosen.append(int(members[distances.argmin()]))
+    by_weight = np.argsort(-weights, kind="stable")
+    return [*chosen, *by_weight[~np.isin(by_weight, chosen)].tolist()][:count]

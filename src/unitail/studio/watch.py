@@ -1,4 +1,4 @@
-"""What happens to files while a studio is open: some vanish, change, come back, or are new."""
+"""Detects files that vanish, change, come back or are added while a studio is open."""
 
 import os
 from collections.abc import Iterable
@@ -9,23 +9,23 @@ from pathlib import Path
 from unitail.studio.catalogue import Catalogue
 
 Stamp = tuple[int, int]
-"""Size and time of a file."""
+"""Size and modification time of a file."""
 
 
 @dataclass(frozen=True)
-class SeenFile:
-    """What is different from the last look."""
+class FileChanges:
+    """Places of the files that differ from the last scan."""
 
     vanished: tuple[int, ...] = ()
     changed: tuple[int, ...] = ()
-    """Those that are back among them."""
+    """Includes files that have come back."""
 
     def __bool__(self) -> bool:
         return bool(self.vanished or self.changed)
 
 
 class Watch:
-    """Looks at size and time of all files; texts and rows of tables are not looked at again."""
+    """Compares sizes and times of all files with the last scan; ignores texts and table rows."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -35,25 +35,25 @@ class Watch:
         self.folders_changed()
 
     def follow(self, places: Iterable[int]) -> None:
-        """Look at these items from now on."""
+        """Include these items in all later scans."""
         for place in places:
             path = self._catalogue.file(place)
             if path is not None:
                 self._stamps[place] = _stamp(path)
 
-    def look(self) -> SeenFile:
-        """Return what has happened since the last look."""
+    def scan(self) -> FileChanges:
+        """Return the files that have vanished or changed since the last scan."""
         before, vanished, changed = self._stamps, [], []
-        self._stamps = {place: self._now(place) for place in before}
+        self._stamps = {place: self._current_stamp(place) for place in before}
         for place, stamp in self._stamps.items():
             if stamp is None and before[place] is not None:
                 vanished.append(place)
             elif stamp is not None and stamp != before[place]:
                 changed.append(place)
-        return SeenFile(tuple(vanished), tuple(changed))
+        return FileChanges(tuple(vanished), tuple(changed))
 
     def folders_changed(self) -> bool:
-        """Tell whether something was put into a folder, or taken out, since this was last asked."""
+        """Return whether any folder has gained or lost an entry since the last call."""
         before, self._folders = self._folders, {}
         waiting = [str(self._catalogue.source)] if self._catalogue.source.is_dir() else []
         while waiting:
@@ -63,28 +63,28 @@ class Watch:
                 waiting += self._folders[path].subfolders
         return self._folders != before
 
-    def _now(self, place: int) -> Stamp | None:
+    def _current_stamp(self, place: int) -> Stamp | None:
         path = self._catalogue.file(place)
         return None if path is None else _stamp(path)
 
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder as it was at some time."""
+    """The state of a folder at some time."""
 
     time: int
-    """When something was last put into it, or taken out."""
+    """Modification time: when an entry was last added or removed."""
     subfolders: tuple[str, ...]
 
     @classmethod
-    def at(cls, path: str, known: "_Folder | None") -> "_Folder":
-        """Look at a folder; what is in it is read only if that has changed."""
-        time = os.stat(path).st_mtime_ns  # before it is read: what comes later changes it again
-        if known is not None and known.time == time:
-            return known
+    def at(cls, path: str, before: "_Folder | None") -> "_Folder":
+        """Return the state of a folder; its entries are read only if its time has changed."""
+        time = os.stat(path).st_mtime_ns  # first: a later entry then changes the time again
+        if before is not None and before.time == time:
+            return before
         with os.scandir(path) as entries:
-            own = [each for each in entries if each.is_dir(follow_symlinks=False)]
-        return cls(time, tuple(sorted(each.path for each in own if each.name[0] != ".")))
+            folders = [each for each in entries if each.is_dir(follow_symlinks=False)]
+        return cls(time, tuple(sorted(each.path for each in folders if each.name[0] != ".")))
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from unitail.errors import InvalidConfig
 from unitail.estimator import prediction_sets as held_out
 from unitail.estimator.classifier import TailClassifier
+from unitail.estimator.fitted import MIN_CALIBRATED
 from unitail.estimator.prediction_sets import (
     FEW_FOLDS,
     MAX_FOLDS,
@@ -157,3 +159,25 @@ def test_calibration_takes_some_of_every_class(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(held_out, "MAX_CALIBRATED", 10)
     assert some_of(np.arange(25)).tolist() == list(range(0, 25, 3))
     assert some_of(np.arange(10)).tolist() == list(range(10))
+
+
+def test_some_rows_may_be_all_that_calibrate() -> None:
+    """As where the labels of the others were given because the model was sure of them."""
+    support = fitted([20, 20])._fitted
+    held_out = support.held_out(calibration_folds(support.rows))
+    some = np.arange(40) % 2 == 0
+    kept = some[held_out.places]
+    expected = (1 - held_out.true_class_probabilities(support.rows))[kept]
+    np.testing.assert_array_equal(support.calibrated_on(some).held_out_scores, expected)
+    assert 0 < kept.sum() < len(kept)
+    assert support.calibrated_on(np.ones(40, dtype=bool)) is support
+    assert support.calibrated_on(np.arange(40) < MIN_CALIBRATED - 1) is support
+
+
+def test_saved_sets_remember_what_calibrated_them(tmp_path: Path) -> None:
+    classifier = fitted([20, 20])
+    classifier._fitted = classifier._fitted.calibrated_on(np.arange(40) % 2 == 0)
+    loaded = TailClassifier.load(classifier.save(tmp_path / "saved"))
+    scores = loaded._fitted.held_out_scores
+    np.testing.assert_array_equal(scores, classifier._fitted.held_out_scores)
+    assert len(scores) < 40

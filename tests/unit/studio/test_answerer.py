@@ -13,7 +13,7 @@ from helpers.pixels import Pixels
 from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.encoders.encoder import Encoder
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.fitted import Fitted, pool_of
+from unitail.studio.fitted import Fitted, choose_pool
 from unitail.studio.latest import NONE, Answered, LatestAnswers
 from unitail.studio.studio import Studio
 
@@ -66,7 +66,7 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
     write_pictures(tmp_path, 24)
     studio = answered(open_studio(tmp_path, encoder=encoder))
     for name in ("red", "green"):
-        studio.do(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
+        studio.apply(lambda store, name=name: store.add_class(name))  # type: ignore[misc]
     ids = [row.id for row in studio.labels.classes()]
     given: dict[int, int | None] = {}
     begun, corrected, added = {0: 0, 1: 1, 3: 0, 4: 1}, {3: 1}, {5: 0, 6: 0}
@@ -79,11 +79,11 @@ def test_answers_stay_those_of_the_classifier_while_labels_change(
         require_answers_of(studio, given, pool=[])
         fitted = studio.answerer._fitted
         assert fitted is not None
-        assert fitted.spanned is not None
-        assert (fitted.spanned.span is None) == (encoder.width == 3)
+        assert fitted.span_cache is not None
+        assert (fitted.span_cache.span is None) == (encoder.width == 3)
     monkeypatch.setattr("unitail.studio.fitted.MIN_POOL", 5)
     studio.answerer.refine()
-    pool = pool_of(np.arange(24), studio.labels.labelled()).tolist()
+    pool = choose_pool(np.arange(24), studio.labels.labelled()).tolist()
     assert sorted(pool) == sorted(set(range(24)) - set(given))
     require_answers_of(studio, given, pool=pool)
     shutil.copy(tmp_path / "0000.png", tmp_path / f"{pool[0]:04}.png")
@@ -106,7 +106,7 @@ def test_two_threads_answer_and_both_begin_anew_after_a_change(
     told: list[int] = []
 
     def note(answered: Answered) -> None:
-        told.append(answered.turn)
+        told.append(answered.generation)
         if len(told) <= 2:
             if both.wait() == 0:  # each of the two is in the middle of its work
                 studio.label({2: green, 3: red}, {2: 0, 3: 0}, author="")
@@ -167,7 +167,7 @@ def test_what_has_a_label_is_answered_after_all_others(tmp_path: Path) -> None:
     studio.stop()
 
 
-@pytest.mark.parametrize("by", ["_answer_in_turn", "_answer_behind_all"])
+@pytest.mark.parametrize("by", ["_answer_queue", "_answer_in_background"])
 def test_what_is_looked_at_is_begun_first(
     tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +205,7 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     studio.answerer.answer_all()
     begun, go_on, asked = threading.Semaphore(0), threading.Event(), Fitted.probabilities
     turns: list[int] = []
-    studio.answerer._on_answers = lambda answered: turns.append(answered.turn)
+    studio.answerer._on_answers = lambda answered: turns.append(answered.generation)
 
     def slow(self: Fitted, *given: Any) -> NDArray[np.float64]:  # noqa: ANN401
         if self.classifier._fitted.pool_read is not None:
@@ -222,7 +222,7 @@ def test_a_label_does_not_wait_for_answers_with_a_pool_and_none_of_them_comes_la
     studio.label({2: red}, {2: 0}, author="")
     refining.join(180)  # `refine` ends in answers without a pool, for the new label
     assert not refining.is_alive()
-    assert sorted(turns) == [studio.answerer._turn] * len(turns)
+    assert sorted(turns) == [studio.answerer._generation] * len(turns)
     go_on.set()
     studio.answerer._background.shutdown()  # what was under way is done by now
     require_answers_of(studio, {0: red, 1: green, 2: red}, pool=[])
@@ -244,7 +244,7 @@ def test_an_error_beside_the_fit_is_raised(tmp_path: Path, monkeypatch: pytest.M
         assert begun.wait(180)
         return fit(self, *given, **named)
 
-    monkeypatch.setattr("unitail.studio.span.Spanned.at", broken)
+    monkeypatch.setattr("unitail.studio.span.SpanCache.at", broken)
     monkeypatch.setattr(TailClassifier, "fit", slow)
     with pytest.raises(MemoryError, match="of a span"):
         studio.answerer._read_labels()  # before anything is answered
@@ -279,7 +279,7 @@ def test_it_is_woken_once_labels_are_there(tmp_path: Path, monkeypatch: pytest.M
     write_pictures(tmp_path, 2)
     studio, woken = open_studio(tmp_path), []
     monkeypatch.setattr(studio.answerer, "wake", lambda: woken.append(studio.labels.revision))
-    done = studio.do(lambda store: store.add_class("red"), [1])
+    done = studio.apply(lambda store: store.add_class("red"), [1])
     assert woken == [done.revision]
     assert studio.answerer._looked_at == (1,)
     studio.stop()

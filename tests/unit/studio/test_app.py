@@ -69,7 +69,7 @@ def test_the_whole_loop(app: FastAPI, studio: Studio) -> None:
     post(app, f"/api/classes/{green}/delete", {})
     for _ in range(3):
         post(app, "/api/undo", {})
-    assert post(app, "/api/redo", {})["title"] == "Done again: grün is now green"
+    assert post(app, "/api/redo", {})["title"] == "Redone: grün is now green"
     assert ask(app, "GET", "/api/items/0/image").headers["content-type"] == "image/jpeg"
 
 
@@ -88,16 +88,16 @@ def test_a_conflict_tells_what_the_other_did(app: FastAPI) -> None:
             "/api/label",
             {"items": {}},
             422,
-            "the request is wrong at items: got {}; allowed: Dictionary",
+            "the request is invalid at items: got {}; allowed: Dictionary",
         ),
         ("/api/label", {"items": {"99": 0}}, 400, "there is no such item: got 99"),
-        ("/api/label", {"items": {"0": 0}, "class_id": 77}, 400, "the class is not there"),
+        ("/api/label", {"items": {"0": 0}, "class_id": 77}, 400, "the class does not exist"),
         ("/api/classes", {"name": " "}, 400, "this cannot be the name of a class"),
         ("/api/undo", {}, 400, "there is nothing to undo"),
-        ("/api/undo", {"author": "x" * 65}, 422, "the request is wrong at author: got 'xxx"),
+        ("/api/undo", {"author": "x" * 65}, 422, "the request is invalid at author: got 'xxx"),
         ("/api/contents", {"places": [-1]}, 400, "there is no such item"),
-        ("/api/export/folders", {"by": "move"}, 400, "files are not moved from a page"),
-        ("/api/export/folders", {}, 400, "there is nothing to answer from yet"),
+        ("/api/export/folders", {"by": "move"}, 400, "the page cannot move files"),
+        ("/api/export/folders", {}, 400, "there are too few labels to answer from"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(

@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from helpers.studios import open_studio, write_pictures
 from unitail.studio.background import (
     NICENESS,
-    calm_numpy,
-    share_behind,
+    limit_numpy_threads,
+    lower_priority,
     share_cores,
-    step_back,
+    share_cores_in_background,
 )
 
 
@@ -30,7 +30,7 @@ def test_a_thread_steps_back_and_those_that_it_starts_and_no_other() -> None:
         with ThreadPoolExecutor(1) as own:
             return own.submit(niceness).result()
 
-    for begin in (step_back, share_behind):
+    for begin in (lower_priority, share_cores_in_background):
         with ThreadPoolExecutor(1, initializer=begin) as background:
             assert background.submit(niceness).result() == max(before, NICENESS)
             assert background.submit(started).result() == max(before, NICENESS)
@@ -44,7 +44,7 @@ def test_a_thread_that_shares_the_cores_leaves_those_of_others(
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        for begin in (share_cores, share_behind):
+        for begin in (share_cores, share_cores_in_background):
             with ThreadPoolExecutor(1, initializer=begin) as beside:
                 assert beside.submit(torch.get_num_threads).result() == 2
         assert torch.get_num_threads() == 4
@@ -58,7 +58,7 @@ def blas_threads() -> set[int]:
 
 def test_numpy_is_calm_until_it_is_let_go() -> None:
     with threadpool_limits(3, user_api="blas"):
-        calmed = calm_numpy()
+        calmed = limit_numpy_threads()
         assert blas_threads() == {1}
         calmed.restore_original_limits()
         assert blas_threads() == {3}

@@ -32,7 +32,7 @@ def test_rows_are_known_by_what_they_hold_wherever_they_are(tmp_path: Path) -> N
     table = tmp_path / "t.csv"
     table.write_text("text,label\nmy first text,\nanother one here,spam\nmy first text,ham\n")
     before = Catalogue.read(table)
-    assert before.given == {1: "spam", 2: "ham"}
+    assert before.table_labels == {1: "spam", 2: "ham"}
     assert before.keys[2] == f"{before.keys[0]} #2"
     table.write_text("text\nanother one here\nmy first text\n")
     assert Catalogue.read(table).keys == (before.keys[1], before.keys[0])
@@ -51,7 +51,7 @@ def test_what_cannot_be_opened_is_told(tmp_path: Path) -> None:
         Catalogue.read(tmp_path / "x.py")
     write_pictures(tmp_path, 2)
     catalogue = Catalogue.read(tmp_path)
-    with pytest.raises(InvalidInput, match=r"got 2; allowed: 0 to 1\. Ask for another"):
+    with pytest.raises(InvalidInput, match=r"got 2; allowed: 0 to 1\. Choose another"):
         catalogue.require(2)
 
 

@@ -15,7 +15,7 @@ def test_all_who_listen_hear_the_news_from_any_thread() -> None:
         listeners = [asyncio.create_task(one()) for _ in range(2)]
         while len(hub._listeners) < 2:
             await asyncio.sleep(0)
-        await asyncio.to_thread(hub.tell, "labels", {"a": "é\n"})
+        await asyncio.to_thread(hub.publish, "labels", {"a": "é\n"})
         await asyncio.to_thread(hub.close)
         return await asyncio.gather(*listeners)
 
@@ -35,7 +35,7 @@ def test_a_page_that_is_too_slow_must_begin_anew() -> None:
         listener = hub.listen()
         heard = [await anext(listener)]
         for number in range(events.MAX_WAITING + 1):
-            hub.tell("x", number)
+            hub.publish("x", number)
         await asyncio.sleep(0)
         heard += [news async for news in listener]
         return heard

@@ -12,7 +12,7 @@ from helpers.wavy_table import wavy_table
 from unitail.errors import CannotWrite, InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio.app import make_app
-from unitail.studio.changes import ASIDE
+from unitail.studio.changes import ASIDE, Origin
 from unitail.studio.exports import ResultKind, Results
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
@@ -114,10 +114,10 @@ def test_files_are_sorted_by_class(results: Results, tmp_path: Path, by: SortBy)
 def test_answers_are_made_once_until_a_label_or_a_file_changes(tmp_path: Path) -> None:
     write_pictures(tmp_path, 6)
     studio = answered(open_studio(tmp_path))
-    studio.do(lambda store: store.label_by_name({"0000.png": "red", "0001.png": "green"}))
+    studio.apply(lambda store: store.label_by_name({"0000.png": "red", "0001.png": "green"}))
     first = studio.results()
     assert studio.results() is first
-    studio.do(lambda store: store.label_by_name({"0002.png": "blue"}))
+    studio.apply(lambda store: store.label_by_name({"0002.png": "blue"}))
     second = studio.results()
     assert second.answers.examples == {"blue": 1, "green": 1, "red": 1}
     (tmp_path / "0005.png").unlink()
@@ -127,10 +127,28 @@ def test_answers_are_made_once_until_a_label_or_a_file_changes(tmp_path: Path) -
     studio.stop()
 
 
+def test_sets_are_calibrated_without_labels_confirmed_at_once(tmp_path: Path) -> None:
+    colours = write_pictures(tmp_path, 80)
+    studio = open_studio(tmp_path)
+    ids = {name: studio.store.add_class(name).class_id for name in dict.fromkeys(colours)}
+    studio.sync()
+    own = {place: ids[colours[place]] for place in range(30)}
+    easy = {place: ids[colours[place]] for place in range(30, 70)}
+    studio.label(own, {}, author="")
+    studio.label(easy, {}, author="", origin=Origin.CONFIRMED)
+    studio.vectors.encode_all()
+    fitted = studio.results().classifier._fitted
+    assert len(fitted.rows) == 70
+    assert len(fitted.held_out_scores) == 30
+    studio.stop()
+
+
 def test_nothing_can_be_exported_before_two_classes(tmp_path: Path) -> None:
     write_pictures(tmp_path, 3)
     studio = answered(open_studio(tmp_path))
-    with pytest.raises(InvalidInput, match="nothing to answer from yet: got labels of 0 classes"):
+    with pytest.raises(
+        InvalidInput, match="too few labels to answer from: got labels of 0 classes"
+    ):
         studio.results()
     studio.stop()
 
@@ -180,7 +198,7 @@ def test_labels_of_rows_that_are_gone_are_told(tmp_path: Path) -> None:
     results = studio.results()
     assert len(results.queries.records) == 4
     [told] = results.answers.unreadable
-    assert (told.among, told.reason) == ("labels", "labelled before, and not in the table any more")
+    assert (told.among, told.reason) == ("labels", "labelled before, and no longer in the table")
     studio.stop()
 
 
@@ -191,7 +209,7 @@ def test_a_file_that_cannot_be_read_goes_where_its_label_says(tmp_path: Path) ->
         (folder / name).write_bytes(b"not a picture")
     studio = answered(open_studio(folder))
     names = {"0000.png": "red", "0001.png": "green", "0004.png": "broken"}
-    studio.do(lambda store: store.label_by_name(names))
+    studio.apply(lambda store: store.label_by_name(names))
     done = post(make_app(studio, Access.at("127.0.0.1")), "/api/export/folders", {"by": "copy"})
     assert (tmp_path / "pictures-sorted" / "broken" / "0004.png").read_bytes() == b"not a picture"
     assert (done["done"], done["left_out"]) == (5, ["0005.png"])

@@ -27,7 +27,7 @@ def test_much_that_is_looked_at_comes_in_chunks_and_requests_that_tell_nothing_c
     write_pictures(tmp_path, 20)
     studio = answered(open_studio(tmp_path))
     app = make_app(studio, Access.at("127.0.0.1"))
-    studio.do(lambda store: store.label_by_name({"0000.png": "red", "0001.png": "green"}))
+    studio.apply(lambda store: store.label_by_name({"0000.png": "red", "0001.png": "green"}))
     looked_at = list(range(8, 20))
     post(app, "/api/label", {"items": {"2": 0}, "class_id": 1, "looked_at": looked_at})
     post(app, "/api/label", {"items": {"3": 0}, "class_id": 1})

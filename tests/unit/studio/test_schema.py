@@ -10,7 +10,7 @@ import pytest
 
 from helpers.studios import answered, get, open_studio, post, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.changes import StoreAway
+from unitail.studio.changes import Origin, StoreUnavailable
 from unitail.studio.store import Store
 from unitail.web.access import Access
 
@@ -52,14 +52,14 @@ DAMAGES: dict[str, Callable[[Path, bytes], bytes]] = {
 def test_a_damaged_file_is_told_when_it_is_opened_and_not_written_to(file: Path, how: str) -> None:
     content = DAMAGES[how](file, file.read_bytes())
     file.write_bytes(content)
-    with pytest.raises(StoreAway) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         Store(f"sqlite:///{file}")
     told = str(refused.value)
     assert re.match(
-        r"the database of the labels is damaged, or is none: got .*labels\.db: .+; allowed: a"
-        r" database as a studio leaves it\. Nothing was written to it: it stays as it is for tools"
-        r" that save what can be read \(\.recover of sqlite3\)\. Bring it back from a copy, or"
-        r" begin anew with another --project\.$",
+        r"the label database is damaged, or is not a database: got .*labels\.db: .+; allowed: a"
+        r"n intact database of a studio\. Nothing was written to it: tools such as"
+        r" \.recover of sqlite3 may still save what can be read\. Restore it from a copy, or start"
+        r" anew with another --project\.$",
         told,
     )
     assert file.read_bytes() == content
@@ -76,7 +76,7 @@ def test_damage_under_an_open_studio_is_a_sentence_and_the_page_goes_on(tmp_path
     content = file.read_bytes()
     file.write_bytes(damage_table(file, "counters", content))
     told = post(app, "/api/label", {"items": {"0": 0}, "class_id": cat}, status=503)
-    assert told["error"].startswith("the database of the labels is damaged, or is none: got ")
+    assert told["error"].startswith("the label database is damaged, or is not a database: got ")
     state = get(app, "/api/state")
     assert "cat" in str(state["changes"])
     assert state["trouble"] == told["error"]
@@ -85,3 +85,26 @@ def test_damage_under_an_open_studio_is_a_sentence_and_the_page_goes_on(tmp_path
     post(app, "/api/label", {"items": {"0": 0}, "class_id": cat})
     assert studio.labels.row(0).class_id == cat
     studio.stop()
+
+
+def test_databases_of_earlier_versions_get_the_columns_that_they_lack(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("ALTER TABLE labels DROP COLUMN origin")
+    for _ in range(2):  # the second time nothing is missing
+        store = Store(f"sqlite:///{file}")
+        assert {row.origin for row in store.since().labels} == {"chosen"}
+        store.close()
+
+
+def test_the_origin_of_a_label_is_kept_and_undone_with_it(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'labels.db'}")
+    [row] = [store.add_class("a")]
+    assert row.class_id is not None
+    store.label_each({"x": row.class_id}, {}, origin=Origin.SUGGESTED)
+    [label] = store.since().labels
+    assert label.origin == "suggested"
+    store.label_each({"x": row.class_id}, {"x": label.version}, origin=Origin.CONFIRMED)
+    assert [each.origin for each in store.since().labels] == ["confirmed"]
+    store.undo()
+    assert [each.origin for each in store.since().labels] == ["suggested"]
+    store.close()

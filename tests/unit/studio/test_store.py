@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from unitail.errors import CannotWrite, InvalidConfig, InvalidInput
-from unitail.studio.changes import ASIDE, Conflict, Done
+from unitail.studio.changes import ASIDE, ActionResult, Conflict
 from unitail.studio.schema import COUNTERS, database_of, open_database
 from unitail.studio.store import Store
 
@@ -75,7 +75,9 @@ def classes(store: Store) -> list[str]:
     return [row.name for row in store.since().classes if not row.deleted]
 
 
-def label(store: Store, seen: dict[str, int], class_id: int | None, author: str = "") -> Done:
+def label(
+    store: Store, seen: dict[str, int], class_id: int | None, author: str = ""
+) -> ActionResult:
     return store.label_each(dict.fromkeys(seen, class_id), seen, author=author)
 
 
@@ -162,7 +164,7 @@ def test_classes_are_renamed_merged_and_deleted_with_their_labels(store: Store) 
     assert (done.title, done.items) == ("cow deleted", ("c",))
     assert labels(store) == {"a": "Cats of prey", "b": "Cats of prey"}
     assert classes(store) == ["Cats of prey"]
-    with pytest.raises(InvalidInput, match="the class is not there: got class"):
+    with pytest.raises(InvalidInput, match="the class does not exist: got class"):
         label(store, {"c": 4}, dog)
 
 
@@ -175,7 +177,7 @@ def test_bad_names_are_refused(store: Store, name: str) -> None:
 
 def test_two_classes_never_have_one_name(store: Store) -> None:
     cat, dog = store.add_class("Café").class_id, store.add_class("dog").class_id
-    with pytest.raises(InvalidInput, match="there is a class of this name: got 'Café'"):
+    with pytest.raises(InvalidInput, match="there is already a class of this name: got 'Café'"):
         store.add_class("cafe\u0301")
     with pytest.raises(InvalidInput, match="or merge the two classes"):
         store.rename_class(dog, "CAFÉ")
@@ -239,7 +241,7 @@ def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
     store.redo(author="ann")
     label(store, {"a": version(store, "a")}, ASIDE, author="bob")
     before = store.since()
-    with pytest.raises(Conflict, match="somebody else has changed what this did"):
+    with pytest.raises(Conflict, match="somebody else has since changed the same items or classes"):
         store.undo(author="ann")
     assert store.since() == before
 
@@ -248,7 +250,7 @@ def test_undo_does_not_bring_a_name_back_that_another_class_has(store: Store) ->
     cat = store.add_class("cat", author="ann").class_id
     store.delete_class(cat, author="ann")
     store.add_class("cat", author="bob")
-    with pytest.raises(Conflict, match="there is a class 'cat' again"):
+    with pytest.raises(Conflict, match="there is another class 'cat' by now"):
         store.undo(author="ann")
 
 
@@ -256,7 +258,7 @@ def test_labels_that_were_there_before_come_in_at_once(store: Store) -> None:
     cat = store.add_class("Cat").class_id
     label(store, {"a": 0}, cat)
     done = store.label_by_name({"a": "dog", "b": "cat", "c": "Cat", "d": "dog", "e": " dog"})
-    assert (done.items, done.title) == (tuple("bcde"), "4 labels that were there before")
+    assert (done.items, done.title) == (tuple("bcde"), "4 labels imported")
     # Data that say "cat" and "Cat" may mean two things; the user can merge them.
     assert labels(store) == {"a": "Cat", "b": "cat", "c": "Cat", "d": "dog", "e": "dog"}
     store.undo()

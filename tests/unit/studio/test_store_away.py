@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from helpers.studios import answered, get, open_studio, post, wait_until, write_pictures
 from unitail.studio.app import make_app
-from unitail.studio.changes import Done, Snapshot, StoreAway
+from unitail.studio.changes import ActionResult, Snapshot, StoreUnavailable
 from unitail.studio.store import Store
 from unitail.studio.studio import Studio
 from unitail.web.access import Access
@@ -42,10 +42,10 @@ def test_it_is_told_in_a_sentence_and_by_a_503(studio: Studio) -> None:
     cat = studio.store.add_class("cat").class_id
     studio.sync()
     rename(studio, "counters", "elsewhere")
-    sentence = "the database of the labels does not answer: got no such table: counters; allowed: "
-    with pytest.raises(StoreAway, match=sentence):
+    sentence = "the label database does not answer: got no such table: counters; allowed: "
+    with pytest.raises(StoreUnavailable, match=sentence):
         studio.store.since()
-    with pytest.raises(StoreAway, match=sentence):
+    with pytest.raises(StoreUnavailable, match=sentence):
         studio.store.revision()
     told = post(app, "/api/label", {"items": {"0": 0}, "class_id": cat}, status=503)
     assert told["error"].startswith(sentence)
@@ -59,14 +59,14 @@ def test_a_studio_goes_on_to_look_and_tells_pages_once_and_when_it_is_back(
 ) -> None:
     monkeypatch.setattr("unitail.studio.studio.POLL_SECONDS", 0.01)
     told: list[tuple[str, object]] = []
-    monkeypatch.setattr(studio.hub, "tell", lambda *news: told.append(news))
+    monkeypatch.setattr(studio.hub, "publish", lambda *news: told.append(news))
     looks = 0
 
     def look() -> None:
         nonlocal looks
         looks += 1
 
-    monkeypatch.setattr(studio, "look_at_files", look)
+    monkeypatch.setattr(studio, "check_files", look)
     studio.start()
     rename(studio, "counters", "elsewhere")
     wait_until(lambda: any(name == "trouble" for name, _ in told))
@@ -75,7 +75,7 @@ def test_a_studio_goes_on_to_look_and_tells_pages_once_and_when_it_is_back(
     assert [name for name, _ in told].count("trouble") == 1
     assert studio.trouble == ""
     rename(studio, "elsewhere", "counters")
-    wait_until(lambda: ("notice", "The database of the labels answers again.") in told)
+    wait_until(lambda: ("notice", "The label database is available again.") in told)
     studio.store.add_class("cat")  # by somebody else
     wait_until(lambda: [row.name for row in studio.labels.classes()] == ["cat"])
 
@@ -83,13 +83,13 @@ def test_a_studio_goes_on_to_look_and_tells_pages_once_and_when_it_is_back(
 def test_a_page_that_is_opened_meanwhile_shows_what_is_known_and_is_told(studio: Studio) -> None:
     app = make_app(studio, Access.at("127.0.0.1"))
     names = {"0000.png": "cat", "0001.png": "dog", "gone.png": "dog"}
-    studio.do(lambda store: store.label_by_name(names))
+    studio.apply(lambda store: store.label_by_name(names))
     before = get(app, "/api/state")
     assert before["trouble"] == ""
     rename(studio, "counters", "elsewhere")
     meanwhile = get(app, "/api/state")
     assert meanwhile["changes"] == before["changes"]
-    assert meanwhile["trouble"].startswith("the database of the labels does not answer: got no")
+    assert meanwhile["trouble"].startswith("the label database does not answer: got no")
     rename(studio, "elsewhere", "counters")
     assert get(app, "/api/state")["trouble"] == ""
 
@@ -100,14 +100,14 @@ def test_what_was_stored_is_not_told_to_have_failed(
     since = studio.store.since
 
     def away(_revision: int) -> Snapshot:
-        raise StoreAway("it does not answer", got="nothing", allowed="an answer")
+        raise StoreUnavailable("it does not answer", got="nothing", allowed="an answer")
 
     monkeypatch.setattr(studio.store, "since", away)
 
-    def add(store: Store) -> Done:
+    def add(store: Store) -> ActionResult:
         return store.add_class("cat")
 
-    assert studio.do(add, [2]).class_id == 1
+    assert studio.apply(add, [2]).class_id == 1
     assert studio.labels.classes() == []
     monkeypatch.setattr(studio.store, "since", since)
     studio.sync()  # as what watches the store does
@@ -115,20 +115,22 @@ def test_what_was_stored_is_not_told_to_have_failed(
 
 
 def test_nothing_goes_to_a_file_that_was_deleted_or_replaced(studio: Studio) -> None:
-    studio.do(lambda store: store.add_class("cat"))
+    studio.apply(lambda store: store.add_class("cat"))
     file, aside = database(studio), database(studio).parent / "aside"
     aside.mkdir()
     for each in file.parent.glob("studio.db*"):
         os.rename(each, aside / each.name)
-    remedy = re.escape("Move it back to its place; if you only have a copy, start")
+    remedy = re.escape("Move it back; if you only have a copy, restart")
     for act in (studio.store.since, lambda: studio.store.add_class("dog")):
         with pytest.raises(
-            StoreAway, match=rf"labels is gone: got no file .*studio\.db; .*{remedy}"
+            StoreUnavailable, match=rf"database is gone: got no file .*studio\.db; .*{remedy}"
         ):
             act()
     assert not file.exists(), "and none is made"
     shutil.copy(aside / file.name, file)
-    with pytest.raises(StoreAway, match=r"labels is gone: got another file at .*studio\.db"):
+    with pytest.raises(
+        StoreUnavailable, match=r"database is gone: got another file at .*studio\.db"
+    ):
         studio.store.add_class("dog")
     for each in aside.iterdir():
         os.replace(each, file.parent / each.name)
@@ -141,7 +143,9 @@ def test_a_database_without_its_revision_ends_nothing(studio: Studio) -> None:
     with closing(sqlite3.connect(database(studio))) as other, other:
         other.execute("DELETE FROM counters")
     for act in (studio.store.revision, lambda: studio.store.add_class("cat")):
-        with pytest.raises(StoreAway, match="not whole: got no number of its last action; allowed"):
+        with pytest.raises(
+            StoreUnavailable, match="incomplete: got no number of its last action; allowed"
+        ):
             act()
 
 
@@ -153,7 +157,9 @@ def test_connections_that_are_all_taken_are_told_and_our_own_errors_are_not(
     with monkeypatch.context() as patched:
         patched.setattr(pool, "_timeout", 0.05)
         held = [studio.store._engine.connect() for _ in range(pool.size() + pool._max_overflow)]
-        with pytest.raises(StoreAway, match="does not answer: got QueuePool limit of size 5"):
+        with pytest.raises(
+            StoreUnavailable, match="does not answer: got QueuePool limit of size 5"
+        ):
             studio.store.since()
         for each in held:
             each.close()

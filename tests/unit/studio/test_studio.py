@@ -11,7 +11,7 @@ from helpers.studios import answered, open_studio, wait_until, write_pictures
 from unitail.errors import InvalidInput
 from unitail.estimator.classifier import TailClassifier
 from unitail.studio import page_data
-from unitail.studio.changes import ASIDE, Done
+from unitail.studio.changes import ASIDE, ActionResult
 from unitail.studio.latest import NONE, Answered
 from unitail.studio.studio import Studio
 
@@ -31,11 +31,11 @@ def studio(folder: Path) -> Iterator[Studio]:
 
 def add(studio: Studio, *names: str) -> list[int]:
     """Add classes, and return their ids."""
-    done = [studio.do(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
+    done = [studio.apply(lambda store, name=name: store.add_class(name)) for name in names]  # type: ignore[misc]
     return [each.class_id for each in done if each.class_id is not None]
 
 
-def label(studio: Studio, **places: list[int]) -> Done:
+def label(studio: Studio, **places: list[int]) -> ActionResult:
     ids = {row.name: row.id for row in studio.labels.classes()}
     wishes: dict[int, int | None] = {
         place: ids[name] for name, own in places.items() for place in own
@@ -85,7 +85,7 @@ def test_a_correction_changes_answers_and_undo_takes_it_back(studio: Studio) -> 
     label(studio, green=[0], red=[1])
     studio.answerer.answer_all()
     assert answers(studio)[3:] != before[3:]
-    studio.do(lambda store: store.undo())
+    studio.apply(lambda store: store.undo())
     studio.answerer.answer_all()
     assert answers(studio) == before
 
@@ -108,7 +108,7 @@ def test_subfolders_become_classes(tmp_path: Path) -> None:
     names = [row.name for row in studio.labels.classes()]
     assert names == ["cold", "warm"]
     assert [studio.labels.row(place).class_id for place in range(5)] == [1, 1, 1, 2, 2]
-    studio.do(lambda store: store.undo(author="me"))
+    studio.apply(lambda store: store.undo(author="me"))
     assert studio.labels.classes() == []
     studio.stop()
 
@@ -118,7 +118,7 @@ def test_a_table_brings_its_labels_once(tmp_path: Path) -> None:
     table.write_text("x,y,label\n0,0,a\n9,9,b\n1,0,\n8,9,\n")
     studio = answered(open_studio(table))
     assert answers(studio)[2:] == ["a", "b"]
-    studio.do(lambda store: store.undo())
+    studio.apply(lambda store: store.undo())
     studio.stop()
     again = open_studio(table)
     assert again.labels.labelled().places == ()
@@ -128,7 +128,7 @@ def test_a_table_brings_its_labels_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        (["a", "b" * 101], "'bbbb.*…', 101 characters; allowed: 1 to 100 characters"),
+        (["a", "b" * 101], "'bbbb.*…', 101 characters; allowed: 1 to 100 printable characters"),
         ([f"class {n}" for n in range(1001)], "too many classes, 1,001; allowed: up to 1,000"),
     ],
 )
@@ -140,7 +140,9 @@ def test_labels_that_cannot_be_classes_are_told(
     with pytest.raises(InvalidInput, match=sentence) as caught:
         open_studio(table)
     assert str(caught.value).startswith(f"the labels of {table} cannot be classes of a studio: got")
-    assert str(caught.value).endswith("one that is not there is begun without labels.")
+    assert str(caught.value).endswith(
+        "if there is no such column, the studio starts without labels."
+    )
 
 
 def test_labels_by_others_in_the_database_come_in(studio: Studio, folder: Path) -> None:
@@ -181,16 +183,16 @@ def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: 
     studio.answerer.answer_all()
     shutil.move(folder / "0005.png", folder.parent / "0005.png")
     shutil.copy(folder / "0001.png", folder / "0000.png")
-    studio.look_at_files()
+    studio.check_files()
     told = studio.progress()
     assert told["failures"] == {"5": "the file is gone"}
     assert told["changed"] == [0]
-    assert 5 not in studio.vectors.known()
+    assert 5 not in studio.vectors.encoded_places()
     assert np.array_equal(*studio.vectors.at(np.array([0, 1])))
     shutil.move(folder.parent / "0005.png", folder / "0005.png")
-    studio.look_at_files()
+    studio.check_files()
     assert studio.progress()["failures"] == {}
-    assert 5 in studio.vectors.known()
+    assert 5 in studio.vectors.encoded_places()
 
 
 def test_a_labelled_file_that_changes_is_learned_again(studio: Studio, folder: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_labelled_file_that_changes_is_learned_again(studio: Studio, folder: P
     before = answers(answered(studio))
     for place, other in ((0, 4), (1, 3)):  # red shows a green picture now, green a red one
         shutil.copy(folder / f"{other:04}.png", folder / f"{place:04}.png")
-    studio.look_at_files()
+    studio.check_files()
     studio.answerer.answer_all()
     swapped = {"red": "green", "green": "red"}
     reds_and_greens = [place for place in range(3, 30) if place % 3 < 2]
@@ -222,7 +224,7 @@ def test_an_answer_to_an_older_vector_is_given_again(
         times.append(told)
         if len(times) == 1:
             shutil.copy(folder / "0004.png", folder / "0003.png")
-            studio.look_at_files()
+            studio.check_files()
         put(told)
 
     monkeypatch.setattr(studio.answers, "put", late)
@@ -244,7 +246,7 @@ def test_changes_are_told_in_their_order(studio: Studio, monkeypatch: pytest.Mon
         told.append(content["revision"])
 
     threads: list[threading.Thread] = []
-    monkeypatch.setattr(studio.hub, "tell", tell)
+    monkeypatch.setattr(studio.hub, "publish", tell)
     add(studio, "red")
     threads[0].join()
     assert told == [1, 2]

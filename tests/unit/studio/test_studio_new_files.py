@@ -31,7 +31,7 @@ def studio(folder: Path) -> Iterator[Studio]:
 @pytest.fixture
 def news(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     told: list[tuple[str, Any]] = []
-    monkeypatch.setattr(studio.hub, "tell", lambda name, content: told.append((name, content)))
+    monkeypatch.setattr(studio.hub, "publish", lambda name, content: told.append((name, content)))
     return told
 
 
@@ -48,22 +48,22 @@ def test_new_files_come_after_the_others_and_are_answered(
     bring(folder, 7, "0000a.png")
     bring(folder, 8, "deep/0.png")
     (folder / "notes.txt").write_text("no picture")
-    studio.look_at_files()
+    studio.check_files()
     assert studio.catalogue.items.names[6:] == ("0000a.png", "deep/0.png")
     assert ("items", {"first": 6, "names": ("0000a.png", "deep/0.png")}) in news
     assert studio.progress()["total"] == 8
     answered(studio)
     assert studio.progress()["done"] == 8
-    best = studio.answers.at(studio.vectors.known()).class_ids[:, 0].tolist()
+    best = studio.answers.at(studio.vectors.encoded_places()).class_ids[:, 0].tolist()
     assert best == [1, 2, 3, 1, 2, 3, 2, 3]
     news.clear()
-    studio.look_at_files()
+    studio.check_files()
     assert news == []
     bring(folder, 1, "0000a.png")  # new ones are watched, too
-    studio.look_at_files()
+    studio.check_files()
     assert studio.changed == {6}
     bring(folder, 0, "deep/1.png")
-    studio.look_at_files()
+    studio.check_files()
     assert studio.catalogue.places["deep/1.png"] == 8
     studio.label({8: 1}, {8: 0}, author="")
     records = studio.results().queries.records
@@ -83,9 +83,9 @@ def test_a_labelled_file_that_comes_back_later_has_its_label(
     studio = open_studio(folder)
     assert studio.progress()["missing"] == ["0000.png"]
     told: dict[str, Any] = {}
-    monkeypatch.setattr(studio.hub, "tell", told.__setitem__)
+    monkeypatch.setattr(studio.hub, "publish", told.__setitem__)
     (folder.parent / "away.png").rename(folder / "0000.png")
-    studio.look_at_files()
+    studio.check_files()
     assert studio.labels.row(5).class_id == 1
     assert told["changes"]["labels"] == [[5, 1, 1]]
     assert studio.progress()["missing"] == []
@@ -94,13 +94,13 @@ def test_a_labelled_file_that_comes_back_later_has_its_label(
 
 def test_threads_take_new_files_in_by_themselves(studio: Studio, folder: Path) -> None:
     studio.start()
-    wait_until(lambda: len(studio.vectors.known()) == 6)
+    wait_until(lambda: len(studio.vectors.encoded_places()) == 6)
     bring(folder, 3, "new.png")
-    wait_until(lambda: len(studio.vectors.known()) == 7)
+    wait_until(lambda: len(studio.vectors.encoded_places()) == 7)
     wait_until(lambda: studio.progress()["done"] == 7)
     assert studio.catalogue.items.names[6] == "new.png"
 
     def best() -> list[int]:
-        return list(studio.answers.at(studio.vectors.known()).class_ids[:, 0].tolist())
+        return list(studio.answers.at(studio.vectors.encoded_places()).class_ids[:, 0].tolist())
 
     wait_until(lambda: best() == [1, 2, 3, 1, 2, 3, 1])  # another thread answers

@@ -23,12 +23,12 @@ def test_a_vector_of_an_older_file_is_not_kept(
         if len(calls) == 1:
             shutil.copy(tmp_path / "0001.png", tmp_path / "0000.png")
             (tmp_path / "0002.png").unlink()
-            studio.look_at_files()
+            studio.check_files()
         return result
 
     monkeypatch.setattr(vectors, "encode", late)
     studio.vectors.encode_all()
     assert np.array_equal(*studio.vectors.at(np.array([0, 1])))
-    assert 2 not in studio.vectors.known()
+    assert 2 not in studio.vectors.encoded_places()
     assert studio.progress()["failures"] == {"2": "the file is gone"}
     studio.stop()

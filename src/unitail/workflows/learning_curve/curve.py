@@ -82,6 +82,8 @@ class OwnCurve:
     levels: tuple[Level, ...]
     failures: Mapping[str, str]
     """Why a learner could not go on."""
+    counted: NDArray[np.bool_]
+    """Rows on which accuracy is measured, (N,); the others only serve as examples."""
 
     def accuracy(self, name: str) -> dict[int, Estimate]:
         """Give the accuracy at each level that the learner answered, by the level's place."""
@@ -110,6 +112,9 @@ class OwnCurve:
                 marks = level.right(name)
                 if over is not None:
                     marks = replace(marks, value=marks.value - level.right(over).value)
+                marks = marks.among(self.counted)
+                if not len(marks.row):
+                    continue
                 moments[place] = MarkMoments.of(marks, level.share, carried)
                 carried = moments[place].support_variance
         return moments
@@ -142,14 +147,17 @@ def own_curve(
     splits: int = SPLITS,
     seed: int = 0,
     device: torch.device | str = "cpu",
+    counted: NDArray[np.bool_] | None = None,
     on_progress: OnProgress | None = None,
 ) -> OwnCurve:
     """Let all learners answer the same random splits of the rows, and leave-one-out.
 
-    A learner that says it cannot solve such tasks does not keep the others from it. `on_progress`
-    counts splits that all learners have answered.
+    A learner that says it cannot solve such tasks does not keep the others from it. `counted` (N,)
+    are the rows on which accuracy is measured, all of them by default. `on_progress` counts splits
+    that all learners have answered.
     """
     check_rows(rows)
+    counted = np.ones(len(rows), dtype=bool) if counted is None else counted
     levels = [
         Level(rows, [random_splits(rows, shots, splits, seed)], shots)
         for shots in shot_series(rows)
@@ -162,7 +170,7 @@ def own_curve(
             done += count
             if on_progress is not None:
                 on_progress(done, total)
-    return OwnCurve(rows, tuple(learners), tuple(levels), panel.failures)
+    return OwnCurve(rows, tuple(learners), tuple(levels), panel.failures, counted)
 
 
 @dataclass(frozen=True, eq=False)

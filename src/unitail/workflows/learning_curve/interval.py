@@ -49,6 +49,13 @@ class Marks:
     classes: NDArray[np.int64]
     """The class of each row, asked or not: (N,)."""
 
+    def among(self, counted: NDArray[np.bool_]) -> "Marks":
+        """Keep the questions about some rows (N,), which then stand for these rows alone."""
+        kept = counted[self.row]
+        number = np.cumsum(counted) - 1
+        rows = number[self.row[kept]]
+        return Marks(self.split[kept], rows, self.value[kept], self.classes[counted])
+
 
 @dataclass(frozen=True)
 class Estimate:

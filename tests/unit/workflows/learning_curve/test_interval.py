@@ -34,6 +34,19 @@ def test_rows_that_were_asked_stand_for_others_of_their_class() -> None:
     assert (found.mean, found.rows) == (pytest.approx(0.25), 2)
 
 
+def test_some_rows_may_be_all_that_is_measured_on() -> None:
+    classes = np.array([0, 0, 0, 1, 1])
+    asked = np.array([0, 1, 2, 3, 4, 1])
+    marks = Marks(np.array([0, 0, 0, 0, 0, 1]), asked, np.array([1.0, 0, 1, 1, 0, 1]), classes)
+    among = marks.among(np.array([False, True, True, False, True]))
+    assert among.split.tolist() == [0, 0, 0, 1]
+    assert among.row.tolist() == [0, 1, 2, 0]
+    assert among.value.tolist() == [0, 1, 0, 1]
+    assert among.classes.tolist() == [0, 0, 1]
+    everything = marks.among(np.ones(5, dtype=bool))
+    assert MarkMoments.of(everything, 0.5) == MarkMoments.of(marks, 0.5)
+
+
 def test_more_splits_of_the_same_rows_do_not_make_it_surer() -> None:
     right = np.array([[1, 1, 1, 0, 1, 0, 1, 1]])
     few, many = (MarkMoments.of(marks_of(right.repeat(count, axis=0)), 0.5) for count in (5, 500))

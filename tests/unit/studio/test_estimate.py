@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.studios import COLOURS, open_studio, write_pictures
+from unitail.studio.changes import Origin
+from unitail.studio.estimate import MIN_COUNTED, Estimated, estimate
+from unitail.studio.latest import Labelled
+from unitail.studio.studio import Studio
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
+    """60 pictures of three colours, in turn, encoded and not labelled."""
+    folder = tmp_path_factory.mktemp("pictures")
+    write_pictures(folder, 60)
+    studio = open_studio(folder)
+    studio.vectors.encode_all()
+    return studio
+
+
+def labelled(groups: dict[Origin, tuple[range, int]]) -> Labelled:
+    """Label ranges of places by their colour, or `shift` colours further on: wrongly."""
+    rows = [
+        (place, 1 + (place + shift) % len(COLOURS), str(origin))
+        for origin, (places, shift) in groups.items()
+        for place in places
+    ]
+    places, class_ids, origins = zip(*sorted(rows), strict=True)
+    return Labelled(1, places, class_ids, frozenset(), origins)
+
+
+def estimated(studio: Studio, named: Labelled) -> Estimated:
+    result = estimate(studio.vectors, named, device="cpu", is_over=lambda: False)
+    assert result is not None
+    return result
+
+
+def test_labels_confirmed_many_at_once_are_left_out(studio: Studio) -> None:
+    own = {Origin.CHOSEN: (range(24), 0)}
+    alone = estimated(studio, labelled(own))
+    beside = estimated(studio, labelled({**own, Origin.CONFIRMED: (range(24, 60), 1)}))
+    assert (beside.labels, beside.confirmed) == (24, 36)
+    assert "24 labels (without the 36 confirmed at once)" in beside.sentence
+    assert replace(beside, confirmed=0) == alone
+    assert alone.now.mean > 0.9
+
+
+def test_accuracy_is_not_measured_on_suggested_items(studio: Studio) -> None:
+    groups = {Origin.CHOSEN: (range(30), 0), Origin.SUGGESTED: (range(30, 36), 1)}
+    named = labelled(groups)
+    among_chosen = estimated(studio, named)
+    among_all = estimated(studio, replace(named, origins=("chosen",) * 36))
+    assert among_chosen.labels == among_all.labels == 36
+    assert among_chosen.now.mean > among_all.now.mean + 0.05
+
+
+def test_suggested_items_are_learned_from(studio: Studio) -> None:
+    """Their labels are wrong here, so whoever learns from them errs."""
+    right = {Origin.CHOSEN: (range(12), 0)}
+    alone = estimated(studio, labelled(right))
+    beside = estimated(studio, labelled({**right, Origin.SUGGESTED: (range(12, 60), 1)}))
+    assert beside.now.mean < alone.now.mean - 0.3
+
+
+@pytest.mark.parametrize("chosen", [0, MIN_COUNTED - 1])
+def test_suggested_items_count_where_few_were_chosen(studio: Studio, chosen: int) -> None:
+    groups = {Origin.CHOSEN: (range(chosen), 0), Origin.SUGGESTED: (range(chosen, 36), 0)}
+    named = labelled(groups)
+    assert estimated(studio, named) == estimated(studio, replace(named, origins=("chosen",) * 36))
+
+
+def test_too_few_labels_have_no_estimate(studio: Studio) -> None:
+    for groups in ({Origin.CHOSEN: (range(3), 0)}, {Origin.CONFIRMED: (range(30), 0)}):
+        named = labelled(groups)
+        assert estimate(studio.vectors, named, device="cpu", is_over=lambda: False) is None
+
+
+def test_the_curve_has_one_point_for_each_number_of_labels(studio: Studio) -> None:
+    result = estimated(studio, labelled({Origin.CHOSEN: (range(30), 0)}))
+    shots = [each for each, _ in result.curve]
+    assert shots == sorted(set(shots))
+    assert len(shots) > 2
+    assert np.isclose(shots[-1], 27 / 3)

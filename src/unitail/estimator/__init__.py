@@ -1,1 +1,1 @@
-"""The classifier that practitioners use, by scikit-learn's conventions."""
+"""TailClassifier, the scikit-learn classifier, and what it is built from."""

@@ -1,7 +1,7 @@
-"""What fitting and predicting will take, before anything is run.
+"""Estimates of the memory and time that a fit and a prediction will take, without running them.
 
-A model is rehearsed on tensors that have shapes but no values; what it does then is counted, and
-taken for time by what this machine does in a second.
+The model is traced on fake tensors, which have shapes but no values. Its operations are counted and
+converted to seconds by the measured speed of this machine.
 """
 
 import time
@@ -56,20 +56,20 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a fit and a prediction will take."""
+    """Estimated memory and time of a fit and a prediction."""
 
     memory_bytes: int
-    """The most memory at once: the rows, and all that the model makes of them."""
+    """Peak memory: the rows, the weights, and all tensors of the model."""
     seconds: float
-    """Time of both on this machine as it is now; rough, within a factor of three or so."""
+    """Total time on this machine under its current load, within a factor of about three."""
     chunk_size: int | None
-    """The queries that are answered together; None where all of them see each other."""
+    """Number of queries answered together; None if all of them see each other."""
     reduced: bool
     """Whether the support is reduced before it is read."""
     support_read: int
-    """The labelled rows that the model reads."""
+    """Number of labelled rows that the model reads."""
     pool_read: int
-    """The rows without labels that it reads beside them."""
+    """Number of unlabelled rows that it reads as well."""
     precision: str
     """The dtype of the computation."""
 
@@ -84,7 +84,7 @@ class Plan:
 
 
 def make_plan(settings: Settings, sizes: Sizes) -> Plan:
-    """Plan for classes of equal size."""
+    """Return the plan for these sizes, assuming classes of equal size."""
     pooled = sizes.pool > 0
     limit = pair_limit(settings, sizes.classes, sizes.width, pooled=pooled)
     within = limit is None or sizes.support <= limit
@@ -128,7 +128,7 @@ def make_plan(settings: Settings, sizes: Sizes) -> Plan:
 
 
 def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
-    """Plan for a support that is read without pairs of rows."""
+    """Return the plan for a large support, which is read without pairs of rows."""
     dtype = next(settings.learner(sizes.support).model.parameters()).dtype
     counts = sizes.support, sizes.width, sizes.classes, sizes.queries
     cost = large_cost(*counts, at_once=MAX_ROWS, itemsize=dtype.itemsize)
@@ -146,7 +146,7 @@ def _plan_large(settings: Settings, sizes: Sizes) -> Plan:
 
 
 def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Cost") -> int:
-    """Add up what there is at the worst moment; each draw keeps its own reading."""
+    """Return the peak memory in bytes; each draw keeps its own reading of the support."""
     weights = sum(weight.nbytes for weight in model.parameters())
     rows = (sizes.support + sizes.queries + sizes.pool) * sizes.width * torch.float64.itemsize
     return weights + rows + (draws - 1) * read.kept_bytes + max(read.peak_bytes, answer.peak_bytes)
@@ -154,30 +154,30 @@ def _memory(draws: int, sizes: Sizes, model: AnyModel, read: "Cost", answer: "Co
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a stretch of work costs."""
+    """The cost of a sequence of tensor operations."""
 
     peak_bytes: int
-    """The most memory that its tensors take at once, with what was there before."""
+    """Peak memory of tensors, including those that existed before."""
     kept_bytes: int
-    """The memory that stays taken."""
+    """Memory still in use afterwards."""
     operations: int
-    """Floating-point operations in matrix products and inverses."""
+    """Number of floating-point operations in matrix products and inverses."""
     moved_bytes: int
-    """What is written into new tensors."""
+    """Bytes written to new tensors."""
     calls: int
-    """Calls of tensor operations."""
+    """Number of tensor operations called."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a device does in a second."""
+    """What a device does per second."""
 
     operations: float
     bytes: float
     calls: float
 
     def seconds(self, cost: Cost) -> float:
-        """Estimate the time of some work; roughly, since parts of it overlap or wait."""
+        """Estimate the seconds for this cost; roughly, as operations overlap or wait."""
         return (
             cost.operations / self.operations
             + cost.moved_bytes / self.bytes
@@ -195,7 +195,7 @@ def rehearse(
     visibility: Visibility,
     num_pool: int = 0,
 ) -> tuple[Cost, Cost]:
-    """Count what it costs to read a support and a pool, and then to answer queries in one go."""
+    """Count the cost of reading a support and a pool, and of then answering all queries at once."""
     draw = model.draw_for(
         episodes=1, ways=ways, feature_dim=feature_dim, generator=stream(0, device=model.device)
     )
@@ -211,14 +211,14 @@ def rehearse(
         with count, ledger:
             read = model.read(support, draw, visibility, rows(num_pool) if num_pool else None)
             reading = ledger.cost(count.get_total_flops())
-        with count, ledger:  # the count starts anew, the ledger goes on
+        with count, ledger:  # the flop count restarts, the ledger continues
             model.answer(read, rows(num_queries))
             return reading, ledger.cost(count.get_total_flops())
 
 
 @cache
 def speed_of(device: torch.device, dtype: torch.dtype) -> Speed:
-    """Measure a device for a fraction of a second."""
+    """Measure the speed of a device; takes a fraction of a second."""
     generator = stream(0, "speed", device=device)
     side, length = 512, 2**21
     matrix = torch.rand(side, side, dtype=dtype, device=device, generator=generator)
@@ -232,7 +232,7 @@ def speed_of(device: torch.device, dtype: torch.dtype) -> Speed:
 
 
 def _best_time(work: Callable[[], object], device: torch.device) -> float:
-    """Return the shortest of a few times."""
+    """Return the shortest of five run times, in seconds."""
     times = []
     for _ in range(5):
         start = time.perf_counter()
@@ -244,7 +244,7 @@ def _best_time(work: Callable[[], object], device: torch.device) -> float:
 
 
 def _cubes(shape: Any, *_: Any, **__: Any) -> int:  # noqa: ANN401 - as torch calls it
-    """n³ for each matrix."""
+    """Count n³ operations for each matrix."""
     return int(torch.Size(shape[:-2]).numel() * shape[-1] ** 3)
 
 
@@ -256,11 +256,11 @@ INVERSES = {
     torch.ops.aten.linalg_cholesky_ex: _cubes,
     torch.ops.aten.cholesky_inverse: _two_cubes,
 }
-"""Torch's own count leaves them out; about, a third more or less."""
+"""Operations that torch's own count leaves out; approximate to within a third."""
 
 
 class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keep account of the memory of tensors that are made within."""
+    """Tracks the memory of all tensors created within its context."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -268,7 +268,7 @@ class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._now = self._peak = self._moved = self._calls = 0
 
     def cost(self, operations: int) -> Cost:
-        """Close the account, and open the next."""
+        """Return the cost since the last call, and start counting anew."""
         cost = Cost(
             peak_bytes=self._peak,
             kept_bytes=self._now,

@@ -1,11 +1,12 @@
-r"""Why an answer is as it is: what each labelled row, or each column, adds to it.
+r"""Explanations: how much each labelled row, or each column, contributes to an answer.
 
-What is taken apart is a score, log p(label | x) less the mean of log p over all classes. Rows are
-the model's matter (`unitail.relational.influence`). Columns are exchanged: a walk starts at a
-labelled row b and puts in the columns of x one after the other, in random order; what the score
-gains at its step is what a column adds. The gains of a walk sum to score(x) - score(b), whatever
-the order. The mean over walks estimates Shapley's values (Castro, Gómez and Tejada, *Polynomial
-calculation of the Shapley value based on sampling*, 2009); every order is walked backwards too.
+The score that is decomposed is log p(label | x) minus the mean of log p over all classes. The
+contributions of rows come from the model (`unitail.relational.influence`). Those of columns come
+from random walks: a walk starts at a labelled row b and replaces its columns by those of x, one by
+one in random order. The change of the score at a step is the contribution of that column. The
+changes of a walk sum to score(x) - score(b), whatever the order. Their mean over walks estimates
+Shapley values (Castro, Gómez and Tejada, *Polynomial calculation of the Shapley value based on
+sampling*, 2009). Every order is also walked in reverse.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,84 +26,88 @@ from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.wording import some
 
 MAX_WALKED = 65_536
-"""Rows that are made of exchanged columns at once."""
+"""Largest number of rows with replaced columns that are scored at once."""
 Floats = NDArray[np.float64]
 Score = Callable[[NDArray[Any], NDArray[np.int64]], Floats]
-"""From rows (m, d_T) and a class for each to scores (m,)."""
+"""Maps rows (m, d_T) and a class index for each to scores (m,)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Influence:
-    """What was added to each answer, and by what; all of it together is `score`."""
+    """Contributions of labelled rows, or of columns, to the score of each answer."""
 
     labels: NDArray[Any]
-    """The class of each query that is spoken of, (m,)."""
+    """The label that each query's score is about, (m,)."""
     score: Floats
-    """log p(label) less the mean of log p over all classes, (m,)."""
+    """log p(label) minus the mean of log p over all classes, (m,)."""
     values: Floats
-    """What each labelled row, or column, adds to it: (m, n)."""
+    """Contribution of each labelled row, or column, to the score: (m, n)."""
     names: tuple[str, ...] = ()
-    """Of the columns, if it is about columns."""
+    """Column names, if `values` are those of columns."""
 
     @property
     def base(self) -> Floats:
-        """What is left of the score, and nobody's, (m,)."""
+        """The part of the score that no row or column contributes, (m,)."""
         return np.asarray(self.score - self.values.sum(axis=1))
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of each in all that speaks for the label, 0 to 1: (m, n)."""
-        speaking = np.maximum(self.values, 0)
-        total = speaking.sum(axis=1, keepdims=True)
-        return np.asarray(speaking / np.where(total > 0, total, 1))
+        """Share of each value in the sum of all positive values, 0 to 1: (m, n)."""
+        positive = np.maximum(self.values, 0)
+        total = positive.sum(axis=1, keepdims=True)
+        return np.asarray(positive / np.where(total > 0, total, 1))
 
     def top(self, count: int = 3) -> NDArray[np.int64]:
-        """Return the places of those that add most, the first first: (m, count)."""
+        """Return the places of the largest values, in decreasing order: (m, count)."""
         return np.argsort(-self.values, axis=1, kind="stable")[:, :count]
 
 
 def row_influence(fitted: Fitted, queries: NDArray[Any], places: NDArray[np.int64]) -> Floats:
-    """Say what each labelled row adds to the scores of classes (m,): (m, n).
+    """Return the contribution of each labelled row to the scores of classes (m,): (m, n).
 
-    Where a centre was read in place of several rows, these share alike in what it adds.
+    Rows that were read as one cluster centre share its contribution equally.
     """
     hypothesis, rows = fitted.hypothesis, fitted.rows
-    asked = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
-    values = hypothesis.contributions(asked, torch.from_numpy(places).unsqueeze(0))
-    read: Floats = values[0].double().cpu().numpy()
+    scaled = torch.from_numpy(fitted.scaling(queries)).unsqueeze(0)
+    contributions = hypothesis.contributions(scaled, torch.from_numpy(places).unsqueeze(0))
+    values: Floats = contributions[0].double().cpu().numpy()
     if len(fitted.kept) < rows.total:
-        stands = standing_for(fitted.scaled.repeated(), fitted.kept)
-        read = (read / np.bincount(stands, minlength=len(fitted.kept)).clip(1))[:, stands]
+        centre_of = standing_for(fitted.scaled.repeated(), fitted.kept)
+        values = (values / np.bincount(centre_of, minlength=len(fitted.kept)).clip(1))[:, centre_of]
     if rows.counts is None:
-        return read
-    return np.asarray(np.add.reduceat(read, np.cumsum(rows.counts) - rows.counts, axis=1))
+        return values
+    return np.asarray(np.add.reduceat(values, np.cumsum(rows.counts) - rows.counts, axis=1))
 
 
 def column_influence(
     score: Score,
     queries: NDArray[Any],
     places: NDArray[np.int64],
-    known: NDArray[Any],
+    labelled: NDArray[Any],
     spans: Mapping[str, slice],
-    walks: int,
+    num_walks: int,
     seed: int,
 ) -> Floats:
-    """Say what each column adds to the scores of classes (m,), by walks from known rows: (m, c)."""
+    """Return the contribution of each of c columns to the scores of classes (m,): (m, c).
+
+    Walks start at random rows of `labelled` (n, d_T).
+    """
     rng = np.random.default_rng(seed)
-    starts = known[rng.permutation(np.resize(rng.permutation(len(known)), (walks + 1) // 2))]
+    half = (num_walks + 1) // 2
+    starts = labelled[rng.permutation(np.resize(rng.permutation(len(labelled)), half))]
     orders = [rng.permutation(len(spans)) for _ in starts]
-    ways = [(start, order) for start, order in zip(starts, orders, strict=True)]
-    ways += [(start, order[::-1]) for start, order in ways]
-    ways = ways[:walks]
-    each = max(1, MAX_WALKED // (walks * (len(spans) + 1)))
+    walks = [(start, order) for start, order in zip(starts, orders, strict=True)]
+    walks += [(start, order[::-1]) for start, order in walks]
+    walks = walks[:num_walks]
+    size = max(1, MAX_WALKED // (num_walks * (len(spans) + 1)))
     values = []
-    for first in range(0, len(queries), each):
-        asked, classes = queries[first : first + each], places[first : first + each]
-        rows = np.stack([_walk(asked, *way, list(spans.values())) for way in ways])
+    for first in range(0, len(queries), size):
+        chunk, classes = queries[first : first + size], places[first : first + size]
+        rows = np.stack([_walk(chunk, *walk, list(spans.values())) for walk in walks])
         steps = rows.shape[:3]  # (walks, columns + 1, m)
         scores = score(rows.reshape(-1, rows.shape[-1]), np.tile(classes, steps[0] * steps[1]))
         gains = np.diff(scores.reshape(steps), axis=1)  # (walks, columns, m)
-        ordered = [gain[np.argsort(order)] for gain, (_, order) in zip(gains, ways, strict=True)]
+        ordered = [gain[np.argsort(order)] for gain, (_, order) in zip(gains, walks, strict=True)]
         values.append(np.mean(ordered, axis=0).T)
     return np.concatenate(values)
 
@@ -110,7 +115,7 @@ def column_influence(
 def _walk(
     queries: NDArray[Any], start: NDArray[Any], order: NDArray[np.int64], spans: list[slice]
 ) -> NDArray[Any]:
-    """Put in the columns of queries (m, d_T) one after the other: (columns + 1, m, d_T)."""
+    """Replace the start's columns by the queries' (m, d_T), one by one: (columns + 1, m, d_T)."""
     rows = np.broadcast_to(start.astype(queries.dtype), queries.shape).copy()
     walked = [rows.copy()]
     for column in order:
@@ -122,7 +127,7 @@ def _walk(
 def column_spans(
     inputs: InputEncoder | None, names: NDArray[Any] | None, width: int
 ) -> dict[str, slice]:
-    """Return which coordinates of vectors come from which column."""
+    """Return the coordinates of the vectors that come from each column."""
     if inputs is None:
         named = range(width) if names is None else names
         return {str(name): slice(place, place + 1) for place, name in enumerate(named)}
@@ -132,10 +137,10 @@ def column_spans(
         widths = _part_widths(inputs)
     else:
         raise CannotSolve(
-            "items other than the rows of a table have no columns",
+            "only the rows of a table, and vectors, have columns",
             got=f"items for the encoder {inputs.name}",
             allowed="a table, or vectors",
-            remedy="Ask `influence` for the labelled examples that count.",
+            remedy="Call `influence` for the labelled examples that count.",
         )
     ends = np.cumsum([width for _, width in widths]).tolist()
     return {name: slice(end - width, end) for (name, width), end in zip(widths, ends, strict=True)}
@@ -149,7 +154,7 @@ def _part_widths(inputs: MixedEncoder) -> list[tuple[str, int]]:
             widths += [(column.name, column.width) for column in part.encoder.columns]
         else:
             assert part.column is not None
-            assert part.centre is not None, "fitted encoders have seen vectors"
+            assert part.centre is not None, "set when the encoder was fitted"
             widths.append((part.column, len(part.centre)))
     return widths
 
@@ -157,26 +162,26 @@ def _part_widths(inputs: MixedEncoder) -> list[tuple[str, int]]:
 def class_places(
     classes: NDArray[Any], label: object, log_probabilities: Floats
 ) -> NDArray[np.int64]:
-    """Return the class of each query: the most probable, the one that is named, or one for each."""
+    """Return a class index per query: of its label, of one label for all, or the most probable."""
     count = len(log_probabilities)
     if label is None:
         return np.asarray(log_probabilities.argmax(axis=1), dtype=np.int64)
-    known = {each: place for place, each in enumerate(classes.tolist())}
-    given = np.asarray(label)
-    wanted = given.tolist() if given.ndim else [given.item()] * count
-    shaped = given.ndim < 2 and len(wanted) == count
-    unknown = [each for each in wanted if each not in known] if shaped else []
-    if unknown or not shaped:
+    place_of = {name: place for place, name in enumerate(classes.tolist())}
+    labels = np.asarray(label)
+    wanted = labels.tolist() if labels.ndim else [labels.item()] * count
+    fits = labels.ndim < 2 and len(wanted) == count
+    unknown = [name for name in wanted if name not in place_of] if fits else []
+    if unknown or not fits:
         raise InvalidInput(
-            "the label is none of the classes" if unknown else "there is no label for each row",
-            got=repr(unknown[0]) if unknown else f"labels of shape {given.shape}",
+            "the label is not one of the classes" if unknown else "there is no label for each row",
+            got=repr(unknown[0]) if unknown else f"labels of shape {labels.shape}",
             allowed=f"one of {some(map(repr, classes.tolist()), 5)}, or {count} of them",
             remedy="Name one of `classes_`, or a list with one for each row.",
         )
-    return np.array([known[each] for each in wanted], dtype=np.int64)
+    return np.array([place_of[name] for name in wanted], dtype=np.int64)
 
 
 def above_mean(log_probabilities: Floats, places: NDArray[np.int64]) -> Floats:
-    """Return log-probabilities (m, K) of one class each, less the mean of all: (m,)."""
-    own = np.take_along_axis(log_probabilities, places[:, None], axis=1)[:, 0]
-    return np.asarray(own - log_probabilities.mean(axis=1))
+    """Return the log-probability of one class per row of (m, K), minus the row's mean: (m,)."""
+    chosen = np.take_along_axis(log_probabilities, places[:, None], axis=1)[:, 0]
+    return np.asarray(chosen - log_probabilities.mean(axis=1))

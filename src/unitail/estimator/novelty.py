@@ -1,23 +1,25 @@
-r"""How much a row looks as if it belonged to none of the classes.
+r"""Novelty: how much a row looks as if it belonged to none of the classes.
 
 The strangeness of x is a length,
 
     s(x) = |x - nearest support row| (|x - nearest class mean| / mean of |x - class means|)²:
 
-what is novel is far from everything, and no nearer to one class than to the others. It depends on
-distances alone, so a rotation and a shift change nothing. The support's own rows, each left out
-in turn, say which lengths are usual: novelty is the quantile of log s(x) in the t distribution
-(prediction of one more value) fitted to theirs. A common scale of all features cancels.
+a novel row is far from everything, and no nearer to one class than to the others. The length
+depends on distances alone, so a rotation or shift changes nothing. The support's own rows, each
+left out in turn, show which lengths are usual: novelty is the quantile of log s(x) in the t
+distribution fitted to theirs (the prediction of one more value). A common scale of all features
+cancels.
 
-No model is asked. Only rows of classes with two or more are left out. If no class has two, every
-row is left out together with its class, and novelty compares with how strange the classes are to
-one another.
+The model is not used. Only rows of classes with two or more rows are left out. If no class has two,
+every row is left out together with its class, and novelty is relative to how strange the classes
+are to one another.
 
-Vectors of several parts (`unitail.learners.parts`) have the mean of their parts' log s, each in
-units of its usual deviation, and that is compared with the mean of the rows left out. A part counts
-by how well it tells classes apart: as max(0, -log(E |x - own class mean|² / E |x - class mean|²)),
-over rows left out, and all classes in the second mean; all count alike if none tells. So a date
-that no labelled row has had makes nothing novel if dates say nothing of the classes.
+For vectors with several parts (`unitail.learners.parts`), log s is averaged over the parts, each in
+units of its standard deviation over the rows left out, and compared with the same average for those
+rows. The weight of a part is how well it separates the classes,
+max(0, -log(E |x - own class mean|² / E |x - class mean|²)), over the rows left out, with all
+classes in the second mean; weights are equal if no part separates them. So an unseen date makes no
+row novel if dates are unrelated to the classes.
 """
 
 from collections.abc import Sequence
@@ -32,19 +34,18 @@ from unitail.learners.in_context import MAX_ROWS
 from unitail.learners.parts import split_columns
 
 MAX_REFERENCES = 1000
-"""The rows that are left out in turn."""
+"""Largest number of rows that are left out in turn."""
 MIN_SPREAD = 0.05
-"""Of log s: support rows that are all alike in this do not make all others novel."""
+"""Smallest deviation of log s: support rows with equal s must not make all others novel."""
 MIN_LENGTH = 1e-3
-"""Of s, in units of the support's own size: copies of a support row are not infinitely usual."""
-
+"""Smallest s, in units of the support's size: a copy of a support row has log s > -inf."""
 FAR = 1e100
-"""Of coordinates, in units of the support's own size: beyond this all is equally strange."""
+"""Largest coordinate, in units of the support's size; beyond it all is equally strange."""
 
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """The novelty of rows to a support: what strangeness is measured against."""
+    """The support's statistics that the novelty of queries is computed from."""
 
     rows: Rows
     """Centred, in double precision."""
@@ -52,18 +53,18 @@ class Novelty:
     """The power of two that lengths are measured in."""
     centre: NDArray[np.float64]
     means: NDArray[np.float64]
-    """Of the classes, (K, d_T)."""
+    """Class means, (K, d_T)."""
     min_length: float
-    """The shortest s there is."""
+    """Lower bound of s."""
     left_out: NDArray[np.float64]
     """log s of the rows left out, (n,)."""
-    telling: float
-    """How much nearer these are to their own class than to all, on average; 0 is not at all."""
+    separation: float
+    """How much nearer these rows are to their own class than to all on average; 0: not at all."""
 
     @classmethod
     def of(cls, rows: Rows, seed: int) -> Self:
-        """Measure a support."""
-        # Squares of huge numbers overflow: a power of two takes the size away, and no digit.
+        """Compute the statistics of a support."""
+        # Squares of huge numbers overflow; rescaling by a power of two is exact and avoids it.
         unit = int(np.frexp(np.abs(rows.features).max())[1])
         features = np.ldexp(rows.features.astype(np.float64), -unit)
         centre = features.mean(axis=0)
@@ -73,9 +74,9 @@ class Novelty:
         means = sums / rows.shots[:, None]
         size = float(np.sqrt(np.square(centred.features).sum(axis=1).mean()))
         min_length = max(MIN_LENGTH * size, np.finfo(np.float64).tiny)
-        strange, telling = _left_out(centred, means, seed)
+        strange, separation = _left_out(centred, means, seed)
         logs = np.log(np.maximum(strange, min_length))
-        return cls(centred, unit, centre, means, min_length, logs, telling)
+        return cls(centred, unit, centre, means, min_length, logs, separation)
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
@@ -90,7 +91,7 @@ class Novelty:
         return np.concatenate(chunks)
 
     def _scaled(self, queries: NDArray[Any]) -> NDArray[np.float64]:
-        with np.errstate(over="ignore"):  # what is beyond all numbers is as far as the farthest
+        with np.errstate(over="ignore"):  # an overflow to infinity is clipped like any far value
             scaled = np.ldexp(queries.astype(np.float64), -self.unit)
         return np.asarray(scaled.clip(-FAR, FAR))
 
@@ -107,42 +108,42 @@ class PartsNovelty:
     each: tuple[Novelty, ...]
     widths: tuple[int, ...]
     weights: NDArray[np.float64]
-    """What each part counts; one in all, (P,)."""
+    """Weight of each part, summing to one, (P,)."""
 
     @classmethod
     def of(cls, rows: Rows, widths: tuple[int, ...], seed: int) -> Self:
-        """Measure each part of a support."""
+        """Compute the statistics of each part of a support."""
         blocks = split_columns(rows.features, widths)
         each = tuple(Novelty.of(rows.with_features(block), seed) for block in blocks)
-        telling = np.array([part.telling for part in each])
-        total = telling.sum()
-        weights = telling / total if total > 0 else np.full(len(each), 1 / len(each))
+        separations = np.array([part.separation for part in each])
+        total = separations.sum()
+        weights = separations / total if total > 0 else np.full(len(each), 1 / len(each))
         return cls(each, widths, weights)
 
     def __call__(self, queries: NDArray[Any]) -> NDArray[np.float64]:
         """Return the novelty of each query, 0 to 1."""
         blocks = split_columns(queries, self.widths)
-        asked = [part.strangeness(block) for part, block in zip(self.each, blocks, strict=True)]
-        return _quantiles(self._together(asked), self._together([p.left_out for p in self.each]))
+        logs = [part.strangeness(block) for part, block in zip(self.each, blocks, strict=True)]
+        return _quantiles(self._average(logs), self._average([p.left_out for p in self.each]))
 
-    def _together(self, logs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Join what the parts say, each in units of its usual deviation."""
-        usual = [_usual(part.left_out) for part in self.each]
-        units = [(own - mean) / spread for own, (mean, spread) in zip(logs, usual, strict=True)]
+    def _average(self, logs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Average log s over parts, each standardised by its values for the rows left out."""
+        moments = [_moments(part.left_out) for part in self.each]
+        units = [(log - mean) / spread for log, (mean, spread) in zip(logs, moments, strict=True)]
         return np.asarray(self.weights @ np.stack(units))
 
 
-def _usual(left_out: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and deviation of what was left out."""
+def _moments(left_out: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and standard deviation of log s of the rows left out."""
     spread = float(left_out.std(ddof=1)) if len(left_out) > 1 else 0.0
     return float(left_out.mean()), max(spread, MIN_SPREAD)
 
 
 def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Say where strangeness lies among that of the rows left out, 0 to 1."""
+    """Return the quantiles, 0 to 1, of log s among its values for the rows left out."""
     from scipy.stats import t as t_distribution
 
-    (mean, spread), count = _usual(left_out), len(left_out)
+    (mean, spread), count = _moments(left_out), len(left_out)
     deviations = (strange - mean) / spread
     quantile: NDArray[np.float64] = t_distribution.cdf(
         deviations / np.sqrt(1 + 1 / count), max(1, count - 1)
@@ -153,29 +154,29 @@ def _quantiles(strange: NDArray[np.float64], left_out: NDArray[np.float64]) -> N
 def _left_out(
     rows: Rows, means: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the strangeness of support rows to the rest, and how well they tell classes apart."""
+    """Return s of support rows, each left out in turn, and how well they separate the classes."""
     shots = rows.shots[rows.class_indices]
-    alone = not (shots > 1).any()
-    places = np.flatnonzero(shots > 1) if not alone else np.arange(len(shots))
+    singletons = not (shots > 1).any()
+    places = np.flatnonzero(shots > 1) if not singletons else np.arange(len(shots))
     if len(places) > MAX_REFERENCES:
         places = np.random.default_rng(seed).choice(places, MAX_REFERENCES, replace=False)
-    features, own = rows.features[places], rows.class_indices[places]
-    distances, mine = _distances(features, means), (np.arange(len(own)), own)
-    telling = 0.0
-    if alone:
-        distances[mine] = np.nan
-    else:  # distance to the mean of the others: c / (c - 1) times that to the mean of all
-        distances[mine] *= shots[places] / (shots[places] - 1)
-        nearer, usual = np.square(distances[mine]).mean(), np.square(distances).mean()
-        if usual > 0:  # else all rows are equal, which tells nothing
-            telling = max(0.0, -float(np.log(max(nearer / usual, MIN_LENGTH))))
-    return _strangeness(_nearest(rows.features, features, 2), distances), telling
+    features, labels = rows.features[places], rows.class_indices[places]
+    distances, own = _distances(features, means), (np.arange(len(labels)), labels)
+    separation = 0.0
+    if singletons:
+        distances[own] = np.nan
+    else:  # to the mean of the other c - 1 rows it is c / (c - 1) times that to the mean of all c
+        distances[own] *= shots[places] / (shots[places] - 1)
+        within, overall = np.square(distances[own]).mean(), np.square(distances).mean()
+        if overall > 0:  # otherwise all rows are equal
+            separation = max(0.0, -float(np.log(max(within / overall, MIN_LENGTH))))
+    return _strangeness(_nearest(rows.features, features, 2), distances), separation
 
 
 def _strangeness(
     nearest: NDArray[np.float64], to_means: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Combine distances to the nearest row (m,) and to the class means (m, K): s."""
+    """Return s (m,) from distances to the nearest row (m,) and to the class means (m, K)."""
     mean = np.maximum(np.nanmean(to_means, axis=1), np.finfo(np.float64).tiny)
     strange: NDArray[np.float64] = nearest * (np.nanmin(to_means, axis=1) / mean) ** 2
     return strange
@@ -184,7 +185,7 @@ def _strangeness(
 def _nearest(
     rows: NDArray[np.float64], queries: NDArray[np.float64], rank: int
 ) -> NDArray[np.float64]:
-    """Return the distance to the nearest row, or to the next one where that is the query itself."""
+    """Return the distance to the nearest row, or with rank 2, if queries are rows, to the next."""
     from sklearn.neighbors import NearestNeighbors
 
     search = NearestNeighbors(n_neighbors=rank, algorithm="brute").fit(rows)

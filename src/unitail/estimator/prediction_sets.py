@@ -1,13 +1,14 @@
-r"""Prediction sets: as many classes as it takes to hold the true one with a stated probability.
+r"""Conformal prediction sets, which hold the true class with a stated probability.
 
-Every row that can be left out of the support is asked as a query of the rest. A row alone in its
-class cannot: without it the class is unknown. One row of every class is left out at a time, or
-several of classes with more rows than there are folds. Leaving out single rows would take K times
-as many readings, and put each row at a disadvantage: its class alone would be short of an example.
+Every support row that can be left out is classified as a query to the remaining rows. A row that is
+alone in its class cannot be left out: without it the class is unknown. One row of every class is
+left out at a time, or several of classes with more rows than there are folds. Leaving out single
+rows would take K times as many readings, and put each row at a disadvantage, as only its own class
+would lack an example.
 
 The score of a row that was left out is 1 - p(true class). With the n scores, the set of a query is
-{k : 1 - p_k <= q}, where q is the ceil((n + 1) coverage)-th smallest score; where there are fewer
-scores, q is infinite and the set holds all classes.
+{k : 1 - p_k <= q}, where q is the ceil((n + 1) coverage)-th smallest score. If there are fewer
+scores than that, q is infinite and the set holds all classes.
 """
 
 import hashlib
@@ -29,44 +30,44 @@ from unitail.learners.pretrained import sealed_as, shipped_folder
 from unitail.nn.episode_model import EpisodeModel, Visibility
 
 MAX_FOLDS = 20
-"""The most folds that a support is left out in; classes of more rows leave several out at once."""
+"""Largest number of folds; classes with more rows than this leave out several at once."""
 MANY_ROWS, FEW_FOLDS = 500, 5
-"""Rows beyond which fewer folds calibrate: what is left still tells what all rows do."""
+"""With more rows than this, fewer folds are used: what remains still represents all rows."""
 MAX_CALIBRATED = 2000
-"""Rows of a large support that are left out and asked for prediction sets."""
+"""Largest number of rows of a large support that are left out for prediction sets."""
 WITHOUT_EFFECT = frozenset({"device", "chunk_size", "visibility", "class_shares"})
-"""Settings that do not change the scores, which are of rows asked in isolation."""
+"""Settings that do not affect the scores, since these come from isolated queries."""
 LATER = frozenset({"counts", "weights", "class_weight", "pool", "parts"})
-"""What the first folders did not know: hashed only where it is set, so that these stay valid."""
+"""Fields added after the first format: hashed only if set, so older folders stay valid."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Rows that were left out, and what was said about them."""
+    """Rows that were left out, and their class probabilities given the others."""
 
     places: NDArray[np.int64]
-    """Which rows, (m,)."""
+    """The places of the rows, (m,)."""
     probabilities: NDArray[np.float64]
-    """(m, K)."""
+    """Shape (m, K)."""
 
     @classmethod
     def joined(cls, pieces: Sequence[Self], ways: int) -> Self:
-        """Put pieces in a row; there may be none."""
+        """Concatenate several; there may be none."""
         places = [np.empty(0, np.int64), *(piece.places for piece in pieces)]
         probabilities = [np.empty((0, ways)), *(piece.probabilities for piece in pieces)]
         return cls(np.concatenate(places), np.concatenate(probabilities))
 
-    def own_probabilities(self, rows: Rows) -> NDArray[np.float64]:
-        """Return how probable the label of each was, (m,)."""
-        own: NDArray[np.float64] = self.probabilities[
+    def true_class_probabilities(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the probability of the true class of each row, (m,)."""
+        probabilities: NDArray[np.float64] = self.probabilities[
             np.arange(len(self.places)), rows.class_indices[self.places]
         ]
-        return own
+        return probabilities
 
 
-def folds(rows: Rows, most: int = MAX_FOLDS) -> list[NDArray[np.int64]]:
-    """Deal the rows of classes with two or more into folds that each leave every class a row."""
-    count = min(int(rows.shots.max()), most)
+def folds(rows: Rows, limit: int = MAX_FOLDS) -> list[NDArray[np.int64]]:
+    """Deal the rows of classes with two or more into folds; each leaves every class a row."""
+    count = min(int(rows.shots.max()), limit)
     dealt: list[list[int]] = [[] for _ in range(count)]
     for places in rows.members():
         for rank, place in enumerate(places if len(places) > 1 else ()):
@@ -75,23 +76,23 @@ def folds(rows: Rows, most: int = MAX_FOLDS) -> list[NDArray[np.int64]]:
 
 
 def calibration_folds(rows: Rows) -> list[NDArray[np.int64]]:
-    """Deal the rows into fewer folds where they are many, as each costs as much as a fit."""
+    """Return the folds for calibration; fewer for many rows, as each costs as much as a fit."""
     return folds(rows, FEW_FOLDS if rows.total > MANY_ROWS else MAX_FOLDS)
 
 
 def some_of(fold: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Keep at most `MAX_CALIBRATED` of the rows that are left out, of every class its share."""
+    """Return at most `MAX_CALIBRATED` rows of a fold, keeping the shares of the classes."""
     return fold[:: -(-len(fold) // MAX_CALIBRATED)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedScores:
-    """What prediction sets are made with, beside what it belongs to: no other support gets it."""
+    """Scores for prediction sets, with the hash of the support and settings they are valid for."""
 
     scores: NDArray[np.float64]
     """1 - p(true class) of the rows that were left out."""
     key: str
-    """The hash of the rows and settings that they belong to."""
+    """Hash of the rows and settings that the scores belong to."""
 
     @classmethod
     def of(
@@ -101,23 +102,23 @@ class SavedScores:
         settings: Settings,
         pool: NDArray[Any] | None = None,
     ) -> Self:
-        """Bind scores to their rows and settings."""
+        """Build from scores and the rows and settings that they belong to."""
         return cls(scores=scores, key=scores_key(rows, settings, pool))
 
     def scores_for(
         self, rows: Rows, settings: Settings, pool: NDArray[Any] | None = None
     ) -> NDArray[np.float64] | None:
-        """Return the scores if they belong to these rows and settings."""
+        """Return the scores if they belong to these rows and settings, otherwise None."""
         return self.scores if self.key == scores_key(rows, settings, pool) else None
 
 
 def scores_key(rows: Rows, settings: Settings, pool: NDArray[Any] | None = None) -> str:
-    """Hash all that decides the scores: each field, so that a new one is never forgotten."""
+    """Hash everything that the scores depend on; all fields, so a new one cannot be forgotten."""
     digest = hashlib.sha256()
     decisive = {each.name: getattr(rows, each.name) for each in fields(rows)}
     for each in fields(settings):
         if each.name not in WITHOUT_EFFECT:
-            value = getattr(settings, each.name)  # shares are saved as lists
+            value = getattr(settings, each.name)  # arrays are saved as lists
             decisive[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
     decisive["pool"] = pool
     for name, value in decisive.items():
@@ -127,7 +128,7 @@ def scores_key(rows: Rows, settings: Settings, pool: NDArray[Any] | None = None)
 
 
 def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib names no type
-    """Hash one field."""
+    """Add one field to the hash."""
     digest.update(f"{name}:".encode())
     if isinstance(value, EpisodeModel):
         digest.update(json.dumps(to_table(value.config), default=str).encode())
@@ -145,7 +146,7 @@ def _add(digest: Any, name: str, value: Any) -> None:  # noqa: ANN401 - hashlib 
 
 
 def check_isolated(visibility: Visibility) -> None:
-    """Refuse to make prediction sets of answers that depend on what else was asked."""
+    """Refuse prediction sets from answers that depend on the other queries."""
     if not visibility.isolates_queries:
         raise InvalidConfig(
             "prediction sets need answers to one row at a time",
@@ -155,13 +156,13 @@ def check_isolated(visibility: Visibility) -> None:
 
 
 def check_coverage(coverage: object, name: str = "coverage") -> None:
-    """Refuse what is no number between 0 and 1."""
+    """Refuse anything but a number between 0 and 1."""
     if not isinstance(coverage, int | float | np.number) or not 0 < float(coverage) < 1:
         raise InvalidConfig(
             f"{name} is out of range",
             got=repr(coverage),
             allowed="a number between 0 and 1",
-            remedy="Give the share of sets that shall hold the true class, such as 0.9.",
+            remedy="Give the share of sets that should hold the true class, such as 0.9.",
         )
 
 
@@ -174,10 +175,10 @@ def threshold(scores: NDArray[np.float64], coverage: float) -> float:
 def prediction_sets(
     probabilities: NDArray[np.float64], scores: NDArray[np.float64], coverage: float
 ) -> NDArray[np.bool_]:
-    """Choose the classes of each query: (m, K), (n,) -> (m, K).
+    """Return a mask (m, K) of the classes in each set, from probabilities (m, K) and scores (n,).
 
-    Without scores it is the most probable classes until their probabilities reach the coverage. The
-    most probable class is always in.
+    Without scores, a set holds the most probable classes until their probabilities reach the
+    coverage. The most probable class is always included.
     """
     check_coverage(coverage)
     if len(scores):

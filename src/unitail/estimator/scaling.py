@@ -1,28 +1,29 @@
-r"""Columns of arrays brought to one scale, where they are those of a table.
+r"""Standardisation of columns, where an array looks like a table.
 
-The model reads distances and angles, so a column in grams outweighs one in tons. Features of an
-encoder must stay as they are: how far each of them spreads says how much it matters. Which of the
-two an array holds is decided by the variances v_j of its d columns over the n support rows, those
-that are constant left out, with f = n - 1:
+The model reads distances and angles, so a column in grams outweighs one in tons. The features of an
+encoder must not be scaled: the spread of each shows how much it matters. Whether an array is a
+table is decided by the variances v_j of its d non-constant columns over the n support rows, with
+f = n - 1:
 
     few carry it        1 + ((Σ v)² / Σ v² - 1) (1 + 2/f)  <  MAX_CARRIERS
     and spreads differ  log(mean v) - mean(log v) - bias - error  >  MIN_DISPARITY
 
-The first is the number of columns that the distances depend on: of an encoder dozens or hundreds,
-in a table those with the largest numbers. The factor takes off what chance adds to Σ v² (a sample
-variance has E v² = (1 + 2/f) (E v)²). The second is the logarithm of arithmetic over geometric mean
-of the variances, zero if all are equal; bias = log(f/2) - ψ(f/2) is what chance adds to it,
-error = √(ψ'(f/2) / d) how much it varies (both as in Bartlett's test). A unit and a shift common to
-all columns change nothing. Fewer than `MIN_ROWS` rows say nothing about spreads. Missing values
-are those of a table, too. So are at most `MAX_NARROW` columns, which no encoder makes, from
-`MIN_NARROW` rows a class on: fewer rows tell no more than what lines tell, and make poor scales.
+The first is the effective number of columns behind the distances: dozens or hundreds for an
+encoder, only those with the largest numbers for a table. The factor removes what chance adds to
+Σ v² (a sample variance has E v² = (1 + 2/f) (E v)²). The second is the log ratio of the arithmetic
+to the geometric mean of the variances, zero if all are equal; bias = log(f/2) - ψ(f/2) is what
+chance adds to it, and error = √(ψ'(f/2) / d) is its standard error (both as in Bartlett's test). A
+unit or shift common to all columns changes nothing. Fewer than `MIN_ROWS` rows cannot show
+differences in spread. An array with missing values is a table, too. So is one of at most
+`MAX_NARROW` columns, which no encoder makes, if it has `MIN_NARROW` rows per class: with fewer
+rows, steps show no more than lines do, and scales are poorly estimated.
 
-Standardised columns are those of `unitail.encoders.tables`: (x - mean) / deviation, ended at
-`MAX_DEVIATIONS`, the median where a value is missing, and a second coordinate that says so if the
-support has missing values there. A column that is constant in the support is zero for all rows.
-Tables, from arrays or data frames, are then seen with steps and weights
-(`unitail.encoders.table_view`), the only thing here that looks at labels. Vectors that have parts
-are treated part by part.
+Standardisation is that of `unitail.encoders.tables`: (x - mean) / deviation, clipped at
+`MAX_DEVIATIONS`, with the median in place of a missing value, and an indicator column if the
+support has missing values in that column. A column that is constant in the support is zero for all
+rows. Tables, from arrays or data frames, then get steps and weights
+(`unitail.encoders.table_view`), the only step here that uses labels. Vectors with parts are
+processed part by part.
 """
 
 from collections.abc import Sequence
@@ -43,73 +44,73 @@ from unitail.inputs.input_encoder import InputEncoder, MixedEncoder
 from unitail.learners.parts import check_widths, split_columns
 
 MAX_CARRIERS = 8.0
-"""Encoders of 50 to 2,048 features have 16 or more, tables with units of all kinds up to 5."""
+"""Encoders of 50 to 2,048 features have 16 or more, tables with mixed units at most 5."""
 MIN_DISPARITY = 1.0
-"""Two columns reach it where one spreads five times as far as the other."""
+"""Reached by two columns if one spreads five times as far as the other."""
 MIN_ROWS = 3
 MAX_NARROW, MIN_NARROW = 8, 20
-"""Columns of narrow arrays, and the rows a class from which on these are tables."""
+"""Most columns of a narrow array, and the rows per class from which it counts as a table."""
 MAX_POWER = 1000
-"""Of two: what is left of numbers after it has squares that are finite, and not zero."""
+"""Largest power of two to rescale by: squares then neither overflow nor vanish."""
 CONSTANT = 1e-12
-"""Columns that vary by less, relative to their numbers, are constant but for rounding."""
+"""Columns that vary by less, relative to their values, are constant up to rounding."""
 
 Floats = NDArray[np.float64]
 
 
 class Scale(StrEnum):
-    """Whether columns are brought to one scale."""
+    """How the columns of vectors are preprocessed."""
 
     AUTO = "auto"
-    """As a table if they look like one, else not."""
+    """As a table if the array looks like one, otherwise none."""
     NONE = "none"
     STANDARD = "standard"
     TABLE = "table"
-    """Standardised, then seen with steps and weights."""
+    """Standardised, then given steps and weights."""
     COLUMNS = "columns"
-    """Seen with steps and weights as they are: the encoder of tables has scaled them."""
+    """Given steps and weights only: the encoder of tables has already scaled them."""
 
     def after(self, encoder: object) -> "Scale":
-        """Return what is left to do to what an encoder made; None: the user's own vectors."""
+        """Return the scaling still to do after an encoder; None means the user's own vectors."""
         if encoder is None or self not in (Scale.AUTO, Scale.TABLE):
             return self
         return Scale.COLUMNS if isinstance(encoder, TableEncoder) else Scale.NONE
 
     @property
     def standardises(self) -> bool:
-        """Whether columns are brought to one scale here."""
+        """Whether columns are standardised."""
         return self in (Scale.STANDARD, Scale.TABLE)
 
     @property
     def after_unlabelled(self) -> "Scale":
-        """What is left to do to what `Scaling.unlabelled` made."""
+        """The scaling still to do after `Scaling.unlabelled`."""
         return Scale.COLUMNS if self.views else Scale.NONE
 
     @property
     def views(self) -> bool:
-        """Whether columns have steps and weights."""
+        """Whether columns get steps and weights (`table_view`)."""
         return self in (Scale.TABLE, Scale.COLUMNS)
 
 
 Scales: TypeAlias = Scale | tuple[Scale, ...]
-"""What is done to all columns, or to those of each part."""
+"""One scaling for all columns, or one for each part."""
 
 
 def read_scale(given: object, parts: tuple[int, ...] | None) -> Scales:
-    """Read what users say: one for all, or one for each part; parts are left alone by default."""
+    """Parse `scale` as users give it: one for all, or one per part; "auto" is "none" for parts."""
     if isinstance(given, str) or parts is None:
-        one = _named(given if isinstance(given, str) else repr(given))
+        scale = _named(given if isinstance(given, str) else repr(given))
         if parts is None:
-            return one
-        return for_parts(Scale.NONE if one is Scale.AUTO else one, parts)
-    each = list(given) if isinstance(given, Sequence | np.ndarray) else []
+            return scale
+        return for_parts(Scale.NONE if scale is Scale.AUTO else scale, parts)
+    names = list(given) if isinstance(given, Sequence | np.ndarray) else []
     require(
-        len(each) == len(parts),
+        len(names) == len(parts),
         "scale",
         got=repr(given),
         allowed=f"one of {', '.join(Scale)}, or {len(parts)} of them, one for each part",
     )
-    return tuple(_named(str(one)) for one in each)
+    return tuple(_named(str(name)) for name in names)
 
 
 def _named(scale: str) -> Scale:
@@ -119,16 +120,16 @@ def _named(scale: str) -> Scale:
 
 
 def for_parts(scale: Scales, parts: Sequence[int]) -> tuple[Scale, ...]:
-    """Return what is done to each part."""
+    """Return the scaling of each part."""
     return scale if isinstance(scale, tuple) else (scale,) * len(parts)
 
 
 def scale_after(
     scale: Scales, encoder: InputEncoder | None, parts: tuple[int, ...] | None = None
 ) -> Scales:
-    """Return what is left to do to what an encoder made; None: the user's own vectors.
+    """Return the scaling still to do after an encoder; None means the user's own vectors.
 
-    Of a mixed table each part is treated as what its own encoder made.
+    In a mixed table, the scaling of each part depends on the encoder of that part.
     """
     if isinstance(scale, Scale) and isinstance(encoder, MixedEncoder) and encoder.widths:
         return tuple(scale.after(part.encoder) for part in encoder.parts)
@@ -137,41 +138,41 @@ def scale_after(
 
 
 def after_unlabelled(scale: Scales) -> Scales:
-    """Return what is left to do to what `unlabelled` made."""
+    """Return the scaling still to do after `unlabelled`."""
     if isinstance(scale, tuple):
-        return tuple(one.after_unlabelled for one in scale)
+        return tuple(each.after_unlabelled for each in scale)
     return scale.after_unlabelled
 
 
 def plain(scale: Scales) -> str | list[str]:
-    """Write it as users would, and JSON can."""
-    each = list(map(str, scale)) if isinstance(scale, tuple) else [str(scale)]
-    return each[0] if len(set(each)) == 1 else each
+    """Convert a scaling to the strings that users write and JSON stores."""
+    names = list(map(str, scale)) if isinstance(scale, tuple) else [str(scale)]
+    return names[0] if len(set(names)) == 1 else names
 
 
 def from_plain(scale: str | list[str]) -> Scales:
-    """Read what `plain` returned."""
+    """Convert strings from `plain` back to a scaling."""
     return Scale(scale) if isinstance(scale, str) else tuple(map(Scale, scale))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What is done to the columns of all rows, learned from those of a support."""
+    """The preprocessing of columns, learned from the rows of a support."""
 
     rows: Rows
     """The support, (n, d_T)."""
     choice: Scale
-    """Not "auto" any more."""
+    """The resolved scaling; never "auto"."""
     labelled: Rows | None = None
-    """Those whose labels have a say; None: all of the support."""
+    """The rows whose labels may be used; None: all of the support."""
     tells_missing: bool = True
-    """Whether standardised columns with missing values get another that says so."""
+    """Whether standardised columns with missing values get an indicator column."""
     widths = None
-    """Of parts: there are none."""
+    """Widths of parts: there are none, unlike in `PartsScaling`."""
 
     @classmethod
     def of(cls, rows: Rows, scale: Scales, *, tells_missing: bool = True) -> "Scaling":
-        """Decide what "auto" comes to."""
+        """Build the scaling for a support, resolving "auto"."""
         assert isinstance(scale, Scale)
         if scale is Scale.AUTO:
             narrow = rows.features.shape[1] <= MAX_NARROW and len(rows) >= MIN_NARROW * rows.ways
@@ -180,19 +181,19 @@ class Scaling:
         return cls(rows, scale, tells_missing=tells_missing)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Scale rows (m, d_T), and fill in what is missing; vectors may become wider."""
+        """Scale rows (m, d_T) and impute missing values; the result may be wider."""
         scaled = self.unlabelled(rows)
         if not self.choice.views:
             return scaled
-        shown = np.empty((len(scaled), self._view.width))
+        viewed = np.empty((len(scaled), self._view.width))
         size = max(1, CHUNK // self._view.width)
         for start in range(0, len(scaled), size):
-            some = torch.from_numpy(scaled[start : start + size]).double()
-            shown[start : start + size] = self._view(some[None])[0].numpy()
-        return shown
+            chunk = torch.from_numpy(scaled[start : start + size]).double()
+            viewed[start : start + size] = self._view(chunk[None])[0].numpy()
+        return viewed
 
     def unlabelled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Do what needs no labels: scale and fill in."""
+        """Apply the part that uses no labels: standardise and impute."""
         absent = np.isnan(rows)
         if not self.choice.standardises and not absent.any():
             return rows
@@ -201,16 +202,16 @@ class Scaling:
             return filled
         mean, factor, missing = self._standard
         scaled = ((filled - mean) * factor).clip(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-        told = missing > 0
-        return np.concatenate([scaled, absent[:, told] * missing[told]], axis=1)
+        indicated = missing > 0
+        return np.concatenate([scaled, absent[:, indicated] * missing[indicated]], axis=1)
 
     def learned_by(self, labelled: Rows) -> "Scaling":
-        """Return the same scaling of the same support, with weights that only these rows teach."""
+        """Return the same scaling, with weights learned from the labels of these rows only."""
         return replace(self, labelled=labelled)
 
     @property
     def width(self) -> int:
-        """The columns of what comes out."""
+        """Number of columns after scaling."""
         if self.choice.views:
             return self._view.width
         return int(self.unlabelled(self.rows.features[:1]).shape[1])
@@ -219,14 +220,14 @@ class Scaling:
     def _view(self) -> TableView:
         support = torch.from_numpy(self.unlabelled(self.rows.features))
         rows = self.rows if self.labelled is None else self.labelled
-        known = torch.from_numpy(self.unlabelled(rows.features))
+        features = torch.from_numpy(self.unlabelled(rows.features))
         return TableView.of(
-            known[None], torch.from_numpy(rows.class_indices)[None], rows.ways, varied(support)
+            features[None], torch.from_numpy(rows.class_indices)[None], rows.ways, varied(support)
         )
 
     @cached_property
     def _sorted(self) -> NDArray[Any]:
-        """Each column in order, the missing last: sums are then rounded alike in any order."""
+        """Each column sorted, missing values last, so sums do not depend on the order of rows."""
         support = self.rows.features
         return np.sort(np.where(np.isnan(support).all(axis=0), 0, support), axis=0)
 
@@ -236,26 +237,26 @@ class Scaling:
 
     @cached_property
     def _standard(self) -> tuple[Floats, Floats, Floats]:
-        """Mean, one over the deviation, and what says "missing" (0: nothing), (d_T,) each."""
+        """Mean, 1 / deviation, and value of the "missing" indicator (0: none), (d_T,) each."""
         values = self._sorted
-        # Squares of huge numbers overflow: powers of two take the size away, and no digit.
+        # Squares of huge numbers overflow; rescaling by a power of two is exact and avoids it.
         size = np.frexp(np.nanmax(np.abs(values), axis=0))[1]
         small = np.ldexp(values, -size)
         deviation = np.ldexp(np.nanstd(small, axis=0), size)
         varies = _vary(np.nanmin(values, axis=0), np.nanmax(values, axis=0)) & (deviation > 0)
         factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
         absent = np.isnan(values).sum(axis=0) * self.tells_missing
-        # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
+        # One coordinate of 0 or √2 w gives the same distance as a one-hot pair of 0 or w.
         missing = [np.sqrt(2) * weight([len(values) - n, n]) if n else 0.0 for n in absent.tolist()]
         return np.ldexp(np.nanmean(small, axis=0), size), factor, np.array(missing)
 
 
 def looks_like_table(support: NDArray[Any]) -> bool:
-    """Tell whether columns (n, d_T) have units of their own, by the rule above."""
+    """Return whether columns (n, d_T) have units of their own, by the rule above."""
     if np.isnan(support).any():
         return True
     freedom = len(support) - 1
-    # Only ratios count: a power of two takes the size away, so that no square overflows.
+    # Only ratios matter; rescaling by a power of two keeps squares from overflowing.
     lowest, highest = (np.asarray(each(axis=0), np.float64) for each in (support.min, support.max))
     size = np.frexp(max(-lowest.min(), highest.max()))[1]
     unit = np.ldexp(1.0, np.clip(-size, -MAX_POWER, MAX_POWER))
@@ -270,13 +271,13 @@ def looks_like_table(support: NDArray[Any]) -> bool:
 
 
 def carriers(variances: Floats, freedom: int) -> float:
-    """Return how many columns distances depend on, by their variances over freedom + 1 rows."""
-    seen = variances.sum() ** 2 / np.square(variances).sum()
-    return float(1 + (seen - 1) * (1 + 2 / freedom))
+    """Return the effective number of columns, given their variances over freedom + 1 rows."""
+    observed = variances.sum() ** 2 / np.square(variances).sum()
+    return float(1 + (observed - 1) * (1 + 2 / freedom))
 
 
 def disparity(variances: Floats, freedom: int) -> float:
-    """Return how much variances differ at least, by those over freedom + 1 rows."""
+    """Return a lower bound on how much variances, over freedom + 1 rows, differ."""
     from scipy.special import digamma, polygamma
 
     bias = np.log(freedom / 2) - digamma(freedom / 2)
@@ -291,42 +292,43 @@ def _vary(lowest: NDArray[Any], highest: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class PartsScaling:
-    """What is done to each part, learned from its own columns of a support."""
+    """The preprocessing of each part, learned from its own columns of a support."""
 
     each: tuple[Scaling, ...]
     given: tuple[int, ...]
-    """The columns of each part as they come."""
+    """Number of columns of each part before scaling."""
 
     @classmethod
     def of(cls, rows: Rows, scale: Scales, parts: tuple[int, ...]) -> "PartsScaling":
-        """Decide what "auto" comes to for each."""
+        """Build the scaling of each part, resolving "auto"."""
         check_widths(parts, rows.features.shape[1])
-        each = zip(_columns(rows, parts), for_parts(scale, parts), strict=True)
-        # What `unlabelled` returns has the columns that came: nothing but steps makes parts wider.
-        return cls(tuple(Scaling.of(part, one, tells_missing=False) for part, one in each), parts)
+        pairs = zip(_columns(rows, parts), for_parts(scale, parts), strict=True)
+        # Without indicators, `unlabelled` keeps the columns: only steps make parts wider.
+        each = tuple(Scaling.of(part, choice, tells_missing=False) for part, choice in pairs)
+        return cls(each, parts)
 
     @property
     def choice(self) -> tuple[Scale, ...]:
-        """What is done to each; not "auto" any more."""
+        """The resolved scaling of each part; never "auto"."""
         return tuple(part.choice for part in self.each)
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The columns of each part as they come out."""
+        """Number of columns of each part after scaling."""
         return tuple(part.width for part in self.each)
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Scale rows (m, d_T), and fill in what is missing; parts that are tables become wider."""
+        """Scale rows (m, d_T) and impute missing values; parts that are tables become wider."""
         blocks = zip(self.each, split_columns(rows, self.given), strict=True)
         return np.concatenate([part(block) for part, block in blocks], axis=1)
 
     def unlabelled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Do what needs no labels: scale and fill in, (m, d_T)."""
+        """Apply the part that uses no labels: standardise and impute, (m, d_T)."""
         blocks = zip(self.each, split_columns(rows, self.given), strict=True)
         return np.concatenate([part.unlabelled(block) for part, block in blocks], axis=1)
 
     def learned_by(self, labelled: Rows) -> "PartsScaling":
-        """Return the same scaling of the same support, with weights that only these rows teach."""
+        """Return the same scaling, with weights learned from the labels of these rows only."""
         each = zip(self.each, _columns(labelled, self.given), strict=True)
         return PartsScaling(tuple(part.learned_by(rows) for part, rows in each), self.given)
 
@@ -335,5 +337,5 @@ AnyScaling: TypeAlias = Scaling | PartsScaling
 
 
 def _columns(rows: Rows, parts: tuple[int, ...]) -> list[Rows]:
-    """Return the rows of each part."""
+    """Return the rows with the columns of each part."""
     return [rows.with_features(block) for block in split_columns(rows.features, parts)]

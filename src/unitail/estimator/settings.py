@@ -1,4 +1,4 @@
-"""What the classifier's parameters mean, checked once."""
+"""The classifier's parameters, validated once and resolved."""
 
 import copy
 import operator
@@ -26,13 +26,13 @@ from unitail.nn.episode_model import AnyModel, EpisodeModel, Visibility
 from unitail.wording import some
 
 AUTO = "auto"
-"""What lets the model decide who sees whom."""
+"""Visibility: the model's own."""
 BALANCED = "balanced"
-"""The class shares of rows of which equally many are of each class."""
+"""Class shares or weights under which all classes count the same."""
 MAX_DOUBLE = 256
-"""Up to this number of rows is worked on in double precision by default."""
+"""Largest number of rows that are read in double precision by default."""
 TOLERANCE = 1e-6
-"""By how much the sum of class shares may miss one."""
+"""Largest allowed difference between the sum of class shares and one."""
 
 
 class Precision(StrEnum):
@@ -44,14 +44,14 @@ class Precision(StrEnum):
     DOUBLE = "double"
 
     def dtype(self, num_rows: int, device: torch.device) -> torch.dtype:
-        """Decide by what is read; queries have no say: an answer never depends on their number."""
+        """Choose by the rows read; the number of queries must not affect their answers."""
         small = num_rows <= MAX_DOUBLE and device.type != "mps"  # mps has no doubles
         double = self is Precision.DOUBLE or (self is Precision.AUTO and small)
         return torch.float64 if double else torch.float32
 
 
 class Parameters(Protocol):
-    """What the classifier's constructor stores."""
+    """The parameters that the classifier's constructor stores."""
 
     model: Any
     visibility: Any
@@ -77,25 +77,25 @@ class Settings:
     precision: Precision
     visibility: Visibility
     class_shares: str | ArrayLike | None
-    """How often classes occur among rows that are answered together, if that is known."""
+    """How often each class occurs among the queries of one call, if that is known."""
     num_draws: int
     seed: int
     chunk_size: int | None
     max_support: int | None
     scale: Scales
     parts: tuple[int, ...] | None
-    """The widths of parts that answer by themselves."""
+    """Number of columns of each part that is classified on its own."""
     class_prior: str | ArrayLike | None
-    """How often classes occur among the rows that are asked, if that differs from the support."""
+    """How often each class occurs among the queries, if that differs from the support."""
     class_weight: str | ArrayLike | Mapping[Any, float] | None
-    """What the probability of each class is multiplied by, if not by one; by label, or (K,)."""
+    """Factors on the class probabilities, by label or as an array (K,); one if not named."""
 
     @classmethod
     def of(cls, parameters: Parameters, seed: int) -> "Settings":
-        """Check the parameters, and load the model if it is named by its folder."""
+        """Validate the parameters, and load the model if it is given as a folder."""
         model = _choose_model(parameters.model)
-        known = load_shipped(model) if isinstance(model, str) else model
-        visibility = _choose_visibility(parameters.visibility, known)
+        loaded = load_shipped(model) if isinstance(model, str) else model
+        visibility = _choose_visibility(parameters.visibility, loaded)
         chunk_size = _count(parameters.chunk_size, "chunk_size")
         if chunk_size is not None and not visibility.isolates_queries:
             raise InvalidConfig(
@@ -109,7 +109,7 @@ class Settings:
                 got=f"class_shares with visibility='{visibility}'",
                 allowed="class_shares=None, or visibility='joint'",
             )
-        _check_classes_count_once(parameters)
+        _check_one_class_weighting(parameters)
         num_draws = _count(parameters.n_draws, "n_draws")
         parts = None if parameters.parts is None else checked_parts(parameters.parts)
         return cls(
@@ -130,7 +130,7 @@ class Settings:
 
     @property
     def given_model(self) -> AnyModel:
-        """The model as it was given: to be asked what it can do, not to answer."""
+        """The user's model, or the shipped one: to look up what it can do, not to predict with."""
         return load_shipped(self.model) if isinstance(self.model, str) else self.model
 
     def learner(self, num_rows: int, widths: tuple[int, ...] | None = None) -> AnyLearner:
@@ -138,7 +138,7 @@ class Settings:
         dtype = self.precision.dtype(num_rows, self.device)
         if isinstance(self.model, str):
             model = load_shipped(self.model, self.device, dtype)
-        else:  # a copy: the caller may go on to train it
+        else:  # a copy, since the caller may go on to train it
             model = copy.deepcopy(self.model).to(self.device, dtype).eval().requires_grad_(False)
         learner = InContextLearner(
             model,
@@ -150,17 +150,17 @@ class Settings:
         return PartsLearner(learner, widths or self.parts) if self.parts else learner
 
     def shares(self, ways: int) -> Tensor | None:
-        """Read the shares of K classes as users give them, (K,)."""
+        """Return the user's `class_shares` for K classes, (K,), or None."""
         return _read_shares(self.class_shares, ways, "class_shares")
 
     def offsets(
         self, class_indices: NDArray[np.int64], ways: int, shares: NDArray[np.float64] | None = None
     ) -> Tensor | None:
-        """Return what is added to log-probabilities for supports (B, n): (B, K).
+        """Return the offsets (B, K) to log-probabilities for supports (B, n), by prior and weights.
 
-        `shares` are those of the classes (K,) among all rows, where a support stands for more: they
-        are the prior if no other is given. Balanced weights are the balanced prior: n / (K n_k) is
-        1 / K over the share of class k.
+        `shares` (K,) are the class shares among all rows, if the support is a reduction of them;
+        they are the prior unless the user gave one. Balanced weights equal the balanced prior:
+        n / (K n_k) is 1 / K divided by the share of class k.
         """
         balanced = isinstance(self.class_weight, str) and self.class_weight == BALANCED
         prior = _read_shares(BALANCED if balanced else self.class_prior, ways, "class_prior")
@@ -170,26 +170,26 @@ class Settings:
         weights = class_weights(self.class_weight, range(ways))
         if weights is None:
             return restored
-        counted = torch.as_tensor(weights).log().expand(len(class_indices), -1)
-        return counted if restored is None else counted + restored
+        weighted = torch.as_tensor(weights).log().expand(len(class_indices), -1)
+        return weighted if restored is None else weighted + restored
 
 
 def class_weights(given: Any, classes: Sequence[Any]) -> NDArray[np.float64] | None:  # noqa: ANN401
-    """Read the weights of classes as users give them, by label, (K,); those not named weigh one."""
+    """Return the weight of each class (K,) from the user's weights by label; the default is 1."""
     if given is None or isinstance(given, np.ndarray):
         return given
     named = dict(given) if isinstance(given, Mapping) else {None: 0.0}
-    known = {each: place for place, each in enumerate(classes)}
+    place_of = {label: place for place, label in enumerate(classes)}
     weights = np.ones(len(classes))
     for label, weight in named.items():
         number = weight if isinstance(weight, int | float | np.number) else 0.0
         require(
-            label in known and 0 < float(number) < np.inf,
+            label in place_of and 0 < float(number) < np.inf,
             "class_weight",
             got=repr(given),
-            allowed=f"None, '{BALANCED}', or numbers above 0 by label, of {some(known, 5)}",
+            allowed=f"None, '{BALANCED}', or numbers above 0 by label, of {some(place_of, 5)}",
         )
-        weights[known[label]] = float(number)
+        weights[place_of[label]] = float(number)
     return weights
 
 
@@ -214,13 +214,13 @@ def _read_shares(given: str | ArrayLike | None, ways: int, name: str) -> Tensor 
 
 
 def draw_seed(random_state: Any) -> int:  # noqa: ANN401 - as scikit-learn takes it
-    """Return the seed of one fit."""
-    # randint, since a RandomState may be shared with others and must move on
+    """Draw the seed of one fit."""
+    # randint, since a RandomState may be shared and has to advance
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _choose_model(model: object) -> AnyModel | str:
-    """Return the model that an argument means, or the name of a shipped one."""
+    """Return the model for the `model` argument, or the name if it is a shipped one."""
     if isinstance(model, EpisodeModel) or (isinstance(model, str) and model in SHIPPED_DRAWS):
         return model
     if isinstance(model, str | Path):
@@ -233,14 +233,14 @@ def _choose_model(model: object) -> AnyModel | str:
 
 
 def _choose_visibility(name: object, model: AnyModel) -> Visibility:
-    """Return who sees whom: the model's own way, or another that it was trained for."""
+    """Return the model's own visibility, or the named one if the model was trained for it."""
     if isinstance(name, str) and name == AUTO:
         return model.visibility
     if not isinstance(name, str) or name not in list(Visibility):
         allowed = ", ".join([AUTO, *Visibility])
         raise InvalidConfig("visibility is unknown", got=name, allowed=allowed)
     visibility = Visibility(name)
-    if visibility not in model.trained_for:  # the network might compute answers that mean little
+    if visibility not in model.trained_for:  # the network would run, but its answers mean little
         older = " If it was, its folder is older than this check: name what it was trained for in"
         older += f' its config.json, "trained_for": ["{model.visibility}", "{visibility}"].'
         raise InvalidConfig(
@@ -260,7 +260,7 @@ def _choose_precision(name: object) -> Precision:
 
 
 def _count(value: object, name: str) -> int | None:
-    """Check an integer of 1 or more, or None."""
+    """Return `value` if it is None or an integer of 1 or more; refuse anything else."""
     if value is None:
         return None
     try:
@@ -274,8 +274,8 @@ def _count(value: object, name: str) -> int | None:
     return number
 
 
-def _check_classes_count_once(parameters: Parameters) -> None:
-    """Refuse two statements about how much the classes count."""
+def _check_one_class_weighting(parameters: Parameters) -> None:
+    """Refuse contradictory ways to weight the classes."""
     if parameters.class_shares is not None and parameters.class_prior is not None:
         raise InvalidConfig(
             "both say how often the classes occur",

@@ -1,12 +1,13 @@
-r"""How many rows are read, and how: all in pairs, fewer that stand for them, or without pairs.
+r"""How a support is read: all rows in pairs, cluster centres in pairs, or all rows without pairs.
 
-The model relates every row to every other, so reading costs n² memory, and n K for the states of K
-classes. Above the limit each class keeps at most a quota of rows, the same for all, as large as the
-limit allows; smaller classes keep all of theirs, and every class keeps at least one. A class above
-the quota is replaced by the centres of as many clusters (k-means), which cover it better than
-as many of its rows would. What is kept has other shares of the classes than all rows; answers are
-brought back to those of all rows by Bayes' rule (`Settings.offsets`).
-This is for joint answers, pools, parts and models other than relational ones (`reads_many`).
+The model relates every row to every other, so reading takes memory for n² pairs, and n K for the
+states of K classes. Above the limit each class keeps at most a quota of rows, the same for all
+classes and as large as the limit allows; smaller classes keep all of their rows, and every class
+keeps at least one. The rows of a class above the quota are replaced by as many cluster centres
+(k-means), which cover the class better than a sample of its rows. This changes the class shares, so
+answers are corrected to the shares of all rows by Bayes' rule (`Settings.offsets`). Reduction is
+for joint answers, pools, parts and models other than relational ones; others read all rows without
+pairs (`reads_many`).
 """
 
 import warnings
@@ -26,20 +27,20 @@ from unitail.randomness import content_order
 from unitail.relational.model import Relational
 
 MAX_PAIRED = 1000
-"""Rows up to which pairs are the faster way to the same answers."""
+"""Largest number of rows for which reading in pairs is the faster way to the same answers."""
 MAX_PAIRED_WAYS, MAX_PAIRED_STATES = 256, 2**17
-"""Classes that may be read with pairs of rows, and their number times rows: queries have states for
-all of them, where states of a few lose up to a point."""
+"""Largest number of classes, and of classes times rows, that are read in pairs: queries then have
+states for all classes, while without pairs they have a few, which costs up to a point."""
 MAX_SUPPORT = 4000
-"""`max_support` if nobody says; as many queries may see each other, were it smaller, too."""
+"""Default of `max_support`; also the least limit on the number of queries of a joint call."""
 MAX_WIDTH = 4096
-"""The widest rows that are read without pairs: products of their coordinates are kept."""
+"""Largest width of rows that are read without pairs, which keeps products of coordinates."""
 MAX_ROUNDS = 10
-"""Of k-means."""
+"""Iterations of k-means."""
 
 
 def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
-    """Tell whether supports beyond the limit are read whole, without pairs of rows."""
+    """Return whether supports beyond the limit are read completely, without pairs of rows."""
     isolated = settings.visibility.isolates_queries
     if settings.max_support is None or settings.parts or pooled or not isolated:
         return False
@@ -47,12 +48,12 @@ def reads_many(settings: Settings, width: int, *, pooled: bool = False) -> bool:
 
 
 def takes_many(model: AnyModel, width: int) -> bool:
-    """Tell whether a model's supports may have any number of rows so wide."""
+    """Return whether a model can read any number of rows of this width."""
     return isinstance(model, Relational) and model.entry is None and width <= MAX_WIDTH
 
 
 def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = False) -> int | None:
-    """Return the most rows that are read in pairs, or None where all are."""
+    """Return the largest number of rows that are read in pairs; None if there is no limit."""
     if not reads_many(settings, width, pooled=pooled):
         return support_limit(settings.max_support, ways)
     if ways > MAX_PAIRED_WAYS:
@@ -62,7 +63,7 @@ def pair_limit(settings: Settings, ways: int, width: int, *, pooled: bool = Fals
 
 
 def support_limit(max_support: int | None, ways: int) -> int | None:
-    """Return the most rows that are read of K classes, or None where all are."""
+    """Return the largest number of rows of K classes that are kept; None if there is no limit."""
     if max_support is None:
         return None
     if ways**2 > MAX_STATES:
@@ -76,17 +77,17 @@ def support_limit(max_support: int | None, ways: int) -> int | None:
 
 
 def class_quota(shots: NDArray[np.int64], limit: int) -> int:
-    """Return the most rows that a class may keep so that all together keep at most `limit`."""
+    """Return the largest number of rows per class such that all together keep at most `limit`."""
     quotas = np.sort(shots)
-    waiting = np.arange(len(quotas), 0, -1)  # the classes at least as large as each
+    sharing = np.arange(len(quotas), 0, -1)  # number of classes at least as large as each
     smaller = np.concatenate([[0], np.cumsum(quotas)[:-1]])
-    fair = (limit - smaller) // waiting  # the quota if only the smaller ones keep all
+    fair = (limit - smaller) // sharing  # the quota if only the smaller classes keep all rows
     over = np.flatnonzero(quotas > fair)
     return max(1, int(fair[over[0]])) if len(over) else int(quotas[-1])
 
 
 def rows_kept(rows: int, ways: int, limit: int | None) -> int:
-    """Count the rows that are read, of classes of equal size."""
+    """Return the number of rows that are read, for classes of equal size."""
     if limit is None or rows <= limit:
         return rows
     shots = np.full(ways, rows // ways)
@@ -95,7 +96,7 @@ def rows_kept(rows: int, ways: int, limit: int | None) -> int:
 
 
 def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
-    """Return at most `limit` rows that stand for all; the same ones for the same seed."""
+    """Replace rows by at most `limit` rows and cluster centres; deterministic given the seed."""
     if limit is None or len(rows) <= limit:
         return rows
     quota = class_quota(rows.shots, limit)
@@ -110,28 +111,28 @@ def reduced(rows: Rows, limit: int | None, seed: int) -> Rows:
 
 
 def standing_for(rows: Rows, kept: Rows) -> NDArray[np.int64]:
-    """Return the place of what stands for each row among those that `reduced` kept, (n,)."""
+    """Return, for each row, the place of itself or its nearest centre in `kept`, (n,)."""
     from sklearn.metrics import pairwise_distances_argmin
 
     places = np.empty(len(rows), dtype=np.int64)
-    for own, few in zip(rows.members(), kept.members(), strict=True):
-        near = np.arange(len(own))  # all of them were kept
-        if len(few) < len(own):
-            near = pairwise_distances_argmin(rows.features[own], kept.features[few])
-        places[own] = few[near]
+    for members, kept_members in zip(rows.members(), kept.members(), strict=True):
+        nearest = np.arange(len(members))  # all of them were kept
+        if len(kept_members) < len(members):
+            nearest = pairwise_distances_argmin(rows.features[members], kept.features[kept_members])
+        places[members] = kept_members[nearest]
     return places
 
 
 def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
-    """Return the centres of at most `count` clusters; fewer if there are fewer different rows."""
+    """Return the centres of `count` clusters; fewer if there are fewer distinct rows."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    # Choosing the first centres with care (k-means++) would take far longer than all the rest, and
-    # with this many of them hardly helps.
+    # Initialisation by k-means++ would take far longer than the clustering itself, and hardly helps
+    # with so many centres.
     clusters = KMeans(count, init="random", n_init=1, max_iter=MAX_ROUNDS, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
         clusters.fit(features)
     used: NDArray[Any] = clusters.cluster_centers_[np.unique(clusters.labels_)]
     return used
@@ -140,9 +141,9 @@ def centres(features: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
 def read_large(
     settings: Settings, rows: Rows, given: NDArray[Any], limit: int | None, *, pooled: bool
 ) -> LargeHypothesis | None:
-    """Read a support beyond the limit; None if it is within, or must be reduced.
+    """Read a support beyond the limit without pairs; None if it is within, or must be reduced.
 
-    `given` are the rows before they were scaled: what they are decides which of them are asked.
+    `given` are the vectors before scaling; the random order of the rows depends on their content.
     """
     width = rows.features.shape[1]
     if limit is None or len(rows) <= limit:
@@ -158,7 +159,7 @@ def read_large(
 def check_joint_call(num_queries: int, limit: int | None) -> None:
     """Refuse more queries than can see each other in bounded memory.
 
-    A smaller `max_support` is no reason to answer fewer rows: they need not the support's room.
+    A `max_support` below `MAX_SUPPORT` does not lower this limit: queries take their own memory.
     """
     limit = None if limit is None else max(limit, MAX_SUPPORT)
     if limit is not None and num_queries > limit:
@@ -167,5 +168,5 @@ def check_joint_call(num_queries: int, limit: int | None) -> None:
             got=f"{num_queries} rows in one call",
             allowed=f"at most {limit} (max_support, or {MAX_SUPPORT} if that is less), or any"
             " number with visibility='isolated'",
-            remedy="Ask for fewer rows in a call, or raise max_support.",
+            remedy="Pass fewer rows in a call, or raise max_support.",
         )

@@ -1,10 +1,10 @@
-"""Labels that look wrong: what the other labelled rows say of each, when it is left out.
+"""Labels that look wrong, judged by the other labelled rows when each row is left out.
 
-A label is suspicious if another class is more probable than it, and its own probability is below
+A label is suspicious if another class is more probable, and its own probability is below
 `MAX_PROBABILITY`. That limit was chosen on clothing17, intel_scenes6, trashnet5, monkeys10 and
-neu_steel, where limits on how probable the other class is found fewer of the wrong labels at the
-same precision. How many of those that are named are wrong is measured by bench/label_noise.py, on
-other data sets.
+neu_steel, where limits on the probability of the other class found fewer of the wrong labels at the
+same precision. bench/label_noise.py measures on other data sets how many suspicious labels are
+wrong.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from unitail.errors import require
 from unitail.estimator.prediction_sets import HeldOut
 
 MAX_PROBABILITY = 0.05
-"""Of a suspicious label, given all other examples."""
+"""A label less probable than this, given all other examples, is suspicious."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,11 @@ class SuspiciousLabel:
     """An example whose label the others contradict."""
 
     place: int
-    """Its place among the examples, from 0."""
+    """Index of the example, from 0."""
     label: Any
-    """What it is called."""
+    """The label it has."""
     likely: Any
-    """What it looks like."""
+    """The most probable label."""
     label_probability: float
     likely_probability: float
 
@@ -41,7 +41,7 @@ def suspicious_labels(
     classes: Sequence[Any] | NDArray[Any],
     max_probability: float = MAX_PROBABILITY,
 ) -> list[SuspiciousLabel]:
-    """List the labels that look wrong, the least probable first."""
+    """Return the labels that look wrong, the least probable first."""
     require(
         0 < max_probability <= 1,
         "max_probability",
@@ -49,16 +49,16 @@ def suspicious_labels(
         allowed="a number above 0, up to 1",
     )
     labels = class_indices[held_out.places]
-    own = held_out.probabilities[np.arange(len(labels)), labels]
+    label_probability = held_out.probabilities[np.arange(len(labels)), labels]
     likely = held_out.probabilities.argmax(axis=1)
-    chosen = np.flatnonzero((own < max_probability) & (likely != labels))
+    chosen = np.flatnonzero((label_probability < max_probability) & (likely != labels))
     return [
         SuspiciousLabel(
             place=int(held_out.places[each]),
             label=classes[labels[each]],
             likely=classes[likely[each]],
-            label_probability=float(own[each]),
+            label_probability=float(label_probability[each]),
             likely_probability=float(held_out.probabilities[each, likely[each]]),
         )
-        for each in chosen[np.argsort(own[chosen], kind="stable")]
+        for each in chosen[np.argsort(label_probability[chosen], kind="stable")]
     ]

@@ -45,14 +45,16 @@ def test_a_table_that_needs_an_encoder_says_so(column: Any, got: str) -> None:  
     frame = FRAME.assign(more=column)
     with pytest.raises(InvalidInput, match=message):
         TailClassifier(device="cpu").fit(frame, [0, 0, 1, 1])
-    with pytest.raises(InvalidInput, match="no number: got could not convert string to float: 'x'"):
+    with pytest.raises(
+        InvalidInput, match="not numbers: got could not convert string to float: 'x'"
+    ):
         TailClassifier(device="cpu").fit([[1.0], ["x"]], [0, 1])
 
 
 def test_a_column_of_texts_alone_needs_an_encoder_too() -> None:
     texts = pd.Series(["a", "b", "a", "b"])
     fitted = TailClassifier(device="cpu").fit(X, [0, 0, 1, 1])
-    message = "no number: got could not convert string to float: 'a'; .*encoder='auto'"
+    message = "not numbers: got could not convert string to float: 'a'; .*encoder='auto'"
     with pytest.raises(InvalidInput, match=message):
         TailClassifier(device="cpu").fit(texts, [0, 1, 0, 1])
     with pytest.raises(InvalidInput, match=message):

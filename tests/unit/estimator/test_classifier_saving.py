@@ -136,7 +136,7 @@ def test_labels_that_json_cannot_carry_are_refused(tmp_path: Path) -> None:
 
 def test_other_folders_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(CannotWrite, match=r"something else than a classifier: got thesis\.tex"):
+    with pytest.raises(CannotWrite, match=r"something other than a classifier: got thesis\.tex"):
         TailClassifier().fit(X, Y).save(tmp_path)
 
 

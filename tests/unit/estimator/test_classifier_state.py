@@ -36,7 +36,9 @@ def test_new_classes_take_their_place_in_the_order_of_labels() -> None:
 
 def test_labels_of_another_kind_are_not_added() -> None:
     classifier = TailClassifier().fit(X, Y)
-    with pytest.raises(InvalidEpisode, match=r"another kind .*: got strings; allowed: numbers"):
+    with pytest.raises(
+        InvalidEpisode, match=r"not of the same kind .*: got strings; allowed: numbers"
+    ):
         classifier.add(X[:1], ["a"])
     with pytest.raises(ValueError, match="expecting 6 features"):
         classifier.add(X[:1, :2], [0])

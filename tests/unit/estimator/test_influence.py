@@ -23,7 +23,7 @@ def crossed(rows: NDArray[np.float64], _: NDArray[np.int64]) -> NDArray[np.float
 
 
 def test_walks_of_an_additive_score_are_exact() -> None:
-    values = column_influence(linear, ASKED, PLACES, KNOWN, SPANS, walks=12, seed=0)
+    values = column_influence(linear, ASKED, PLACES, KNOWN, SPANS, num_walks=12, seed=0)
     differences = ASKED - KNOWN.mean(axis=0)  # six starts, each forwards and backwards
     expected = [differences[:, 0], 2 * differences[:, 1] - differences[:, 2], 0 * differences[:, 3]]
     np.testing.assert_allclose(values, np.stack(expected, axis=1), atol=1e-12)
@@ -33,7 +33,7 @@ def test_walks_of_an_additive_score_are_exact() -> None:
 def test_walks_sum_to_the_difference_from_their_starts(walks: int) -> None:
     asked = np.concatenate([ASKED, KNOWN[:1]])
     places = np.zeros(4, np.int64)
-    values = column_influence(crossed, asked, places, KNOWN, SPANS, walks=walks, seed=0)
+    values = column_influence(crossed, asked, places, KNOWN, SPANS, num_walks=walks, seed=0)
     started = crossed(asked, places) - values.sum(axis=1)
     np.testing.assert_allclose(started, started[0])  # all from the same rows
     if walks == 12:
@@ -41,9 +41,9 @@ def test_walks_sum_to_the_difference_from_their_starts(walks: int) -> None:
 
 
 def test_many_queries_are_walked_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, walks=4, seed=0)
+    whole = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, num_walks=4, seed=0)
     monkeypatch.setattr("unitail.estimator.influence.MAX_WALKED", 1)
-    chunks = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, walks=4, seed=0)
+    chunks = column_influence(crossed, ASKED, PLACES, KNOWN, SPANS, num_walks=4, seed=0)
     np.testing.assert_allclose(chunks, whole)
 
 

@@ -1,16 +1,16 @@
-"""The card of a saved classifier: what it is, for whoever finds the folder."""
+"""The README.md of a saved classifier, which describes it to whoever finds the folder."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_CLASSES = 50
-"""Classes that are listed."""
+"""Largest number of classes that are listed."""
 COMMAND = ["```sh", "unitail predict --model THIS_FOLDER files...", "```", ""]
-"""For those that take what a command finds in files."""
+"""Shown for classifiers with an encoder, which can read files."""
 
 
 def card(table: Mapping[str, Any], shots: Sequence[int]) -> str:
-    """Describe in Markdown what `classifier.json` holds; `shots` counts the rows of each class."""
+    """Return the card in Markdown for the content of `classifier.json` and rows per class."""
     classes = table["classes"]["values"]
     shown = list(zip(classes, shots, strict=True))[:MAX_CLASSES]
     more = len(classes) - len(shown)
@@ -66,6 +66,6 @@ def _sets(calibration: str | None) -> str:
 
 
 def _cell(text: object) -> str:
-    """Write a name on one line that Markdown does not take for its own marks."""
+    """Return a name on one line, with Markdown's special characters escaped."""
     line = " ".join(str(text).split())
     return "".join(f"\\{mark}" if mark in r"\`*_[]<>|#" else mark for mark in line)

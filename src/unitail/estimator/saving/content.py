@@ -1,4 +1,4 @@
-"""What the files of a saved classifier may hold: they may come from a stranger."""
+"""Validation of a saved classifier's files, which may come from an untrusted source."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,34 +9,34 @@ from numpy.typing import NDArray
 from unitail.estimator.rows import copies_limit
 
 COUNTS, WEIGHTS, POOL = "counts", "weights", "pool"
-"""The arrays beside features and class indices."""
+"""Optional arrays, besides features and class indices."""
 MAX_LABEL_BYTES = 2**28
-"""Of all classes together: a dtype alone can ask for any amount of memory."""
+"""Largest size of all class labels together; a forged dtype could request any amount of memory."""
 MAX_OLDER_COPIES = 1_000_000
-"""The rows that weighted ones stood for at most when weights were not saved beside counts."""
+"""Limit on copies in older files, which store counts without weights."""
 PLAIN = (str, bool, int, float)
-"""The labels that JSON carries."""
+"""Types of labels that JSON can store."""
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], ways: int) -> None:
-    """Refuse arrays that cannot be those of a support of `ways` classes; `ValueError`."""
+    """Raise `ValueError` unless the arrays form a support of `ways` classes."""
     features, indices, pool = arrays["features"], arrays["class_indices"], arrays.get(POOL)
-    demands = {
-        "features": features.ndim == 2 and features.dtype.kind == "f" and _ends(features),
+    checks = {
+        "features": features.ndim == 2 and features.dtype.kind == "f" and _no_infinities(features),
         "class_indices": indices.shape == features.shape[:1] and indices.dtype == np.int64,
         "classes": ways >= 2 and np.array_equal(np.unique(indices), np.arange(ways)),
-        COUNTS: _stand_for_rows(arrays.get(COUNTS), indices),
-        WEIGHTS: _stand_for_rows(arrays.get(WEIGHTS), indices),
-        POOL: pool is None or (pool.shape[1:] == features.shape[1:] and _ends(pool)),
+        COUNTS: _positive_per_row(arrays.get(COUNTS), indices),
+        WEIGHTS: _positive_per_row(arrays.get(WEIGHTS), indices),
+        POOL: pool is None or (pool.shape[1:] == features.shape[1:] and _no_infinities(pool)),
     }
-    for name, fits in demands.items():
+    for name, fits in checks.items():
         if not fits:
             raise ValueError(f"{name} that do not fit the rest")
     _check_counts(arrays.get(COUNTS), older=WEIGHTS not in arrays)
 
 
 def labels_from_table(table: Mapping[str, Any]) -> NDArray[Any]:
-    """Return the classes as an array of the dtype that the labels had; `ValueError` if forged."""
+    """Return the classes as an array of the labels' dtype; `ValueError` if they are invalid."""
     values, dtype = list(table["values"]), np.dtype(table["dtype"])
     if not all(isinstance(value, PLAIN) for value in values) or len(set(values)) < len(values):
         raise ValueError("classes that are not different labels")
@@ -46,7 +46,7 @@ def labels_from_table(table: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def column_names(columns: object, width: int) -> list[str] | None:
-    """Return the names of a frame's columns, one each; `ValueError` if they are not names."""
+    """Return the names of a data frame's columns; `ValueError` if they are invalid."""
     if columns is None:
         return None
     if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns):
@@ -57,24 +57,24 @@ def column_names(columns: object, width: int) -> list[str] | None:
 
 
 def _check_counts(counts: NDArray[Any] | None, *, older: bool) -> None:
-    """Refuse more equal rows than `fit` makes: each takes memory."""
+    """Refuse more copies of rows than `fit` would make, as each takes memory."""
     if counts is None:
         return
     if counts.dtype != np.int64:
         raise ValueError(f"counts of type {counts.dtype}, not int64")
     limit = max(copies_limit(len(counts)), MAX_OLDER_COPIES if older else 0)
-    total = counts.sum(dtype=np.float64)  # integers would begin anew at 2**63
+    total = counts.sum(dtype=np.float64)  # integers would overflow at 2**63
     if total > limit:
         raise ValueError(f"counts that stand for {total:,.0f} rows, more than {limit:,}")
 
 
-def _ends(array: NDArray[Any]) -> bool:
+def _no_infinities(array: NDArray[Any]) -> bool:
     return not np.isinf(array).any()
 
 
-def _stand_for_rows(numbers: NDArray[Any] | None, indices: NDArray[Any]) -> bool:
-    """Tell whether there is a number above zero for each row, or none at all."""
+def _positive_per_row(numbers: NDArray[Any] | None, indices: NDArray[Any]) -> bool:
+    """Return whether there is a finite number above zero for each row, or no array at all."""
     if numbers is None:
         return True
-    above = (numbers > 0) & (numbers < np.inf)
-    return numbers.shape == indices.shape and bool(above.all())
+    positive = (numbers > 0) & (numbers < np.inf)
+    return numbers.shape == indices.shape and bool(positive.all())

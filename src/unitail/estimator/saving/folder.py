@@ -1,7 +1,7 @@
-"""The folder of a fitted classifier: rows as safetensors, the rest as JSON, a card; no pickle.
+"""Saving and loading fitted classifiers: rows as safetensors, the rest as JSON, no pickle.
 
-A classifier with a model of its own carries that model's files, so its folder is a model folder
-too; one with the shipped model refers to it by hash.
+The folder of a classifier with the user's own model holds the model's files, too, so it is also a
+model folder; a shipped model is referred to by hash.
 """
 
 import json
@@ -46,9 +46,9 @@ CARD_FILE = "README.md"
 SCORES = "held_out_scores"
 FORMAT = 4
 READABLE = (2, 3, FORMAT)
-"""The formats that are read; 2 has neither card nor scores, 3 no pool, weights and counts."""
+"""Formats that can be read; 2 has no card and no scores, 3 no pool, weights and counts."""
 VERSIONS = {
-    "unitail": import_module("unitail").__version__,  # its front page imports what is above us
+    "unitail": import_module("unitail").__version__,  # its __init__ imports higher layers
     "torch": str(torch.__version__),
     "numpy": np.__version__,
     "scikit-learn": sklearn.__version__,
@@ -57,49 +57,49 @@ VERSIONS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedClassifier:
-    """All that there is to a fitted classifier."""
+    """The content of a saved classifier."""
 
     rows: Rows
     classes: NDArray[Any]
     seed: int
     parameters: dict[str, Any]
-    """The constructor's, but for the model."""
+    """The constructor's parameters, except `model`."""
     feature_names: list[str] | None
     model: AnyModel | str
     """A model, or the name of a shipped one."""
     inputs: dict[str, Any] | None
-    """What makes vectors of X, see `unitail.inputs.input_encoder`; None if X holds vectors."""
+    """Description of the encoder (`unitail.inputs.input_encoder`); None if X holds vectors."""
     scale: str | list[str] = "none"
-    """What is done to columns, or to those of each part, see `unitail.estimator.scaling`."""
+    """Scaling of all columns, or of each part (`unitail.estimator.scaling`)."""
     pool: NDArray[np.float64] | None = None
-    """Unlabelled rows that are read with the others."""
+    """Unlabelled rows that are read with the labelled ones."""
     saved_scores: SavedScores | None = None
-    """What prediction sets are made with; None where it is yet to be computed."""
+    """Calibration scores of prediction sets; None if not computed yet."""
     expected: NDArray[Any] | None = None
-    """The labels that may ever come, sorted, if `partial_fit` was told; None: any."""
+    """The `classes` given to `partial_fit`, sorted; None: any label may occur."""
 
 
 def plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constructor's parameters but for the model, as JSON holds them."""
+    """Return the constructor's parameters, except `model`, as values that JSON can store."""
     plain = {name: value for name, value in parameters.items() if name != "model"}
     if isinstance(plain["random_state"], np.random.RandomState):
-        plain["random_state"] = None  # its draws were made
+        plain["random_state"] = None  # the seed of the fit was already drawn from it
     if isinstance(plain["encoder"], Encoder):
         plain["encoder"] = plain["encoder"].name
     elif isinstance(plain["encoder"], Mapping):
         plain["encoder"] = dict(plain["encoder"])
     if not isinstance(plain["cache"], bool):
-        plain["cache"] = AUTO  # a folder may not be there where it is loaded
+        plain["cache"] = AUTO  # the folder may not exist where the classifier is loaded
     for name in ("class_shares", "class_prior"):
         if plain[name] is not None and not isinstance(plain[name], str):
             plain[name] = [float(share) for share in np.asarray(plain[name])]
     parts, scale = plain["parts"], plain["scale"]
     plain["parts"] = None if parts is None else checked_parts(parts)
     plain["scale"] = scale if isinstance(scale, str) else list(map(str, scale))  # of each part
-    if isinstance(plain["class_weight"], Mapping):  # JSON's keys are strings, labels need not be
+    if isinstance(plain["class_weight"], Mapping):  # JSON keys are strings, labels need not be
         pairs = plain["class_weight"].items()
         plain["class_weight"] = [[_item(label), _item(weight)] for label, weight in pairs]
-    # A search over parameters gives numpy's numbers, which JSON does not know.
+    # Parameter searches pass numpy scalars, which JSON cannot store.
     return {name: _item(value) for name, value in plain.items()}
 
 
@@ -108,17 +108,17 @@ def _item(value: Any) -> Any:  # noqa: ANN401 - whatever a parameter holds
 
 
 def _parameters(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what `plain_parameters` returned."""
+    """Return the constructor's parameters from what `plain_parameters` returned."""
     weights, cache = table.get("class_weight"), table.get("cache")
     return {
         **table,
         "class_weight": dict(weights) if isinstance(weights, list) else weights,
-        "cache": cache if isinstance(cache, bool) else AUTO,  # never a folder of the maker's choice
+        "cache": cache if isinstance(cache, bool) else AUTO,  # never a folder that the file names
     }
 
 
 def check_parameters(folder: Path, parameters: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a classifier with parameters that this version does not have."""
+    """Refuse a saved classifier with parameters that this version does not have."""
     unknown = sorted(set(parameters) - (set(known) - {"model"}))
     if unknown:
         raise InvalidCheckpoint(
@@ -130,13 +130,13 @@ def check_parameters(folder: Path, parameters: Mapping[str, Any], known: Sequenc
 
 
 def is_classifier(folder: Path) -> bool:
-    """Tell whether a folder holds a classifier, or what is left of one."""
+    """Return whether a folder holds a saved classifier, possibly an incomplete one."""
     folder = readable_folder(folder)
     return any((folder / name).exists() for name in (CLASSIFIER_FILE, ROWS_FILE))
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that a classifier must not replace."""
+    """Refuse a folder that holds something other than a classifier, which saving would replace."""
     if folder.is_file():
         raise CannotWrite(
             f"{folder} is a file",
@@ -146,7 +146,7 @@ def check_free(folder: Path) -> None:
         )
     if folder.exists() and not (folder / CLASSIFIER_FILE).exists() and any(folder.iterdir()):
         raise CannotWrite(
-            f"{folder} holds something else than a classifier",
+            f"{folder} holds something other than a classifier",
             got=", ".join(sorted(path.name for path in folder.iterdir())[:3]),
             allowed="a new or empty folder, or one with a classifier to replace",
             remedy="Name another folder.",
@@ -154,7 +154,7 @@ def check_free(folder: Path) -> None:
 
 
 def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
-    """Write `folder`, or where a link leads, replacing what is there once the new is complete."""
+    """Write `folder`, following a link; what is there is replaced once the new one is complete."""
     check_free(folder)
     table = {
         "format": FORMAT,
@@ -168,18 +168,18 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
         "scale": saved.scale,
         "calibration": None if saved.saved_scores is None else saved.saved_scores.key,
         "pool_rows": 0 if saved.pool is None else len(saved.pool),
-        # The hash of a shipped model, whichever it is: the key is older than the choice.
+        # The hash of any shipped model, despite the key's name, which is older than the others.
         "default_model": _shipped_hash(saved.model) if isinstance(saved.model, str) else None,
     }
     with fresh_folder(followed(folder)) as fresh:
         arrays = {"features": saved.rows.features, "class_indices": saved.rows.class_indices}
-        further = {
+        optional = {
             COUNTS: saved.rows.counts,
             WEIGHTS: saved.rows.weights,
             POOL: saved.pool,
             SCORES: None if saved.saved_scores is None else saved.saved_scores.scores,
         }
-        arrays |= {name: array for name, array in further.items() if array is not None}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
         save_file(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()}, fresh / ROWS_FILE
         )
@@ -193,7 +193,7 @@ def save_classifier(saved: SavedClassifier, folder: Path) -> Path:
 
 
 def load_classifier(folder: Path) -> SavedClassifier:
-    """Read what `save_classifier` wrote."""
+    """Load the content of a folder that `save_classifier` wrote."""
     folder = readable_folder(folder)
     with load_errors(folder):
         table = parse_json(regular(folder / CLASSIFIER_FILE).read_text(encoding="utf-8"))
@@ -226,7 +226,7 @@ def load_classifier(folder: Path) -> SavedClassifier:
 
 @contextmanager
 def load_errors(folder: Path) -> Iterator[None]:
-    """Turn whatever a damaged or forged folder leads to into one sentence."""
+    """Convert any error from a damaged or forged folder to `InvalidCheckpoint`."""
     try:
         yield
     except UserError:
@@ -241,7 +241,7 @@ def load_errors(folder: Path) -> Iterator[None]:
 
 
 def _check_version(folder: Path, format_: object) -> None:
-    """Refuse folders of another version."""
+    """Refuse folders in a format that this version cannot read."""
     if format_ not in READABLE:
         raise InvalidCheckpoint(
             f"{folder} was written by another version of unitail",
@@ -256,7 +256,7 @@ def _shipped_hash(name: str) -> str:
 
 
 def _shipped_name(folder: Path, sha256: str) -> str:
-    """Return the shipped model of this hash; refuse that of another version."""
+    """Return the name of the shipped model with this hash; refuse an unknown one."""
     for name in shipped_names():
         if _shipped_hash(name) == sha256:
             return name
@@ -275,11 +275,11 @@ def _saved_scores(table: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Sav
 
 def _labels_to_table(classes: NDArray[Any]) -> dict[str, Any]:
     values = classes.tolist()
-    strange = [value for value in values if not isinstance(value, PLAIN)]
-    if strange:
+    unsupported = [value for value in values if not isinstance(value, PLAIN)]
+    if unsupported:
         raise CannotWrite(
             "labels of this type cannot be saved",
-            got=f"{type(strange[0]).__name__} {strange[0]!r}",
+            got=f"{type(unsupported[0]).__name__} {unsupported[0]!r}",
             allowed="strings, integers, floats and booleans",
             remedy="Name the classes by strings before fitting.",
         )

@@ -1,1 +1,1 @@
-"""The default learner: relations between features, one state for each example and class."""
+"""The default learner: relations between features, and a state for each example and class."""

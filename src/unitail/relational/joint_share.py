@@ -2,8 +2,8 @@ r"""The weight of joint answers against isolated ones.
 
 Unlabelled rows help where classes are clusters, and mislead where they are not, such as sentiment
 in texts about many topics. Labelled rows show which is the case: leave each one out, and test
-whether it is nearest to the mean of its class. For unit vectors x around the shrunk centre, an unbiased
-estimate of the squared distance to the mean of class k is
+whether it is nearest to the mean of its class. For unit vectors x around the shrunk centre, an
+unbiased estimate of the squared distance to the mean of class k is
 
     |x - mu_k|² = 1 - 2 x·m_k + |m_k|² - v / n_k,
 

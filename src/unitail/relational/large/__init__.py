@@ -1,1 +1,1 @@
-"""Supports of any number of rows and of many classes: answers without pairs of all rows."""
+"""Supports with any number of rows or classes: answers without all pairs of rows."""

@@ -1,7 +1,7 @@
-r"""Supports of any number of rows: the first answer from all of them, without pairs of rows.
+r"""The first answer from a support with any number of rows, without pairs of rows.
 
-A cosine kernel is the product of two rows of length 1, so what `regressions.py`
-solve among n rows can be solved among d_T coordinates. With U the rows and S = U'U,
+A cosine kernel is the product of two rows of length 1, so what `regressions.py` solves for n rows
+can be solved for d_T coordinates. With U the rows and S = U'U,
 
     ridge regression       W = (S + lambda I)^-1 U'Y,   scores u W
     ... without row i      (u_i W - h_i y_i) / (1 - h_i),   h_i = u_i (S + lambda I)^-1 u_i'
@@ -9,14 +9,15 @@ solve among n rows can be solved among d_T coordinates. With U the rows and S = 
     ... without row i      as in `regressions.py`, where N_ii = 1 / L_i - u_i B^-1 u_i' / L_i^2 with
                            B = I + U' L^-1 U and L = lambda / w,
 
-which are the same numbers as there, step by step: a test says so. Gaussian kernels have a module of
-their own (`gaussians.py`). Evidence is heard from some rows, the first of a random order. What
-blocks make of it is in `committee.py`.
+the same numbers as there, step by step, as a test checks. Gaussian kernels have a module of their
+own (`gaussians.py`). Evidence comes from some of the rows, the first of a random order. The
+correction by the blocks is in `committee.py`.
 
-Of more than `FEW_WAYS` classes with few labels there are no logistic regressions, and one Gaussian
-kernel, but where columns are few; nor are there logistic ones of more rows and classes than can be
-walked over 20 times. Where the weighing asks for their evidence, that of the ridge regression on
-the same cosines stands for it, and that of the one kernel; they have no say.
+With more than `FEW_WAYS` classes and few labels of each, there are no logistic regressions and only
+one Gaussian kernel, unless columns are few. Beyond `MAX_SOFTMAX` rows times classes there are no
+logistic regressions either. The network of `weighing.py` still needs their evidence as input:
+it gets that of the ridge regression on the same cosines, and that of the one Gaussian kernel. The
+missing candidates have weight 0.
 
 So every row counts, class shares are those of the support, and memory grows with d_T^2 + d_T K.
 """
@@ -47,62 +48,64 @@ from unitail.relational.relations import MIN_UNIT, largest_score
 from unitail.relational.weighing import Weighing, Weights, evidence_from_scores
 
 MAX_ASKED, SOME_ASKED, MIN_ASKED = 4000, 1000, 200
-"""Labelled rows that evidence is heard from: the first of few rows, the second of many, the third
-of many classes, ..."""
+"""Number of labelled rows for evidence: the first with few rows, the second with many rows, the
+third with many classes, ..."""
 MAX_ASKED_PAIRS, MAX_ASKED_STATES = 2**24, 2**19
-"""... so that they, times rows or classes, are about this, or less."""
+"""... so that this number times rows, or times classes, stays at or below about these."""
 MAX_SOFTMAX = 2**27
-"""Rows times classes up to which there are logistic regressions, which walk over them 20 times."""
+"""Largest number of rows times classes with logistic regressions, which take 20 passes."""
 FEW_WAYS, FEW_SHOTS = 100, 8
-"""Of more classes than the first with fewer labels than the second regressions are fewer, ..."""
+"""With more classes than the first, and fewer labels per class than the second, there are fewer
+regressions, ..."""
 FEW_ROWS, MAX_PRODUCTS = 6, 2**29
-"""... if rows are at most the first times as many as columns, or all three multiplied are more."""
+"""... if rows are at most the first times columns, or rows times columns times classes exceed
+the second."""
 MIN_WEIGHT = 1e-4
-"""Candidates that weigh less than this share are not asked."""
+"""Candidates with a smaller share of the weight are dropped."""
 COSINES = tuple(
     (place, ridge.kernel.centre, ridge.penalty)
     for place, ridge in enumerate(OPERATORS + FURTHER)
     if isinstance(ridge.kernel, CosineKernel)
 )
-"""Place among ridge regressions, centre, penalty."""
+"""Cosine kernels: index among the ridge regressions, centre, penalty."""
 STAND_IN_PLACE = NUM_OPERATORS + 1
 STAND_IN = COSINES.index((STAND_IN_PLACE, Centre.DIRECTION, 0.3))
-"""The one of them whose evidence stands for that of logistic regressions, if there are none."""
+"""Index of the ridge regression whose evidence replaces that of missing logistic regressions."""
 
 
 @dataclass(frozen=True, eq=False)
 class LargeReading:
-    """A support after it was read; it answers queries by themselves."""
+    """A support after it was read: the first answer to isolated queries."""
 
     rows: LabelledRows
     moments: Moments
     ridges: Tensor
-    """W of the ridge regressions on cosines, (them, d_T, K)."""
+    """W of the ridge regressions on cosines, (ridges, d_T, K)."""
     inverses: Tensor
-    """(S + lambda I)^-1 of each of them, (them, d_T, d_T)."""
+    """(S + lambda I)^-1 of each of them, (ridges, d_T, d_T)."""
     regressions: Tensor
-    """W of the logistic ones, (them, d_T, K), or (0, d_T, K)."""
+    """W of the logistic regressions, (regressions, d_T, K), or (0, d_T, K)."""
     gaussians: Gaussians
     units: Tensor
-    """(candidates, 1, 1)."""
+    """Root mean squares of the candidates' scores, (candidates, 1, 1)."""
     weights: Weights
 
     @classmethod
     @torch.no_grad()
     def of(cls, rows: LabelledRows, weighing: Weighing, *, origin: bool) -> "LargeReading":
-        """Read all rows, some at a time; they come in random order, and the first are asked."""
+        """Read all rows in chunks; rows are in random order, and the first ones give evidence."""
         moments = Moments.of(rows, origin=origin)
         size = len(rows.features), rows.ways, rows.features.shape[1]
         count = num_evidence_rows(*size[:2])
-        ridges, inverses, of_ridges = _ridge(rows, moments, count)
-        regressions, of_regressions = ridges[:0], of_ridges[STAND_IN]
+        ridges, inverses, ridge_scores = _ridge(rows, moments, count)
+        regressions, logistic_scores = ridges[:0], ridge_scores[STAND_IN]
         if has_logistic(*size):
-            regressions, of_regressions = _regress(rows, moments, count)
+            regressions, logistic_scores = _regress(rows, moments, count)
         unit = float(moments.scale.scale.double() ** 2 * moments.mean_distance.double())
         gaussians = Gaussians.of(rows, unit, count, 1 if is_sparse(*size) else len(GAUSSIANS))
         left_out = torch.empty(NUM_CANDIDATES, count, rows.ways).to(rows.features)
-        left_out[:NUM_LOGISTIC] = of_regressions
-        left_out[[NUM_LOGISTIC + place for place, *_ in COSINES]] = of_ridges
+        left_out[:NUM_LOGISTIC] = logistic_scores
+        left_out[[NUM_LOGISTIC + place for place, *_ in COSINES]] = ridge_scores
         left_out[[NUM_LOGISTIC + place for place, *_ in GAUSSIANS]] = gaussians.left_out
         units = left_out.pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
         units = units.clamp_min(MIN_UNIT * (rows.ways - 1) ** 0.5 / rows.ways)
@@ -123,21 +126,22 @@ class LargeReading:
     def scores(self, queries: Tensor, *, roughly: bool = False) -> Tensor:
         """Score the classes for queries (m, d_T): (m, K).
 
-        Roughly, by one candidate: that of most weight on cosines, which are faster, or a usual one.
+        With `roughly`, by a single candidate on cosines, which are faster: the one with the largest
+        weight, or else a default one.
         """
         total = torch.zeros(len(queries), self.ridges.shape[2]).to(queries)
         factors = self.weights.factors[0].tolist()
-        asked = {place for place, factor in enumerate(factors) if factor}
+        used = {place for place, factor in enumerate(factors) if factor}
         if roughly:
-            fast = asked - {NUM_LOGISTIC + place for place, *_ in GAUSSIANS}
-            asked = {max(fast, key=factors.__getitem__, default=NUM_LOGISTIC + STAND_IN_PLACE)}
-        for place, ask in self._candidates(queries):
-            if place in asked:
-                total += (factors[place] or 1) * clipped(ask() / self.units[place])
+            fast = used - {NUM_LOGISTIC + place for place, *_ in GAUSSIANS}
+            used = {max(fast, key=factors.__getitem__, default=NUM_LOGISTIC + STAND_IN_PLACE)}
+        for place, score in self._candidates(queries):
+            if place in used:
+                total += (factors[place] or 1) * clipped(score() / self.units[place])
         return total
 
     def _candidates(self, queries: Tensor) -> Iterator[tuple[int, Callable[[], Tensor]]]:
-        """Give the place of each candidate, and how it is asked."""
+        """Yield the index of each candidate, and a function that computes its scores."""
         seen = self.moments.see(queries)
         for place, w in enumerate(self.regressions):
             yield place, partial(torch.matmul, seen[Centre.DIRECTION], w)
@@ -148,82 +152,86 @@ class LargeReading:
 
     @cached_property
     def curvature_inverses(self) -> Tensor:
-        """B^-1 of each logistic regression, for `influence.py`: (them, d_T, d_T)."""
+        """B^-1 of each logistic regression, for `influence.py`: (regressions, d_T, d_T)."""
         rows, w = self.rows, self.regressions
         penalties = torch.tensor(LOGISTIC_PENALTIES).to(w).view(-1, 1, 1)
         units = all_directions(rows, self.moments, Centre.DIRECTION)
-        bent = curvature_products(rows, units, w, penalties)
-        return invert(bent + torch.eye(bent.shape[1]).to(bent)).to(w)
+        products = curvature_products(rows, units, w, penalties)
+        return invert(products + torch.eye(products.shape[1]).to(products)).to(w)
 
 
 def _without_light(factors: Tensor, missing: list[int]) -> Tensor:
-    """Give what is missing, and what hardly weighs, no weight, and theirs to the others."""
-    silent = factors < MIN_WEIGHT * factors.sum()
-    silent[:, missing] = True
-    kept = torch.where(silent, 0, factors)
-    if not kept.any():  # all that are there hardly weigh
+    """Drop missing and light candidates, and scale up the factors of the others."""
+    dropped = factors < MIN_WEIGHT * factors.sum()
+    dropped[:, missing] = True
+    kept = torch.where(dropped, 0, factors)
+    if not kept.any():  # all candidates but the missing ones are light
         kept = factors.clone()
         kept[:, missing] = 0
     return kept * (factors.sum() / kept.sum())
 
 
 def clipped(scores: Tensor) -> Tensor:
-    """End scores (..., K) where they count no more."""
-    most = largest_score(scores.shape[-1])
-    return scores.clamp(-most, most)
+    """Clip scores (..., K) at the largest score that counts."""
+    limit = largest_score(scores.shape[-1])
+    return scores.clamp(-limit, limit)
 
 
 def is_sparse(rows: int, ways: int, width: int) -> bool:
-    """Tell whether there are many classes and few labels of each: regressions are fewer then.
+    """Return whether there are many classes with few labels each, and so fewer regressions.
 
-    Of many rows in few columns logistic regressions say most, and cost little.
+    With many rows in few columns, logistic regressions are the best candidates and cost little.
     """
-    few = ways > FEW_WAYS and rows < FEW_SHOTS * ways
-    return few and (rows <= FEW_ROWS * width or rows * ways * width > MAX_PRODUCTS)
+    few_labels = ways > FEW_WAYS and rows < FEW_SHOTS * ways
+    return few_labels and (rows <= FEW_ROWS * width or rows * ways * width > MAX_PRODUCTS)
 
 
 def has_logistic(rows: int, ways: int, width: int) -> bool:
-    """Tell whether there are logistic regressions."""
+    """Return whether there are logistic regressions."""
     return not is_sparse(rows, ways, width) and rows * ways <= MAX_SOFTMAX
 
 
 def num_evidence_rows(rows: int, ways: int) -> int:
-    """Return how many rows evidence is heard from."""
+    """Return the number of rows for evidence."""
     by_rows = min(MAX_ASKED, max(SOME_ASKED, MAX_ASKED_PAIRS // rows))
     return min(rows, by_rows, max(MIN_ASKED, MAX_ASKED_STATES // ways))
 
 
-def _ridge(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return W of each ridge regression, the inverse that it is solved by, ...
+def _ridge(rows: LabelledRows, moments: Moments, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return W of each ridge regression, the inverse for it, and leave-one-out scores.
 
-    ... and the scores of the asked rows without their labels.
+    The scores are those of the first `count` rows.
     """
-    kind = rows.features.dtype
-    seen, labels = moments.see(rows.features[:asked]), rows.centred_labels(asked)
+    dtype = rows.features.dtype
+    seen, labels = moments.see(rows.features[:count]), rows.centred_labels(count)
     coefficients, inverses, left_out = [], [], []
     for _, centre, penalty in COSINES:
         inverse = invert(plus_diagonal(moments.products[centre], penalty))
         sums = moments.sums[centre]
-        solution = (inverse @ (sums - sums.sum(dim=0) / rows.ways).mT).to(kind)
-        own = seen[centre].double()
-        leverage = ((own @ inverse) * own).sum(dim=1, keepdim=True)
-        scores = seen[centre] @ solution
-        left_out.append((scores - leverage.to(kind) * labels) / (1 - leverage).to(kind))
-        coefficients.append(solution)
-        inverses.append(inverse.to(kind))
+        w = (inverse @ (sums - sums.sum(dim=0) / rows.ways).mT).to(dtype)
+        u = seen[centre].double()
+        leverage = ((u @ inverse) * u).sum(dim=1, keepdim=True)  # h
+        scores = seen[centre] @ w
+        left_out.append((scores - leverage.to(dtype) * labels) / (1 - leverage).to(dtype))
+        coefficients.append(w)
+        inverses.append(inverse.to(dtype))
     return torch.stack(coefficients), torch.stack(inverses), torch.stack(left_out)
 
 
-def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, Tensor]:
-    """Do the same for logistic regressions, in as many walks over all rows as they take steps."""
-    kind, products = rows.features.dtype, moments.products[Centre.DIRECTION]
+def _regress(rows: LabelledRows, moments: Moments, count: int) -> tuple[Tensor, Tensor]:
+    """Return W of each logistic regression, and leave-one-out scores of the first `count` rows.
+
+    Each step is a pass over all rows.
+    """
+    dtype, products = rows.features.dtype, moments.products[Centre.DIRECTION]
     penalties = torch.tensor(LOGISTIC_PENALTIES).to(rows.features).view(-1, 1, 1)
     inverses = torch.stack([invert(plus_diagonal(products / 2, p)) for p in LOGISTIC_PENALTIES])
-    inverses = inverses.to(kind)
+    inverses = inverses.to(dtype)
     width = rows.features.shape[1]
     w = last = torch.zeros(NUM_LOGISTIC, width, rows.ways).to(rows.features)
-    own = moments.see(rows.features[:asked])[Centre.DIRECTION]
-    labels = torch.nn.functional.one_hot(rows.class_indices[:asked], rows.ways).to(kind)
+    u = moments.see(rows.features[:count])[Centre.DIRECTION]
+    labels = torch.nn.functional.one_hot(rows.class_indices[:count], rows.ways).to(dtype)
+    # A of the first rows alone: W needs no A, but leaving a row out does.
     a = last_a = torch.zeros(NUM_LOGISTIC, *labels.shape).to(rows.features)
     units = all_directions(rows, moments, Centre.DIRECTION)
     for number in range(LOGISTIC_STEPS):
@@ -232,22 +240,22 @@ def _regress(rows: LabelledRows, moments: Moments, asked: int) -> tuple[Tensor, 
         slopes = _slopes(rows, units, start) - moments.sums[Centre.DIRECTION].mT.to(start)
         step = inverses @ (slopes + penalties * start)
         last, w = w, start - step
-        # What a row's own coefficient does: lambda M slope = slope - U U' M slope / 2.
-        slope = (own @ start).softmax(dim=-1) - labels + penalties * start_a
-        last_a, a = a, start_a - (slope - own @ step / 2) / penalties
-    bent = curvature_products(rows, units, w, penalties)
-    scores = own @ w
-    lengths = row_penalties(scores[None], penalties)[0].double()  # L, (regressions, asked)
-    unit = torch.eye(width).to(bent)
-    inside = ((own.double() @ invert(bent + unit)) * own).sum(dim=2)
-    diagonal = 1 / lengths - inside / lengths**2
-    gain = (lengths - 1 / diagonal).to(kind)
+        # The same step for a row's own coefficient: lambda M slope = slope - U U' M slope / 2.
+        slope = (u @ start).softmax(dim=-1) - labels + penalties * start_a
+        last_a, a = a, start_a - (slope - u @ step / 2) / penalties
+    curvatures = curvature_products(rows, units, w, penalties)
+    scores = u @ w
+    lengths = row_penalties(scores[None], penalties)[0].double()  # L, (regressions, count)
+    identity = torch.eye(width).to(curvatures)
+    inside = ((u.double() @ invert(curvatures + identity)) * u).sum(dim=2)
+    diagonal = 1 / lengths - inside / lengths**2  # N_ii
+    gain = (lengths - 1 / diagonal).to(dtype)
     left_out = scores + gain.unsqueeze(-1) * a
-    return w, left_out * (own.norm(dim=-1, keepdim=True) > 0)  # of rows at the centre: exactly 0
+    return w, left_out * (u.norm(dim=-1, keepdim=True) > 0)  # exactly 0 for rows at the centre
 
 
 def all_directions(rows: LabelledRows, moments: Moments, centre: Centre) -> Tensor:
-    """Return U, as seen from a centre, for several walks over it: (n, d_T)."""
+    """Return U from a centre, for several passes: (n, d_T)."""
     units = torch.empty_like(rows.features)
     for piece, (features, _) in zip(rows.split(units), rows.chunks(), strict=True):
         piece.copy_(moments.see(features)[centre])
@@ -257,8 +265,8 @@ def all_directions(rows: LabelledRows, moments: Moments, centre: Centre) -> Tens
 def _slopes(rows: LabelledRows, units: Tensor, w: Tensor) -> Tensor:
     """Return U' softmax(U W): (regressions, d_T, K)."""
     total = torch.zeros_like(w)
-    for seen in rows.split(units):
-        total += seen.mT @ (seen @ w).softmax(dim=-1)
+    for u in rows.split(units):
+        total += u.mT @ (u @ w).softmax(dim=-1)
     return total
 
 
@@ -266,14 +274,14 @@ def curvature_products(rows: LabelledRows, units: Tensor, w: Tensor, penalties: 
     """Return U' L^-1 U: (regressions, d_T, d_T)."""
     width = rows.features.shape[1]
     total = torch.zeros(len(w), width, width, dtype=torch.float64, device=w.device)
-    for seen in rows.split(units):
-        lengths = row_penalties((seen @ w)[None], penalties)[0]
-        total += ((seen / lengths.unsqueeze(-1)).mT @ seen).double()
+    for u in rows.split(units):
+        lengths = row_penalties((u @ w)[None], penalties)[0]
+        total += ((u / lengths.unsqueeze(-1)).mT @ u).double()
     return total
 
 
 def plus_diagonal(products: Tensor, penalty: float) -> Tensor:
-    """Add a penalty to the diagonal of products (d_T, d_T)."""
+    """Return products (d_T, d_T) with a penalty added to the diagonal."""
     regular = products.clone()
     regular.diagonal().add_(penalty)
     return regular

@@ -1,20 +1,21 @@
 r"""Ridge regressions on Gaussian kernels, for any number of rows.
 
-Up to `MAX_SOLVED` rows they are solved as they are: scores g_x P Y with P = (G + lambda I)^-1.
-Beyond, what is smooth is learned from all rows, and what is not from those near to a query (Snelson
-and Ghahramani, *Local and global sparse Gaussian process approximations*, 2007). With Z, M of them,
+Up to `MAX_SOLVED` rows they are solved exactly: scores g_x P Y with P = (G + lambda I)^-1.
+Beyond, the smooth part is learned from all rows, and the remainder from rows near to a query
+(Snelson and Ghahramani, *Local and global sparse Gaussian process approximations*, 2007). With M
+rows Z as inducing points,
 
-    phi(x) = L^-1 g_Z(x),  G_ZZ = L L'          phi(x)'phi(z) is g(x, z) as far as Z can tell,
-    r(x, z) = g(x, z) - phi(x)'phi(z)           the rest,
+    phi(x) = L^-1 g_Z(x),  G_ZZ = L L'          phi(x)'phi(z) approximates g(x, z),
+    r(x, z) = g(x, z) - phi(x)'phi(z)           the remainder,
     A = I + sum_i phi_i phi_i' / D_i,   w = A^-1 sum_i phi_i y_i / D_i,   D_i = lambda + r(i, i),
     scores = phi(x)' w + rho' (Y_N - Phi_N w),   rho = (r(N, N) + lambda I)^-1 r(N, x),
 
-where N are the rows nearest to x, but for Z, whose rest is nothing. Were Z all rows, this would be
-the exact answer. A row i is left out by
+where N are the rows nearest to x outside of Z, as the remainder is zero in Z. If Z were all rows,
+this would be the exact answer. A row i is left out by
 
     (phi_i' w - h y_i) / (1 - h),   h = phi_i' A^-1 phi_i / D_i,
 
-and if it is not in Z, its neighbourhood has the others.
+and if it is not in Z, it is left out of its own neighbourhood.
 """
 
 from dataclasses import dataclass
@@ -31,27 +32,27 @@ GAUSSIANS = tuple(
     for place, ridge in enumerate(OPERATORS + FURTHER)
     if isinstance(ridge.kernel, GaussianKernel)
 )
-"""Place among ridge regressions, sharpness, penalty."""
+"""Gaussian kernels: index among the ridge regressions, sharpness, penalty."""
 MAX_SOLVED = 4096
-"""Rows up to which regressions are solved as they are."""
+"""Largest number of rows for an exact solution."""
 MAX_GUIDES, MIN_GUIDES, MAX_PROFILES = 2048, 16, 2**25
-"""The most and fewest rows in Z, and numbers in all phi."""
+"""Largest and smallest number of rows in Z, and largest number of elements of all phi."""
 NEAR = 128
-"""Rows in a neighbourhood."""
+"""Number of rows in a neighbourhood."""
 CHUNK, QUERIES = 2**22, 32
-"""Numbers of kernels at once, and queries whose neighbours are asked at once."""
+"""Elements of kernels at once, and queries whose neighbourhoods are solved at once."""
 JITTER = {torch.float32: 1e-5, torch.float64: 1e-10}
-"""Of G_ZZ, so that it has a root."""
+"""Added to the diagonal of G_ZZ, so that its Cholesky factor exists."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactRidge:
-    """A regression that is solved as it is."""
+    """A regression that is solved exactly."""
 
     rows: LabelledRows
     centre: Tensor
     sharpness: float
-    """In the units of the rows."""
+    """Relative to squared distances of the rows as they are."""
     penalty: float
     solution: Tensor
     """P Y, (n, K)."""
@@ -70,29 +71,29 @@ class ExactRidge:
         penalty: float,
         asked: int,
     ) -> "ExactRidge":
-        """Solve it by squared distances (n, n); without its label, i has y_i - (P Y)_i / P_ii."""
+        """Solve from squared distances (n, n). Row i without its label has y_i - (P Y)_i / P_ii."""
         inverse = invert(regular_gram(squares, sharpness, penalty))
         solution = rows.sums_of(inverse.mT).mT
-        own = rows.centred_labels(asked)
-        left_out = own - solution[:asked] / inverse.diagonal()[:asked, None]
+        labels = rows.centred_labels(asked)
+        left_out = labels - solution[:asked] / inverse.diagonal()[:asked, None]
         return cls(rows, centre, sharpness, penalty, solution, left_out, inverse)
 
     def scores(self, queries: Tensor) -> Tensor:
         """Score the classes for queries (m, d_T): (m, K)."""
         return self._kernel(queries) @ self.solution
 
-    def carried(self, queries: Tensor) -> Tensor:
+    def row_weights(self, queries: Tensor) -> Tensor:
         """Return g_x P, (m, n)."""
         return self._kernel(queries) @ self.inverse
 
     def _kernel(self, queries: Tensor) -> Tensor:
-        known, asked = self.rows.features - self.centre, queries - self.centre
-        return torch.exp(-self.sharpness * squared_distances(asked, known))
+        rows, queries = self.rows.features - self.centre, queries - self.centre
+        return torch.exp(-self.sharpness * squared_distances(queries, rows))
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRidge:
-    """A regression by profiles, and the rest of them near to a query."""
+    """A regression on phi, with the remainder from rows near to a query."""
 
     rows: LabelledRows
     centre: Tensor
@@ -109,7 +110,7 @@ class SparseRidge:
     solution: Tensor
     """w, (M, K)."""
     near: Neighbourhoods
-    """Of the rows that are not in Z."""
+    """The rows that are not in Z, to be searched."""
 
     @classmethod
     def of(
@@ -120,11 +121,11 @@ class SparseRidge:
         penalty: float,
         near: Neighbourhoods,
     ) -> "SparseRidge":
-        """Walk over all rows once; Z are the first of them, which come in random order."""
-        kind, count = rows.features.dtype, num_guides(len(rows.features))
+        """Read all rows in one pass. They come in random order, and Z are the first of them."""
+        dtype, count = rows.features.dtype, num_guides(len(rows.features))
         guides = rows.features[:count] - centre
         squares = squared_distances(guides.double(), guides.double())
-        root = factorise(regular_gram(squares, sharpness, JITTER[kind])).to(kind)
+        root = factorise(regular_gram(squares, sharpness, JITTER[dtype])).to(dtype)
         profiles = torch.empty(len(rows.features), count).to(rows.features)
         noise = torch.empty(len(rows.features), 1).to(rows.features)
         products = torch.eye(count, dtype=torch.float64, device=root.device)
@@ -137,18 +138,18 @@ class SparseRidge:
             phi = torch.linalg.solve_triangular(root, kernel, upper=False).mT
             noise[chunk] = penalty + (1 - phi.pow(2).sum(dim=1, keepdim=True)).clamp_min(0)
             profiles[chunk] = phi
-            weighed = phi / noise[chunk]
-            products += (weighed.mT @ phi).double()
-            sums.index_add_(0, rows.class_indices[chunk], weighed.double())
+            weighted = phi / noise[chunk]
+            products += (weighted.mT @ phi).double()
+            sums.index_add_(0, rows.class_indices[chunk], weighted.double())
         inverse = invert(products)
         solution = inverse @ (sums - sums.sum(dim=0) / rows.ways).mT
-        parts = (root, profiles, noise, inverse.to(kind), solution.to(kind))
+        parts = (root, profiles, noise, inverse.to(dtype), solution.to(dtype))
         return cls(rows, centre, sharpness, penalty, *parts, near)
 
     def left_out(self, asked: int, near: Tensor) -> Tensor:
         """Score the first rows, each without its label: (asked, K).
 
-        `near` are the places of the rows near to those of them that are not in Z.
+        `near` are the indices of the rows near to those of them that are not in Z.
         """
         phi, guides = self.profiles[:asked], len(self.root)
         leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:asked]
@@ -164,14 +165,14 @@ class SparseRidge:
         phi = self._profiles(queries)
         return phi @ self.solution + self._from_near(queries, phi, self._near(queries))
 
-    def carried(self, queries: Tensor) -> Tensor:
-        """Return what each row's centred label counts: (m, n)."""
+    def row_weights(self, queries: Tensor) -> Tensor:
+        """Return the weight of each row's centred label in the scores: (m, n)."""
         phi = self._profiles(queries)
         near = self._near(queries)
-        rho = self._rest(queries, phi, near)
-        left = phi - (rho.unsqueeze(1) @ self.profiles[near]).squeeze(1)
-        carried = left @ self.inverse @ (self.profiles / self.noise).mT
-        return carried.scatter_add_(1, near, rho)
+        rho = self._rho(queries, phi, near)
+        smooth = phi - (rho.unsqueeze(1) @ self.profiles[near]).squeeze(1)
+        row_weights = smooth @ self.inverse @ (self.profiles / self.noise).mT
+        return row_weights.scatter_add_(1, near, rho)
 
     def _profiles(self, queries: Tensor) -> Tensor:
         guides = self.rows.features[: len(self.root)] - self.centre
@@ -187,30 +188,31 @@ class SparseRidge:
         pieces = []
         for start in range(0, len(queries), QUERIES):
             chunk = slice(start, start + QUERIES)
-            own = near[chunk]
-            rho = self._rest(queries[chunk], phi[chunk], own)
-            votes = -rho.sum(dim=1, keepdim=True).repeat(1, self.rows.ways) / self.rows.ways
-            votes.scatter_add_(1, self.rows.class_indices[own], rho)
-            known = (rho.unsqueeze(1) @ self.profiles[own]).squeeze(1)
-            pieces.append(votes - known @ self.solution)
+            rows = near[chunk]
+            rho = self._rho(queries[chunk], phi[chunk], rows)
+            # rho' Y_N with centred labels, without one-hot rows.
+            scores = -rho.sum(dim=1, keepdim=True).repeat(1, self.rows.ways) / self.rows.ways
+            scores.scatter_add_(1, self.rows.class_indices[rows], rho)
+            smooth = (rho.unsqueeze(1) @ self.profiles[rows]).squeeze(1)
+            pieces.append(scores - smooth @ self.solution)
         return torch.cat(pieces)
 
-    def _rest(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
-        """Return rho of the rows near to queries: (m, k)."""
-        rows, known = self.rows.features[near], self.profiles[near]  # (m, k, d_T), (m, k, M)
-        away = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
-        rows = rows - rows.mean(dim=1, keepdim=True)  # so that little is rounded, however far x is
+    def _rho(self, queries: Tensor, phi: Tensor, near: Tensor) -> Tensor:
+        """Return rho for the rows near to queries: (m, k)."""
+        rows, row_phi = self.rows.features[near], self.profiles[near]  # (m, k, d_T), (m, k, M)
+        to_query = (rows - queries.unsqueeze(1)).pow(2).sum(dim=2, keepdim=True)
+        rows = rows - rows.mean(dim=1, keepdim=True)  # less rounding, however far x is
         lengths = rows.pow(2).sum(dim=2, keepdim=True)
         squares = (lengths + lengths.mT - 2 * rows @ rows.mT).clamp_min(0)
-        rest = torch.exp(-self.sharpness * squares) - known @ known.mT
-        rest.diagonal(dim1=1, dim2=2).copy_(self.noise[near].squeeze(2))
-        asked = torch.exp(-self.sharpness * away) - known @ phi.unsqueeze(2)
-        return torch.cholesky_solve(asked, factorise(rest)).squeeze(2)
+        remainder = torch.exp(-self.sharpness * squares) - row_phi @ row_phi.mT
+        remainder.diagonal(dim1=1, dim2=2).copy_(self.noise[near].squeeze(2))
+        at_query = torch.exp(-self.sharpness * to_query) - row_phi @ phi.unsqueeze(2)
+        return torch.cholesky_solve(at_query, factorise(remainder)).squeeze(2)
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """All of them, or the first."""
+    """The regressions on Gaussian kernels, all of them or the first ones."""
 
     ridges: tuple[ExactRidge | SparseRidge, ...]
     left_out: Tensor
@@ -218,9 +220,9 @@ class Gaussians:
 
     @classmethod
     def of(cls, rows: LabelledRows, mean_distance: float, asked: int, count: int) -> "Gaussians":
-        """Read all rows, for the first `count` of the regressions.
+        """Fit the first `count` regressions to all rows; leave out the first `asked` rows.
 
-        `mean_distance` is squared, between different rows.
+        `mean_distance` is the mean squared distance between different rows.
         """
         centre = rows.features.mean(dim=0, dtype=torch.float64).to(rows.features)
         guides = num_guides(len(rows.features))
@@ -231,36 +233,36 @@ class Gaussians:
             near = Neighbourhoods(rows.features[guides:], NEAR)
             sparse = [SparseRidge.of(rows, centre, *each, near) for each in scaled]
             places = torch.arange(max(0, asked - guides), device=centre.device)
-            # Each of them is a row itself, and has the other rows near.
+            # These queries are rows themselves, and must not be their own neighbours.
             around = near.nearest(near.features[: len(places)], places) + guides
             ridges, left_out = [*sparse], [each.left_out(asked, around) for each in sparse]
         else:
-            known = rows.features - centre
-            squares = squared_distances(known, known)
+            centred = rows.features - centre
+            squares = squared_distances(centred, centred)
             exact = [ExactRidge.of(rows, squares, centre, *each, asked) for each in scaled]
             ridges, left_out = [*exact], [each.left_out for each in exact]
         return cls(tuple(ridges), torch.stack(left_out))
 
     @property
     def operator(self) -> Tensor | None:
-        """P of the regression that blocks have as an operator, if it is exact: (n, n)."""
+        """P of the first regression, which is an operator of blocks, if it is exact: (n, n)."""
         first = self.ridges[0]
         return first.inverse if isinstance(first, ExactRidge) else None
 
 
 def num_guides(rows: int) -> int:
-    """Return M, 0 where regressions are solved as they are."""
+    """Return M, the number of inducing points, or 0 for an exact solution."""
     return 0 if rows <= MAX_SOLVED else min(MAX_GUIDES, max(MIN_GUIDES, MAX_PROFILES // rows))
 
 
 def squared_distances(queries: Tensor, rows: Tensor) -> Tensor:
-    """Compare centred rows: (m, n)."""
+    """Return squared distances between centred vectors: (m, n)."""
     lengths = queries.pow(2).sum(dim=1, keepdim=True), rows.pow(2).sum(dim=1)
     return (lengths[0] + lengths[1] - 2 * queries @ rows.mT).clamp_min(0)
 
 
 def regular_gram(squares: Tensor, sharpness: float, penalty: float) -> Tensor:
-    """Return G + lambda I by squared distances (n, n)."""
+    """Return G + lambda I from squared distances (n, n)."""
     gram = torch.exp(-sharpness * squares)
     gram.fill_diagonal_(1 + penalty)
     return gram

@@ -1,7 +1,7 @@
-"""The rows nearest to a query.
+"""Search for the rows nearest to a query.
 
-Up to `MAX_SEARCHED` rows are searched one by one. Beyond, if faiss is installed (the extra
-`retrieval`), its index looks into the `PROBES` cells nearest to x; if not, all rows are searched.
+Up to `MAX_SEARCHED` rows the search is exhaustive. Beyond, if faiss is installed (the extra
+`retrieval`), an index searches the `PROBES` cells nearest to x; if not, all rows are searched.
 """
 
 from dataclasses import dataclass
@@ -16,26 +16,29 @@ from unitail.errors import MissingExtra, optional
 from unitail.relational.large.moments import CHUNK
 
 MAX_SEARCHED = 200_000
-"""Rows that are always searched exactly."""
+"""Largest number of rows with an exhaustive search in any case."""
 CELLS, PROBES = 1024, 32
-"""Of the index, and those that are looked into."""
+"""Number of cells of the index, and of those that are searched."""
 ASKED = 256
-"""Queries that all rows are compared with at once."""
+"""Number of queries that are compared with all rows at once."""
 TRAINED = 64
-"""Rows for each cell that the index learns its cells from."""
+"""Rows per cell that the index is trained on."""
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """Rows that are ready to be searched."""
+    """Rows with an index for nearest neighbours."""
 
     features: Tensor
     """(n, d_T)."""
     size: int
-    """The rows in a neighbourhood."""
+    """Number of rows in a neighbourhood."""
 
     def nearest(self, queries: Tensor, places: Tensor | None = None) -> Tensor:
-        """Return the places of the rows nearest to each query, (m, k)."""
+        """Return the indices of the rows nearest to each query: (m, k).
+
+        `places` are the indices of queries that are rows themselves, which are left out.
+        """
         count = min(self.size, len(self.features) - (places is not None))
         wanted = count + (places is not None)
         if self._index is None:
@@ -43,12 +46,12 @@ class Neighbourhoods:
         else:
             asked = np.ascontiguousarray(queries.cpu().numpy(), dtype=np.float32)
             found = torch.from_numpy(self._index.search(asked, wanted)[1]).to(queries.device)
-            short = (found < 0).any(dim=1)  # where cells hold too few
+            short = (found < 0).any(dim=1)  # where the cells hold too few rows
             if short.any():
                 found[short] = self._search(queries[short], wanted)
         if places is None:
             return found
-        # Leave the query itself out, or the farthest where it is not among its own.
+        # Drop the query itself, or the farthest row where the query was not found.
         own = found == places.unsqueeze(1)
         own[:, -1] |= ~own.any(dim=1)
         return found[~own].view(len(found), count)
@@ -61,11 +64,11 @@ class Neighbourhoods:
         return tuple(features.pow(2).sum(dim=1) for features in self._chunks())
 
     def _search(self, queries: Tensor, count: int) -> Tensor:
-        """Compare queries with all rows."""
-        return torch.cat([self._search_for(few, count) for few in torch.split(queries, ASKED)])
+        """Search all rows for some queries at a time."""
+        return torch.cat([self._search_for(each, count) for each in torch.split(queries, ASKED)])
 
     def _search_for(self, queries: Tensor, count: int) -> Tensor:
-        """Compare some queries with all rows, some at a time."""
+        """Search all rows in chunks."""
         best = torch.empty(len(queries), 0, dtype=queries.dtype, device=queries.device)
         found = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
         start = 0
@@ -88,7 +91,7 @@ class Neighbourhoods:
             faiss = optional("faiss", extra="retrieval")
         except MissingExtra:
             return None
-        index = faiss.index_factory(width, f"IVF{CELLS},Flat")  # which owns all of its parts
+        index = faiss.index_factory(width, f"IVF{CELLS},Flat")  # owns its quantiser
         index.nprobe = PROBES
         step = max(1, count // (TRAINED * CELLS))
         index.train(_single(self.features[::step]))

@@ -60,7 +60,9 @@ def test_scores_are_sums_over_labels(guides: int, monkeypatch: pytest.MonkeyPatc
     for each in read(support).ridges:
         assert isinstance(each, SparseRidge) == bool(guides)
         expected = each.scores(queries())
-        torch.testing.assert_close(each.carried(queries()) @ labels, expected, rtol=0, atol=1e-7)
+        torch.testing.assert_close(
+            each.row_weights(queries()) @ labels, expected, rtol=0, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("guides", [0, 30])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from unitail.banks.bank import FeatureBank, named_banks
 from unitail.encoders.encoder import Encoder, Modality
 from unitail.estimator.classifier import TailClassifier
-from unitail.studio.background import calm_numpy
+from unitail.studio.background import limit_numpy_threads
 from unitail.studio.catalogue import Catalogue
 from unitail.studio.latest import Answered
 from unitail.studio.schema import database_of
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    calm_numpy()
+    limit_numpy_threads()
     rows, truths = read_items(args)
     page = Page(
         args.out,

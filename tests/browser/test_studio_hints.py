@@ -144,12 +144,12 @@ def _trouble_is_told(page: Any, folder: Path) -> None:  # noqa: ANN401
     before = page.locator("[data-key=view-labelled] small").inner_text()
     for file in files:
         file.rename(away / file.name)
-    page.wait_for_selector(".toast.bad >> text=the database of the labels is gone")
+    page.wait_for_selector(".toast.bad >> text=the label database is gone")
     page.keyboard.press("2")
     page.wait_for_selector(".toast.bad >> nth=1")
     assert page.locator("[data-key=view-labelled] small").inner_text() == before
     for file in files:
         (away / file.name).rename(file)
-    page.wait_for_selector(".toast:not(.bad) >> text=answers again")
+    page.wait_for_selector(".toast:not(.bad) >> text=is available again")
     page.keyboard.press("2")
     page.wait_for_selector("[title^='green: 2 labelled']")

@@ -12,14 +12,16 @@ from unitail.cli.commands.predict import predict
 from unitail.client import Client
 from unitail.engines.job import answer_rows_to_folder
 from unitail.service import messages
-from unitail.service.questions import Wanted
+from unitail.service.questions import AnswerOptions
 from unitail.service.routes import predict_files as predict_uploads
 from unitail.workflows.predict import predict_files
 
 ASKED = [TailClassifier.predict_set, Client.predict, predict, predict_files, answer_rows_to_folder]
 
 
-@pytest.mark.parametrize("asked", [*ASKED, predict_uploads, Wanted], ids=lambda it: it.__qualname__)
+@pytest.mark.parametrize(
+    "asked", [*ASKED, predict_uploads, AnswerOptions], ids=lambda it: it.__qualname__
+)
 def test_sets_and_classes_are_alike(asked: Callable[..., Any]) -> None:
     said = inspect.signature(asked).parameters
     assert said["coverage"].default == COVERAGE

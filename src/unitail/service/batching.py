@@ -11,14 +11,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from unitail.service.questions import AskedRows, answer
+from unitail.service.questions import QueryRows, answer
 
 Answers = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    question: AskedRows
+    question: QueryRows
     answers: "asyncio.Future[Answers]"
 
 
@@ -36,7 +36,7 @@ class Batcher:
         self._waiting: deque[_Waiting] = deque()
         self._working: asyncio.Task[None] | None = None
 
-    async def ask(self, question: AskedRows) -> Answers:
+    async def ask(self, question: QueryRows) -> Answers:
         """Wait for the answers; whoever stops waiting is not computed for, if it had not begun."""
         waiting = _Waiting(question, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
@@ -83,7 +83,7 @@ class Batcher:
         return alike and rows + len(question.rows) <= self._max_rows
 
 
-def _answer_each(questions: Sequence[AskedRows]) -> list[Answers | Exception]:
+def _answer_each(questions: Sequence[QueryRows]) -> list[Answers | Exception]:
     """Answer together; if that fails, one by one, so that only the faulty question fails."""
     try:
         return list(answer(questions))

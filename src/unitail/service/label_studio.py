@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
 from unitail.service.classifiers import Version
-from unitail.service.questions import Wanted
+from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
 
@@ -88,7 +88,9 @@ async def predict(request: Request, name: str) -> dict[str, Any]:
     service.check_count(len(tasks), "tasks")
     async with service.in_time():
         rows = await _rows(service, version, interface, tasks)
-        answers = await service.predict(version, rows, Wanted(probabilities=False, coverage=None))
+        answers = await service.predict(
+            version, rows, AnswerOptions(probabilities=False, coverage=None)
+        )
     label = _version_name(version)
     return {
         "results": [_suggestion(interface, answer, label) for answer in answers],

@@ -19,7 +19,7 @@ from unitail.estimator.prediction_sets import folds
 from unitail.service.classifiers import Classifiers, Version
 from unitail.service.limits import ServiceLimits
 from unitail.service.messages import Number
-from unitail.service.questions import Wanted
+from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import Refusal
 
@@ -68,7 +68,7 @@ def _tools(service: Service) -> list[Any]:
         coverage: float = COVERAGE,
     ) -> dict[str, Any]:
         """Answer texts or vectors, whichever the classifier takes."""
-        with_sets = Wanted(probabilities=False, coverage=coverage)
+        with_sets = AnswerOptions(probabilities=False, coverage=coverage)
         with _told():
             version = service.classifiers.find(name).newest
             async with service.in_time():

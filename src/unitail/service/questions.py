@@ -15,7 +15,7 @@ from unitail.wording import numbered
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class AnswerOptions:
     """What a request wants to know of each row besides its label."""
 
     probabilities: bool = True
@@ -27,13 +27,13 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class AskedRows:
+class QueryRows:
     """Rows of one request to one version."""
 
     version: Version
     rows: NDArray[Any]
     """(m, d_T)."""
-    wanted: Wanted
+    wanted: AnswerOptions
 
     @property
     def kind(self) -> tuple[int, str]:
@@ -60,7 +60,7 @@ def check_rows(version: Version, rows: NDArray[Any]) -> None:
         )
 
 
-def answer(questions: Sequence[AskedRows]) -> list[list[dict[str, Any]]]:
+def answer(questions: Sequence[QueryRows]) -> list[list[dict[str, Any]]]:
     """Answer questions of one kind; the answers of each are those that it gets alone."""
     version = questions[0].version
     classifier = version.classifier
@@ -77,7 +77,7 @@ def answer(questions: Sequence[AskedRows]) -> list[list[dict[str, Any]]]:
 
 
 def _answers(
-    question: AskedRows, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
+    question: QueryRows, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
     classes = question.version.classifier.classes_.tolist()
     probabilities, wanted = np.exp(log_proba), question.wanted
@@ -99,7 +99,7 @@ def _answers(
     return answers
 
 
-def _deciding(question: AskedRows) -> list[list[dict[str, Any]]]:
+def _deciding(question: QueryRows) -> list[list[dict[str, Any]]]:
     """Name the examples that decided each answer, the strongest first."""
     version, count = question.version, question.wanted.influence
     told, labels = version.classifier.influence(question.rows), version.labels.tolist()
@@ -118,7 +118,7 @@ def _deciding(question: AskedRows) -> list[list[dict[str, Any]]]:
 
 
 def _sets(
-    question: AskedRows, log_proba: NDArray[np.float64], coverage: float
+    question: QueryRows, log_proba: NDArray[np.float64], coverage: float
 ) -> NDArray[np.bool_]:
     classifier = question.version.classifier
     if classifier.visibility_ == Visibility.ISOLATED:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from unitail.answer_defaults import COVERAGE
 from unitail.service import messages
 from unitail.service.classifiers import Version
-from unitail.service.questions import Wanted
+from unitail.service.questions import AnswerOptions
 from unitail.service.service import Service
 from unitail.web.replies import JsonReply, Refusal
 
@@ -117,7 +117,7 @@ async def predict(request: Request, name: Name, question: messages.Question) -> 
     """Answer vectors, texts or rows, each by itself: one or many."""
     service = _service(request)
     version = service.classifiers.find(name).version(question.version)
-    wanted = Wanted(
+    wanted = AnswerOptions(
         probabilities=question.probabilities,
         coverage=question.coverage,
         novelty=question.novelty,
@@ -142,7 +142,7 @@ async def predict_files(
     """Answer uploaded images, sounds or texts: one or many."""
     service = _service(request)
     asked = service.classifiers.find(name).version(version)
-    wanted = Wanted(
+    wanted = AnswerOptions(
         probabilities=probabilities, coverage=coverage, novelty=novelty, influence=influence
     )
     async with service.in_time():

@@ -16,7 +16,7 @@ from unitail.service.classifiers import Classifiers, Served, Version
 from unitail.service.decoder_pool import DecoderPool
 from unitail.service.limits import ServiceLimits
 from unitail.service.metrics import Metrics
-from unitail.service.questions import AskedRows, Wanted, check_rows
+from unitail.service.questions import AnswerOptions, QueryRows, check_rows
 from unitail.service.request_vectors import RequestVectors
 from unitail.web.replies import Refusal
 from unitail.wording import numbered
@@ -71,11 +71,11 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._parse, work, *given)
 
     async def predict(
-        self, version: Version, rows: NDArray[Any], wanted: Wanted
+        self, version: Version, rows: NDArray[Any], wanted: AnswerOptions
     ) -> list[dict[str, Any]]:
         """Answer rows (m, d_T)."""
         check_rows(version, rows)
-        return await self._batcher.ask(AskedRows(version, rows, wanted))
+        return await self._batcher.ask(QueryRows(version, rows, wanted))
 
     async def compute(self, work: Callable[[Version], Any], version: Version) -> Any:  # noqa: ANN401
         """Do other work on a version in its turn."""

@@ -83,13 +83,13 @@ class Access:
         if needs_token and self.token is not None:
             self._check_token(scope)
 
-    def knows(self, token: str) -> bool:
+    def is_token(self, token: str) -> bool:
         """Tell whether this is the token, in a time that says nothing about how near it is."""
         return self.token is not None and hmac.compare_digest(_digest(token), _digest(self.token))
 
-    def opened_by(self, given: str) -> str | None:
+    def token_for(self, given: str) -> str | None:
         """Return the token for a link that has it, or the pass, which is then used up."""
-        if self.knows(given) or (self.pass_ is not None and self.pass_.use(given)):
+        if self.is_token(given) or (self.pass_ is not None and self.pass_.use(given)):
             return self.token
         return None
 
@@ -142,7 +142,7 @@ class Access:
 
     def _check_token(self, scope: Scope) -> None:
         given = _bearer(scope) or _cookie(scope)
-        if given is None or not self.knows(given):
+        if given is None or not self.is_token(given):
             raise Refusal(
                 401,
                 "the request does not know the token",

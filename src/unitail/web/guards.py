@@ -106,7 +106,7 @@ class Guards:
         if given is None:
             return None
         self.access.check(scope, needs_token=False)  # a page elsewhere must not use the pass up
-        return self.access.opened_by(given)
+        return self.access.token_for(given)
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:

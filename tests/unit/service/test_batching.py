@@ -12,7 +12,7 @@ from helpers.services import ASKED, vector_classifier
 from unitail.service import batching
 from unitail.service.batching import Batcher
 from unitail.service.classifiers import Classifiers, Version
-from unitail.service.questions import AskedRows, Wanted, answer
+from unitail.service.questions import AnswerOptions, QueryRows, answer
 
 TOLERANCE = 1e-12
 """What float64 may differ by, as matrix products of other shapes add up in another order."""
@@ -24,13 +24,17 @@ def version(**settings: object) -> Version:
     return classifiers.find("blobs").newest
 
 
-def questions(asked: Version) -> list[AskedRows]:
+def questions(asked: Version) -> list[QueryRows]:
     """Return questions of one to three rows that want different things."""
-    kinds = (Wanted(), Wanted(coverage=0.5, novelty=False), Wanted(coverage=None))
+    kinds = (
+        AnswerOptions(),
+        AnswerOptions(coverage=0.5, novelty=False),
+        AnswerOptions(coverage=None),
+    )
     sizes = [1 + number % 3 for number in range(12)]
     starts = np.arange(12) % (len(ASKED) - 3)
     return [
-        AskedRows(asked, ASKED[start : start + size], kinds[size - 1])
+        QueryRows(asked, ASKED[start : start + size], kinds[size - 1])
         for start, size in zip(starts, sizes, strict=True)
     ]
 
@@ -46,7 +50,7 @@ def busy() -> Iterator[tuple[ThreadPoolExecutor, threading.Event]]:
 
 
 def ask_at_once(
-    asked: list[AskedRows], max_rows: int = 64
+    asked: list[QueryRows], max_rows: int = 64
 ) -> tuple[list[Any], list[tuple[int, int]]]:
     """Ask all while the thread is busy; return the answers, and how they were batched."""
     batches: list[tuple[int, int]] = []
@@ -95,7 +99,7 @@ def test_where_company_would_change_answers_there_is_none(settings: dict[str, st
 
 
 def test_batches_are_no_larger_than_allowed_unless_one_question_is() -> None:
-    asked = [AskedRows(version(), ASKED[:3], Wanted())] * 5
+    asked = [QueryRows(version(), ASKED[:3], AnswerOptions())] * 5
     assert all(rows <= 6 for _, rows in ask_at_once(asked, max_rows=6)[1])
     assert {count for count, _ in ask_at_once(asked, max_rows=1)[1]} == {1}
 
@@ -104,7 +108,7 @@ def test_versions_and_dtypes_are_not_mixed() -> None:
     one, other = version(), version()
     rows = ASKED[:2]
     asked = [
-        AskedRows(kind, rows.astype(dtype), Wanted())
+        QueryRows(kind, rows.astype(dtype), AnswerOptions())
         for _ in range(3)
         for kind in (one, other)
         for dtype in (np.float64, np.float32)
@@ -118,7 +122,7 @@ def test_a_question_that_fails_fails_alone(monkeypatch: pytest.MonkeyPatch) -> N
     asked = questions(version())
     poisoned = asked[5]
 
-    def failing(group: list[AskedRows]) -> list[Any]:
+    def failing(group: list[QueryRows]) -> list[Any]:
         if any(each is poisoned for each in group):
             raise ArithmeticError("poison")
         return answer(group)
@@ -137,7 +141,7 @@ def test_nothing_is_computed_for_who_stopped_waiting() -> None:
     async def run(pool: ThreadPoolExecutor, free: threading.Event) -> None:
         batcher = Batcher(pool, max_rows=1, on_batch=lambda count, rows: batches.append(rows))
         first, second, third = (
-            asyncio.create_task(batcher.ask(AskedRows(asked, ASKED[:size], Wanted())))
+            asyncio.create_task(batcher.ask(QueryRows(asked, ASKED[:size], AnswerOptions())))
             for size in (1, 2, 3)
         )
         await asyncio.sleep(0)

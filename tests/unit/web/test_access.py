@@ -144,7 +144,7 @@ def test_the_token_comes_as_header_or_cookie() -> None:
     access.check(request(host="localhost"), needs_token=False)
     password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
     access.check(request(host="localhost", authorization=f"Basic {password}"))
-    assert Access.at("127.0.0.1").knows("") is False
+    assert Access.at("127.0.0.1").is_token("") is False
 
 
 def test_a_cookie_is_of_one_port() -> None:
@@ -188,6 +188,8 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
     compare = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", spy)
     access = Access.at("127.0.0.1", token=TOKEN)
-    assert [access.knows(token) for token in ("", "x", TOKEN[:-1], TOKEN)] == [False] * 3 + [True]
+    assert [access.is_token(token) for token in ("", "x", TOKEN[:-1], TOKEN)] == [False] * 3 + [
+        True
+    ]
     assert len(compared) == 4  # no shortcut by length or first character
     assert {len(digest) for pair in compared for digest in pair} == {32}

@@ -41,7 +41,7 @@ from unitail.learners.parts import AnyHypothesis, AnyLearner
 from unitail.nn.episode_model import Visibility
 
 MIN_CALIBRATED = 20
-"""Fewest rows that may calibrate alone: with fewer, sets of high coverage would hold all classes."""
+"""Fewest rows that may calibrate alone; with fewer, sets of high coverage hold all classes."""
 MANY_ROWS = 2000
 """Labelled rows of a table from which boosting is usually more accurate (results/tables)."""
 
@@ -86,7 +86,7 @@ class Fitted:
     pool_read: Tensor | None
     """The rows of the pool that the model read, scaled, (1, u, d_T)."""
     saved_scores: NDArray[np.float64] | None = None
-    """`held_out_scores` as loaded from disk or a pickle, if they were computed before."""
+    """Used in place of `held_out_scores` if set: loaded, unpickled, or those of some rows only."""
 
     @classmethod
     def of(
@@ -206,10 +206,10 @@ class Fitted:
         return 1 - held_out.true_class_probabilities(self.rows)
 
     def calibrated_on(self, is_representative: NDArray[np.bool_]) -> "Fitted":
-        """Return the same support with prediction sets that are calibrated on some rows (N,) alone.
+        """Return the same support with prediction sets calibrated only on the rows in a mask (n,).
 
-        This is for supports with rows that are easier to classify than future queries. If too few
-        rows would be left, all of them calibrate.
+        Use it if other rows are easier to classify than future queries. If too few rows remain, all
+        rows calibrate.
         """
         if is_representative.all():
             return self

@@ -1,1 +1,1 @@
-"""Learners: a network in context, all of them by name, and their folders."""
+"""Learners: meta-trained models in context, the registry of all learners, and model folders."""

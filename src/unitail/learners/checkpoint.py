@@ -1,4 +1,4 @@
-"""A model is a folder: weights as safetensors, configuration as JSON."""
+"""Saving and loading models as folders: weights as safetensors, configuration as JSON."""
 
 import dataclasses
 import json
@@ -23,18 +23,18 @@ from unitail.wording import excerpt
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 TRAINED = "trained_for"
-"""The key of who saw whom in training, where that is more than the model's own way."""
+"""Key of the visibilities used in training, if they are more than the model's own."""
 
 FACTORIES = (torch.empty, torch.zeros, torch.ones, torch.full, torch.eye, torch.rand, torch.randn)
-"""What networks are built with."""
+"""Functions that allocate tensors when a network is built."""
 MAX_ERROR = 300
-"""Characters of what torch says; it names every weight, a line each."""
+"""Characters kept of torch's error message, which lists every weight on a line of its own."""
 SPARE_NUMBERS = 2**24
-"""That a network may make beside four times its weights while it is built."""
+"""Numbers that building a network may allocate beyond four times its weights."""
 
 
 def save_model(model: AnyModel, folder: Path | str) -> Path:
-    """Write `model` to `folder`, replacing what is there only once the new one is complete."""
+    """Save `model` to `folder`; an older model there is replaced once the new one is complete."""
     weights, trained = model.state_dict(), model.trained_visibilities
     return save_weights(model.config, weights, Path(folder), trained)
 
@@ -45,10 +45,10 @@ def save_weights(
     folder: Path,
     trained: Sequence[Visibility] = (),
 ) -> Path:
-    """Write a model that exists only as its weights; see `save_model`."""
+    """Save a model given by its configuration and weights; see `save_model`."""
     if folder.exists() and not (folder / CONFIG_FILE).exists() and any(folder.iterdir()):
         raise CannotWrite(
-            f"{folder} holds something else than a model",
+            f"{folder} holds something other than a model",
             got=", ".join(sorted(path.name for path in folder.iterdir())[:3]),
             allowed="a new or empty folder, or one with a model to replace",
             remedy="Name another folder.",
@@ -64,7 +64,7 @@ def write_model(
     folder: Path,
     trained: Sequence[Visibility] = (),
 ) -> None:
-    """Write the files of a model into an existing folder; `trained` as the recipe names it."""
+    """Write a model's files to an existing folder; `trained` lists the visibilities in training."""
     save_file(
         {name: tensor.contiguous() for name, tensor in weights.items()}, folder / WEIGHTS_FILE
     )
@@ -75,13 +75,13 @@ def write_model(
 
 
 def is_model(folder: Path) -> bool:
-    """Tell whether a folder holds a model, or what is left of one."""
+    """Return whether a folder holds a model, possibly an incomplete one."""
     folder = readable_folder(folder)
     return any((folder / name).exists() for name in (CONFIG_FILE, WEIGHTS_FILE))
 
 
 def load_model(folder: Path | str) -> AnyModel:
-    """Read a model that `save_model` wrote."""
+    """Load a model from a folder that `save_model` wrote."""
     folder = readable_folder(Path(folder))
     kind, table, trained = _read_config(folder / CONFIG_FILE)
     config: ModelConfig = from_table(kind.config, table, f"{folder / CONFIG_FILE}: config")
@@ -91,7 +91,7 @@ def load_model(folder: Path | str) -> AnyModel:
         model.load_state_dict(weights)
         if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
             raise ValueError("numbers that are not finite")
-    except Exception as error:  # torch raises anything on sizes that are absurd
+    except Exception as error:  # absurd sizes make torch raise errors of any type
         raise InvalidCheckpoint(
             f"the weights in {folder} cannot be loaded",
             got=f"{type(error).__name__}: {excerpt(str(error), MAX_ERROR)}",
@@ -102,14 +102,14 @@ def load_model(folder: Path | str) -> AnyModel:
 
 
 class _Bounded(TorchFunctionMode):
-    """Refuses to build a network of far more numbers than its file holds.
+    """Refuses to build a network that allocates far more numbers than its file holds.
 
-    A small folder from a stranger may describe one that takes all memory.
+    A small folder from an untrusted source could otherwise describe one that exhausts memory.
     """
 
     def __init__(self, numbers: int) -> None:
         super().__init__()
-        self._left = 4 * numbers + SPARE_NUMBERS
+        self._budget = 4 * numbers + SPARE_NUMBERS
 
     def __torch_function__(
         self,
@@ -121,14 +121,14 @@ class _Bounded(TorchFunctionMode):
         if function in FACTORIES:
             sizes = [each if isinstance(each, Sequence) else (each,) for each in args]
             numbers = [each for size in sizes for each in size if isinstance(each, int)]
-            self._left -= math.prod(numbers) ** (2 if function is torch.eye else 1)
-            if self._left < 0:
+            self._budget -= math.prod(numbers) ** (2 if function is torch.eye else 1)
+            if self._budget < 0:
                 raise ValueError("far fewer numbers than the network would have")
         return function(*args, **(kwargs or {}))
 
 
 def _build_for(config: ModelConfig, path: Path) -> AnyModel:
-    """Build the network that weights are for, after a look at their shapes."""
+    """Build the network for a weights file, after checking the shapes in the file."""
     with safe_open(regular(path), framework="pt") as file:
         shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     layers = max(getattr(config, name, 0) for name in ("layers", "joint_layers"))
@@ -161,6 +161,6 @@ def _read_config(path: Path) -> tuple[ModelKind, dict[str, Any], tuple[Visibilit
 
 
 def _fields(kind: ModelKind) -> list[str]:
-    """Return what every saved configuration has had from the first."""
+    """Return the names of the fields that every saved configuration must have."""
     fields = dataclasses.fields(kind.config)
     return [field.name for field in fields if field.metadata != ADDED_LATER]

@@ -1,16 +1,16 @@
-r"""Answers where one knows how often each class occurs: as a prior, or among the queries.
+r"""Adjusting answers to known class frequencies: to a prior, or to shares among the queries.
 
-By Bayes p(k | x) is proportional to p(x | k) s_k if classes come as in the support, with shares
-s_k, and to p(x | k) π_k if they come with probabilities π_k. The same p(x | k) stands in both, so
-log p(k | x) + log(π_k / s_k), normalised again, is the answer under the prior π.
+By Bayes' rule p(k | x) is proportional to p(x | k) s_k if classes occur as in the support, with
+shares s_k, and to p(x | k) π_k if they occur with probabilities π_k. As p(x | k) is the same,
+log p(k | x) + log(π_k / s_k), renormalised, is the answer under the prior π.
 
-If it is known that exactly a share s_k of the m queries of one call is of class k, the answers
-nearest to the learner's p_ik (least relative entropy) that agree are
+If it is known that exactly a share s_k of the m queries of one call is of class k, the answers that
+agree with it and are nearest to the learner's p_ik (in relative entropy) are
 
     q_ik = softmax_k(log p_ik + b_k)    with b such that sum_i q_ik = m s_k,
 
-found by Sinkhorn's iteration: b_k takes on what class k has too little, until nothing changes. Like
-all that lets queries inform each other, this makes an answer depend on what else is asked.
+found by Sinkhorn's iteration: b_k grows by the log of what class k lacks, until convergence. Like
+any method in which queries inform each other, this makes an answer depend on the other queries.
 """
 
 from dataclasses import dataclass
@@ -25,23 +25,23 @@ from unitail.framework.learner import Inference, Paradigm, reseeded
 
 MAX_ITERATIONS = 200
 TOLERANCE = 1e-6
-"""Offsets that move by less than this stay."""
+"""The iteration stops when no offset changes by this much."""
 
 
 def prior_offsets(class_indices: NDArray[np.int64], prior: Tensor) -> Tensor:
-    """Return what leads from the classes' shares in supports (B, n) to a prior (K,): (B, K)."""
+    """Return log(prior / share) of the classes, for supports (B, n) and a prior (K,): (B, K)."""
     shares = torch.from_numpy(np.stack([np.bincount(each) for each in class_indices]))
     offsets: Tensor = prior.log() - (shares / class_indices.shape[1]).log()
     return offsets
 
 
 def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:
-    """Let log-probabilities (B, m, K) agree with shares (K,) above zero that add up to one."""
-    wanted = (shares * log_probabilities.shape[1]).log()
+    """Adjust log-probabilities (B, m, K) to positive class shares (K,) that sum to one."""
+    target = (shares * log_probabilities.shape[1]).log()
     offsets = torch.zeros_like(log_probabilities[:, :1])
     for _ in range(MAX_ITERATIONS):
         expected = (log_probabilities + offsets).log_softmax(dim=-1).logsumexp(1, keepdim=True)
-        change = wanted - expected
+        change = target - expected
         offsets = offsets + change
         if float(change.abs().max()) < TOLERANCE:
             break
@@ -50,17 +50,17 @@ def impose_shares(log_probabilities: Tensor, shares: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class EqualShares:
-    """A learner that is told that all classes occur equally often among the queries of a call."""
+    """Adjusts a learner's answers to equal class shares among the queries of each call."""
 
     learner: Inference
 
     @property
     def paradigm(self) -> Paradigm:
-        """As the learner's own."""
+        """The paradigm of the underlying learner."""
         return self.learner.paradigm
 
     def with_seed(self, seed: int) -> "EqualShares":
-        """Return the same with other draws, if the learner has any."""
+        """Return the same with the learner reseeded, if it is randomised."""
         return EqualShares(reseeded(self.learner, seed))
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""A meta-trained model as a learner: the road from rows to answers, and an average over draws.
+"""A meta-trained model as a learner: scaling, chunks of queries, and the average over draws.
 
-How much is worked on at once is decided here alone: a model says how many numbers some work keeps
-in memory (`EpisodeModel.work`), and queries that do not fit are answered in chunks, which change
-speed and memory, not answers.
+Batch sizes are decided only here: a model reports how many numbers an operation keeps in memory
+(`EpisodeModel.work`), and queries that do not fit are answered in chunks. Chunks affect speed and
+memory, not answers.
 """
 
 import math
@@ -19,57 +19,57 @@ from unitail.nn.episode_model import AnyModel, EpisodeDraw, FeatureScale, Visibi
 from unitail.randomness import stream
 
 MAX_NUMBERS = 2**25
-"""Numbers in memory at once: 256 MB in double precision."""
+"""Largest count of numbers in memory at once: 256 MB in double precision."""
 MAX_ROWS = 4096
-"""Queries that are answered at once, however small the model: they take memory themselves."""
+"""Largest number of queries answered at once, as queries themselves take memory."""
 SLOPES = 4
-"""How many times the memory of an answer its slopes take."""
+"""Memory of an answer's gradients, as a multiple of that of the answer."""
 MAX_STATES = 2**21
-"""Support rows times classes that are read at all: 2 to 6 GB with the shipped model."""
+"""Largest number of support rows times classes: 2 to 6 GB with the shipped model."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entrance:
-    """How features of a support, and of all queries to it, enter a model."""
+    """Scales features of a support and its queries, and converts them to the model's dtype."""
 
     device: torch.device
     dtype: torch.dtype
     scale: FeatureScale | None
-    """What is done to them before; None where they enter as they are."""
+    """Scaling applied first; None if features are used unscaled."""
 
     @classmethod
     def of(cls, model: AnyModel, support: Support) -> "Entrance":
-        """Let the support decide."""
+        """Choose dtype and scaling for a support."""
         weights = next(model.parameters())
-        # Networks in half precision normalise features themselves, and need them better than that.
+        # Networks in half precision normalise features themselves, and need them more precise.
         dtype = torch.promote_types(weights.dtype, torch.float32)
-        # The support and the model decide, never the queries: all rows take the same way, whatever
-        # dtype they come in. In double precision nothing is lost and nothing needs a change.
+        # The support and the model decide, never the queries, so all rows are processed alike,
+        # whatever their dtype. Double precision loses nothing and needs no scaling.
         scale = None if dtype == torch.float64 else model.preconditioner(support)
         return cls(weights.device, dtype, scale)
 
     def __call__(self, features: Tensor, name: str) -> Tensor:
-        """Scale in the precision that features and scale have, then enter the model's own."""
+        """Scale in the precision of the features, then convert to the model's dtype and device."""
         check_finite(features, name)
-        if self.scale is not None:  # what is scaled has an end that every dtype can hold
+        if self.scale is not None:  # scaled values are bounded, so any dtype can represent them
             return self.scale(features.to(self.scale.centre.device)).to(self.device, self.dtype)
-        entered = features.to(self.device, self.dtype)
-        if entered.dtype != features.dtype:
-            check_finite(entered, name)  # beyond the range of single precision
-        return entered
+        converted = features.to(self.device, self.dtype)
+        if converted.dtype != features.dtype:
+            check_finite(converted, name)  # single precision may overflow
+        return converted
 
 
 @dataclass(frozen=True, eq=False)
 class InContextHypothesis:
-    """f_S: a support set read once under each draw; it answers any number of queries."""
+    """f_S: a support set read once under each draw; answers any number of queries."""
 
     model: AnyModel
     reads: tuple[Any, ...]
-    """What the model made of the support under each draw."""
+    """The model's reading of the support under each draw."""
     enter: Entrance
     chunk_size: int | None
     num_read: int
-    """The rows that queries look at: the support, and the pool where there is one."""
+    """Number of rows that queries look at: the support, and the pool if there is one."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
@@ -79,20 +79,20 @@ class InContextHypothesis:
 
     @torch.no_grad()
     def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
-        """Say what each labelled row adds to the scores of classes (B, m): (B, m, n).
+        """Return each labelled row's contribution to the scores of classes (B, m): (B, m, n).
 
-        Over several draws it is the mean.
+        Contributions are averaged over draws.
         """
         size = max(1, self._chunk_size(query_features) // SLOPES)
         pair = (query_features, classes)
-        chunks = zip(*(torch.split(each, size, dim=1) for each in pair), strict=True)
+        chunks = zip(*(torch.split(tensor, size, dim=1) for tensor in pair), strict=True)
         return torch.cat([self._contributions(*chunk) for chunk in chunks], dim=1)
 
     def _contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
         features = self.enter(query_features, "query")
         classes = classes.to(features.device)
-        each = [self.model.contributions(read, features, classes).values for read in self.reads]
-        return torch.stack(each).mean(dim=0)
+        values = [self.model.contributions(read, features, classes).values for read in self.reads]
+        return torch.stack(values).mean(dim=0)
 
     def _answer(self, query_features: Tensor) -> Tensor:
         features = self.enter(query_features, "query")
@@ -100,7 +100,7 @@ class InContextHypothesis:
         return answers.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(self.reads))
 
     def _chunk_size(self, query_features: Tensor) -> int:
-        """Return how many queries of each episode are answered at once."""
+        """Return the number of queries of each episode that are answered at once."""
         support = self.reads[0].support
         if not self.reads[0].visibility.isolates_queries:
             return query_features.shape[1]
@@ -116,13 +116,13 @@ class InContextLearner:
     hypothesis averages the probabilities. The same seed and support give the same hypothesis on the
     same kind of device; the draws of an episode depend on its place in the batch.
 
-    Features may have any floating-point dtype, support and queries each its own, and lie on any
-    device: both are scaled and brought to the model in one way, which the support decides.
+    Features may have any floating-point dtype, support and queries each their own, and may be on
+    any device: both are scaled and converted in the same way, which the support decides.
 
-    `visibility` says who sees whom, if not as the model has it; anything that the network can
-    compute is allowed, trained for or not. Queries are answered `chunk_size` of each episode at a
-    time, or as many as memory allows, where they are isolated; where they are not, an answer
-    depends on what else is asked in the same call.
+    `visibility` replaces the model's own; anything that the network can compute is allowed, whether
+    it was trained for it or not. Isolated queries are answered in chunks of `chunk_size` per
+    episode, or as many as memory allows. Otherwise all queries of a call are answered together, and
+    an answer depends on the others.
     """
 
     def __init__(
@@ -148,15 +148,15 @@ class InContextLearner:
 
     @property
     def paradigm(self) -> Paradigm:
-        """What the model says of itself."""
+        """The paradigm of the model."""
         return self.model.paradigm
 
     @torch.no_grad()
     def fit(self, support: Support, pool: Tensor | None = None) -> InContextHypothesis:
         """Read the support under each draw, on the model's device.
 
-        `pool` (B, u, d_T) are unlabelled rows that are read with it, for models that take such:
-        every query is then answered from both, and still by itself.
+        `pool` (B, u, d_T) are unlabelled rows that are read with the support, for models that take
+        a pool: each query is then answered from both, independently of other queries.
         """
         enter = Entrance.of(self.model, support)
         pool = None if pool is None else enter(pool, "pool")
@@ -172,14 +172,14 @@ class InContextLearner:
         return InContextHypothesis(self.model, reads, enter, self.chunk_size, num_read)
 
     def _draws(self, support: Support) -> list[EpisodeDraw]:
-        """Draw as often as was asked; a model that is not random is read once."""
+        """Return `num_draws` draws, or the only one of a model that is not random."""
         if self.model.only_draw is not None:
             return [self.model.only_draw]
         generator = stream(self.seed, "draws", device=self.model.device)
         return [self.model.draw(support, generator) for _ in range(self.num_draws)]
 
     def with_seed(self, seed: int) -> "InContextLearner":
-        """Return the same learner with other draws; measurements take other ones each time."""
+        """Return the same learner with other draws; see `framework.learner.reseeded`."""
         return InContextLearner(
             self.model,
             num_draws=self.num_draws,
@@ -189,17 +189,17 @@ class InContextLearner:
         )
 
     def infer(self, support: Support, query_features: Tensor, pool: Tensor | None = None) -> Tensor:
-        """Answer queries given the support, and a pool: log-probabilities (B, m, K)."""
+        """Return log-probabilities (B, m, K) of queries, given a support and optionally a pool."""
         return self.fit(support, pool)(query_features)
 
 
 def queries_at_once(model: AnyModel, num_support: int, ways: int, *, episodes: int = 1) -> int:
-    """Return how many isolated queries of each episode are answered together."""
-    each = episodes * model.work(num_support, 1, ways)
-    return max(1, min(MAX_ROWS, MAX_NUMBERS // each))
+    """Return the number of isolated queries of each episode that are answered together."""
+    per_query = episodes * model.work(num_support, 1, ways)
+    return max(1, min(MAX_ROWS, MAX_NUMBERS // per_query))
 
 
 def episodes_at_once(model: AnyModel, num_support: int, num_query: int, ways: int) -> int:
-    """Return how many episodes are read and answered together."""
+    """Return the number of episodes that are read and answered together."""
     rows = num_support + num_query
     return max(1, MAX_NUMBERS // model.work(rows, rows, ways))

@@ -1,7 +1,7 @@
-"""A relational model on supports of any number of rows: read in a few walks, answered alone.
+"""A relational model on supports of any size: a few passes over the rows, isolated queries.
 
-How it is done stands in `unitail.relational.large`. Rows enter as they do elsewhere, some at a
-time, so that nothing beside the entered rows is as large as they are.
+The method is explained in `unitail.relational.large`. Rows are scaled and converted in chunks, so
+the converted rows are the only tensor of their size.
 """
 
 from dataclasses import dataclass
@@ -19,62 +19,62 @@ from unitail.relational.large.moments import LabelledRows, Span, measured_scale
 from unitail.relational.model import MAX_ORIGIN_DISTANCE, Relational
 
 EXPLAINED, MAX_EXPLAINED = 32, 2**24
-"""Queries whose answers are taken apart at once, the fewest, and most times rows."""
+"""Smallest number of queries explained at once, and largest number of queries times rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class LargeHypothesis:
-    """f_S of a support that is too large for pairs of rows."""
+    """f_S of a support that is too large to be read in pairs of rows."""
 
     model: Relational
     reading: LargeReading
     committee: Committee | None
     enter: Entrance
     limit: Tensor | None
-    """How far a coordinate counts, if there is an end: (1, 1, 1)."""
+    """Limit at which coordinates saturate, if there is one: (1, 1, 1)."""
     span: Span
     order: Tensor
-    """Of the rows as they were read, (n,)."""
+    """Order in which the rows were read, (n,)."""
 
     @torch.no_grad()
     def __call__(self, query_features: Tensor) -> Tensor:
-        """Answer queries (1, m, d_T): log-probabilities (1, m, K)."""
+        """Return log-probabilities (1, m, K) of queries (1, m, d_T)."""
         chunks = torch.split(query_features[0], MAX_ROWS)
         scores = [self._scores(self.enter(chunk[None], "query")) for chunk in chunks]
         return torch.cat(scores).log_softmax(dim=-1)[None]
 
     @torch.no_grad()
     def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
-        """Say what each labelled row adds to the scores of classes (1, m): (1, m, n)."""
+        """Return each labelled row's contribution to the scores of classes (1, m): (1, m, n)."""
         values = torch.zeros(1, query_features.shape[1], len(self.order))
         size = max(EXPLAINED, MAX_EXPLAINED // len(self.order))
         for start in range(0, query_features.shape[1], size):
             chunk = slice(start, start + size)
-            queries = self._see(self.enter(query_features[:, chunk], "query"))
-            asked = classes[0, chunk].to(queries.device)
-            parts = first_answer_parts(self.reading, queries, asked)
+            queries = self._in_span(self.enter(query_features[:, chunk], "query"))
+            targets = classes[0, chunk].to(queries.device)
+            parts = first_answer_parts(self.reading, queries, targets)
             if self.committee is not None:
                 first = self.reading.scores(queries)
-                added = self.committee.contributions(queries, first, asked)
+                added = self.committee.contributions(queries, first, targets)
                 parts[:, : added.shape[1]] += added
             values[0, chunk, self.order] = parts.to(values)
         return values
 
-    def _see(self, queries: Tensor) -> Tensor:
+    def _in_span(self, queries: Tensor) -> Tensor:
         return self.span.see(limited(queries, self.limit)[0])
 
     def _scores(self, queries: Tensor) -> Tensor:
-        seen = self._see(queries)
-        first = self.reading.scores(seen)
-        return first if self.committee is None else self.committee.correct(seen, first)
+        coordinates = self._in_span(queries)
+        first = self.reading.scores(coordinates)
+        return first if self.committee is None else self.committee.correct(coordinates, first)
 
 
 @torch.no_grad()
 def read_many(model: Relational, support: Support, order: Tensor) -> LargeHypothesis:
     """Read a support (1, n, d_T) of any number of rows, in a random order (n,).
 
-    Rows that come first have more say where not all can have one, so a user's order should have
-    none in it (`randomness.content_order`).
+    Where only some rows can be used, the first ones are, so the order must not depend on the
+    user's (`randomness.content_order`).
     """
     weights = next(model.parameters())
     dtype, features = torch.promote_types(weights.dtype, torch.float32), support.features[0]

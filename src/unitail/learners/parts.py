@@ -1,14 +1,14 @@
-r"""Vectors of several encoders side by side: each part answers by itself, and answers multiply.
+r"""Vectors of several encoders side by side: parts are classified separately, and multiplied.
 
-With the P parts of a row x, and the classes' shares s in the support,
+With the P parts of a row x, and the class shares s in the support,
 
     log p(k | x) = log s_k + (1 / √P) Σ_p [log p_p(k | x) - log s_k] + constant
 
-What stands in brackets is what a part adds to the shares. Parts that err independently of each
-other given the class would have it summed up (Bayes' rule), parts that all say the same would have
-it averaged, 1 / P; real ones are in between, and so is 1 / √P (results/mixed_parts.md). A part that
-tells no class from another adds nothing, whatever it looks like; in one common distance between
-rows it would blur what the others say.
+The term in brackets is the evidence of a part beyond the shares. For parts that are independent
+given the class, evidence should be summed (Bayes' rule); for parts that are copies of each other,
+it should be averaged, with 1 / P. Real parts are in between, and so is 1 / √P
+(results/mixed_parts.md). A part that cannot separate the classes adds nothing, whatever its values;
+in a common distance between rows it would add noise to the other parts.
 """
 
 import math
@@ -30,12 +30,12 @@ from unitail.nn.episode_model import AnyModel
 
 @dataclass(frozen=True, eq=False)
 class PartsHypothesis:
-    """f_S of each part, and what they say together."""
+    """f_S of each part, combined."""
 
     each: tuple[InContextHypothesis, ...]
     widths: tuple[int, ...]
     log_shares: Tensor
-    """Of the classes in the supports, (B, 1, K)."""
+    """Log shares of the classes in the supports, (B, 1, K)."""
 
     @property
     def model(self) -> AnyModel:
@@ -43,26 +43,26 @@ class PartsHypothesis:
         return self.each[0].model
 
     def __call__(self, query_features: Tensor) -> Tensor:
-        """Answer queries: (B, m, d_T) -> log (B, m, K)."""
+        """Return log-probabilities (B, m, K) of queries (B, m, d_T)."""
         parts = _split(query_features, self.widths)
-        said = [part(features) for part, features in zip(self.each, parts, strict=True)]
-        return multiplied(said, self.log_shares.to(said[0]))
+        answers = [part(features) for part, features in zip(self.each, parts, strict=True)]
+        return multiplied(answers, self.log_shares.to(answers[0]))
 
     def contributions(self, query_features: Tensor, classes: Tensor) -> Tensor:
-        """Say what each labelled row adds to the scores of classes (B, m): (B, m, n)."""
+        """Return each labelled row's contribution to the scores of classes (B, m): (B, m, n)."""
         parts = _split(query_features, self.widths)
-        each = zip(self.each, parts, strict=True)
-        added = [part.contributions(features, classes) for part, features in each]
-        return torch.stack(added).sum(dim=0) / math.sqrt(len(added))
+        pairs = zip(self.each, parts, strict=True)
+        values = [part.contributions(features, classes) for part, features in pairs]
+        return torch.stack(values).sum(dim=0) / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, eq=False)
 class PartsLearner:
-    """A learner that reads each part by itself."""
+    """A learner that reads each part separately."""
 
     learner: InContextLearner
     widths: tuple[int, ...]
-    """The columns of each part, in their order."""
+    """Number of columns of each part, in order."""
 
     @property
     def model(self) -> AnyModel:
@@ -70,35 +70,35 @@ class PartsLearner:
         return self.learner.model
 
     def fit(self, support: Support, pool: Tensor | None = None) -> PartsHypothesis:
-        """Read the parts of the support, and of unlabelled rows."""
+        """Read the parts of the support, and of the pool of unlabelled rows."""
         check_widths(self.widths, support.feature_dim)
-        columns = _split(support.features, self.widths)
-        pools = [None] * len(columns) if pool is None else list(_split(pool, self.widths))
+        parts = _split(support.features, self.widths)
+        pools = [None] * len(parts) if pool is None else list(_split(pool, self.widths))
         each = tuple(
-            self.learner.fit(replace(support, features=features), beside)
-            for features, beside in zip(columns, pools, strict=True)
+            self.learner.fit(replace(support, features=features), unlabelled)
+            for features, unlabelled in zip(parts, pools, strict=True)
         )
         members = F.one_hot(support.class_indices, support.ways).double()
         return PartsHypothesis(each, self.widths, members.mean(dim=1, keepdim=True).log())
 
     def infer(self, support: Support, query_features: Tensor, pool: Tensor | None = None) -> Tensor:
-        """Answer queries given the support, and a pool: log-probabilities (B, m, K)."""
+        """Return log-probabilities (B, m, K) of queries, given a support and optionally a pool."""
         return self.fit(support, pool)(query_features)
 
 
-def multiplied(said: Sequence[Tensor], log_shares: Tensor) -> Tensor:
-    """Join the log-probabilities (B, m, K) of P parts, given the shares (B, 1, K) of classes."""
-    added = torch.stack([each - log_shares for each in said]).sum(dim=0)
-    return (log_shares + added / math.sqrt(len(said))).log_softmax(dim=-1)
+def multiplied(answers: Sequence[Tensor], log_shares: Tensor) -> Tensor:
+    """Combine the log-probabilities (B, m, K) of P parts, given log class shares (B, 1, K)."""
+    evidence = torch.stack([answer - log_shares for answer in answers]).sum(dim=0)
+    return (log_shares + evidence / math.sqrt(len(answers))).log_softmax(dim=-1)
 
 
 def split_columns(rows: NDArray[Any], widths: tuple[int, ...]) -> list[NDArray[Any]]:
-    """Return the columns of each part, of rows (m, d_T)."""
+    """Split rows (m, d_T) into the columns of each part."""
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
 def check_widths(widths: tuple[int, ...], width: int) -> None:
-    """Refuse parts that are not as wide as the vectors."""
+    """Refuse parts whose widths do not sum to the width of the vectors."""
     if sum(widths) != width:
         raise WrongWidth(
             "the parts are not as wide as the vectors",
@@ -117,7 +117,7 @@ AnyHypothesis: TypeAlias = InContextHypothesis | PartsHypothesis
 
 
 def checked_parts(parts: object) -> tuple[int, ...]:
-    """Read the widths of parts as users give them."""
+    """Validate the user's `parts`, and return them as a tuple."""
     widths = np.asarray(parts)
     require(
         widths.ndim == 1 and len(widths) > 1 and widths.dtype.kind in "iu" and widths.min() > 0,

@@ -1,4 +1,4 @@
-"""The models that come with the package: found without a network, checked by hash, loaded once."""
+"""The models shipped with the package: loaded offline and only once, verified by hash."""
 
 import json
 from functools import cache
@@ -14,10 +14,10 @@ from unitail.nn.episode_model import AnyModel
 
 DEFAULT = "default"
 SHIPPED_DRAWS = {DEFAULT: 1, "tail": 8, "tail-50w": 8}
-"""The models by name, and how many draws are averaged, as their cards say."""
+"""The shipped models by name, with the number of draws to average over from their cards."""
 FOLDER = Path(__file__).parent.parent / "weights" / DEFAULT
 MANIFEST_FILE = "manifest.json"
-"""Holds {"sha256": {file: hash}} for the files that decide what the model computes."""
+"""Holds {"sha256": {file: hash}} for the files that determine what the model computes."""
 SEALED = (CONFIG_FILE, WEIGHTS_FILE)
 _LOADING = Lock()
 REINSTALL = "Install unitail again, or give a model of your own: TailClassifier(model=FOLDER)."
@@ -33,30 +33,30 @@ def load_default(
 def load_shipped(
     name: str, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
 ) -> AnyModel:
-    """Return a shipped model, the same object for each device and dtype.
+    """Return a shipped model, loaded once for each device and dtype.
 
-    It is shared by all who ask for it: copy it before changing its weights.
+    All callers share the same object: copy it before changing its weights.
     """
     return _load(shipped_folder(name), torch.device(device), dtype)
 
 
 def shipped_folder(name: str) -> Path:
-    """Return where a shipped model is."""
+    """Return the folder of a shipped model."""
     return FOLDER if name == DEFAULT else FOLDER.with_name(name)
 
 
 def model_folder(name: str) -> Path:
-    """Return where a model is: a shipped one by its name, any other by its folder."""
+    """Return the folder of a model, given the name of a shipped one or a folder."""
     return shipped_folder(name) if name in SHIPPED_DRAWS else Path(name)
 
 
 def shipped_names() -> list[str]:
-    """List the shipped models that this installation has."""
+    """Return the names of the shipped models in this installation."""
     return [name for name in SHIPPED_DRAWS if (shipped_folder(name) / MANIFEST_FILE).exists()]
 
 
 def _load(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyModel:
-    with _LOADING:  # `cache` alone would let several threads load at once
+    with _LOADING:  # `cache` alone would let several threads load the same model
         return _load_once(folder, device, dtype)
 
 
@@ -68,42 +68,42 @@ def _load_once(folder: Path, device: torch.device, dtype: torch.dtype) -> AnyMod
 
 
 def fingerprint(folder: Path | None = None) -> str:
-    """Compare the files with the manifest and return the hash of the weights."""
+    """Verify the files against the manifest, and return the hash of the weights."""
     folder = folder or FOLDER
-    stated = _read_manifest(folder)
+    hashes = _read_manifest(folder)
     for name in SEALED:
         path = folder / name
         actual = sha256_of(path) if path.exists() else "no such file"
-        if actual != stated.get(name):
+        if actual != hashes.get(name):
             raise InvalidCheckpoint(
                 f"the shipped model's {name} is damaged",
                 got=actual,
-                allowed=f"sha256 {stated.get(name)}",
+                allowed=f"sha256 {hashes.get(name)}",
                 remedy=REINSTALL,
             )
-    return stated[WEIGHTS_FILE]
+    return hashes[WEIGHTS_FILE]
 
 
 def sealed_as(folder: Path) -> str:
-    """Return a hash of weights and configuration: what a model answers is decided by both."""
+    """Return the hashes of configuration and weights, which together determine the answers."""
     fingerprint(folder)
-    stated = _read_manifest(folder)
-    return " ".join(stated[name] for name in SEALED)
+    hashes = _read_manifest(folder)
+    return " ".join(hashes[name] for name in SEALED)
 
 
 def write_manifest(folder: Path | str) -> Path:
-    """Seal a model folder: record what its files hash to."""
+    """Seal a model folder: write the hashes of its files to the manifest."""
     path = Path(folder) / MANIFEST_FILE
     write_json(path, {"sha256": {name: sha256_of(path.with_name(name)) for name in SEALED}})
     return path
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return the hash of each file."""
+    """Return the hash of each file in the manifest."""
     path = folder / MANIFEST_FILE
     try:
-        stated = json.loads(path.read_text())["sha256"]
-        return {str(name): str(value) for name, value in stated.items()}
+        hashes = json.loads(path.read_text())["sha256"]
+        return {str(name): str(value) for name, value in hashes.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidCheckpoint(
             "the shipped model cannot be found" if not path.exists() else "its manifest is damaged",

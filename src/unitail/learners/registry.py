@@ -1,4 +1,4 @@
-"""All learners by name, for recipes, model folders, benchmarks and reports."""
+"""The registry of all learners by name, for recipes, model folders, benchmarks and reports."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from unitail.tail.model import Tail
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A kind of network that is meta-trained."""
+    """A meta-trained kind of model, with its configuration class and presets."""
 
     model: type[AnyModel]
     config: type[Any]
     presets: Mapping[str, Any]
-    """Configurations by name, the usual one first; "paper" is the published one."""
+    """Configurations by name, the default first; "paper" is the published one."""
 
 
 MODELS: dict[str, ModelKind] = {
@@ -41,11 +41,11 @@ MODELS: dict[str, ModelKind] = {
     "gpicl": ModelKind(Gpicl, GpiclConfig, {"paper": GpiclConfig()}),
     "caml": ModelKind(Caml, CamlConfig, {"paper": CamlConfig()}),
 }
-"""What can be meta-trained, by the name that recipes and model folders use."""
+"""The kinds of models that can be meta-trained, by their names in recipes and model folders."""
 
 
 def model_kind(name: object) -> ModelKind:
-    """Look a kind of model up."""
+    """Return the kind of model with this name."""
     if not isinstance(name, str) or name not in MODELS:
         raise InvalidConfig("unknown learner", got=name, allowed=", ".join(MODELS))
     return MODELS[name]
@@ -58,20 +58,20 @@ def learner_name(config: ModelConfig) -> str:
 
 def build_model(config: ModelConfig, *, seed: int = 0) -> AnyModel:
     """Build a model with fresh weights."""
-    build: Any = MODELS[learner_name(config)].model  # each takes its own configuration
+    build: Any = MODELS[learner_name(config)].model  # each takes its own type of configuration
     model: AnyModel = build(config, seed=seed)
     return model
 
 
 def preset(name: str, *, learner: str = "tail", **changes: Any) -> Any:  # noqa: ANN401
-    """Return the configuration of a learner that is called `name`, with some fields changed."""
+    """Return the preset `name` of a learner's configuration, with some fields changed."""
     return model_config({"learner": learner, "preset": name, **changes}, f"preset {name}")
 
 
 def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
-    """Read a configuration: `learner` and `preset` to start from, and what changes.
+    """Build a configuration from a table: `learner` and `preset` to start from, and changed fields.
 
-    Without these it starts from the paper's TAIL.
+    `learner` and `preset` default to the paper's TAIL.
     """
     changes = dict(table)
     kind = model_kind(changes.pop("learner", "tail"))
@@ -86,23 +86,23 @@ def model_config(table: Mapping[str, Any], where: str) -> ModelConfig:
 
 @dataclass(frozen=True)
 class NamedLearner:
-    """A learner that needs no run folder."""
+    """A learner that is available by name, without a run folder."""
 
     label: str
-    """What tables for people call it."""
+    """Its name in reports."""
     build: Callable[[torch.device | str], Inference]
-    """Make it for a device."""
+    """Builds the learner for a device."""
     variant: str = ""
-    """How a shipped model is asked; a part of what results are stored for."""
+    """How a shipped model is used; part of the key under which results are stored."""
     model: str = "default"
-    """Which shipped model it is, if it is one."""
+    """The name of the shipped model, if it is one."""
 
 
 def _shipped(
     visibility: Visibility, model: str = "default"
 ) -> Callable[[torch.device | str], InContextLearner]:
     def build(device: torch.device | str) -> InContextLearner:
-        # Not above: the shipped weights are loaded as all models are, which needs this file.
+        # Imported here, as loading any model needs this module.
         from unitail.learners.pretrained import SHIPPED_DRAWS, load_shipped
 
         network = load_shipped(model, device)
@@ -130,7 +130,7 @@ EXPLICIT = {
     ),
     "proto_head_centred": NamedLearner("prototypes", lambda _: ProtoHead(PrototypeVariant.CENTRED)),
 }
-"""Learners that are written down, by the keys that results use."""
+"""Explicit learners, which need no meta-training, by their keys in results."""
 SHIPPED = {
     "unitail": NamedLearner("unitail", _shipped(Visibility.ISOLATED), "isolated"),
     "unitail_joint": NamedLearner("unitail, joint", _shipped(Visibility.JOINT), "joint"),
@@ -140,10 +140,10 @@ SHIPPED = {
         "TAIL 50w, joint", _shipped(Visibility.JOINT, "tail-50w"), "joint", "tail-50w"
     ),
 }
-"""The models that come with the package, by the keys that results use."""
+"""The models shipped with the package, by their keys in results."""
 LEARNERS = {**EXPLICIT, **SHIPPED}
 
 
 def explicit_learners() -> dict[str, Inference]:
-    """Build the learners that need no meta-training."""
+    """Build the learners that need no meta-training, on the CPU."""
     return {key: learner.build("cpu") for key, learner in EXPLICIT.items()}

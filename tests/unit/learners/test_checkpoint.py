@@ -109,7 +109,7 @@ def test_what_a_model_was_trained_for_is_kept(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(CannotWrite, match=r"something else than a model: got thesis\.txt"):
+    with pytest.raises(CannotWrite, match=r"something other than a model: got thesis\.txt"):
         save_model(small_model(), tmp_path)
     assert (tmp_path / "thesis.txt").exists()
 

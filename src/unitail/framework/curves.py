@@ -14,32 +14,32 @@ from unitail.framework.statistics import LEVEL, MeanInterval
 from unitail.framework.task import Task
 
 SHOTS = (1, 2, 5, 10, 20)
-"""The shots N of a curve that is asked for without others."""
+"""Default shots N of a curve."""
 DRAWS = 200
-"""The support sets drawn for each N."""
+"""Default number of support sets drawn for each N."""
 QUERIES = 15
-"""The queries of each class that measure the risk on one support set."""
+"""Default number of queries per class that measure the risk on one support set."""
 BATCH = 50
-"""The draws that go through the learner at once."""
+"""Default number of draws that the learner processes at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LearningCurve:
     """alpha_T(A, n) = E_S[R_T(A(S)) - R_T*], estimated at the sizes n = N K of some shots N.
 
-    Where the Bayes risk R_T* is not known, the smallest mean risk of the curve stands in for it.
+    If the Bayes risk R_T* is unknown, the smallest mean risk of the curve is used in its place.
     """
 
     task: str
-    """What reports call the task."""
+    """The name of the task in reports."""
     ways: int
     """K, the number of classes."""
     shots: tuple[int, ...]
-    """N, the labelled examples of each class, increasing."""
+    """N, the numbers of labelled examples per class, increasing."""
     risks: NDArray[np.float64]
     """R_T(A(S)) for every draw of S, (len(shots), draws)."""
     bayes_risk: float | None
-    """R_T*; None where it is not known."""
+    """R_T*; None if unknown."""
 
     def __post_init__(self) -> None:
         _check_shots(self.shots)
@@ -49,38 +49,38 @@ class LearningCurve:
                 got=self.risks.shape,
                 allowed=f"({len(self.shots)}, draws), with 2 or more draws",
             )
-        wrong = int((~np.isfinite(self.risks)).sum())
-        if wrong:
+        invalid = int((~np.isfinite(self.risks)).sum())
+        if invalid:
             raise UserError(
                 "the risks of a curve are not finite",
-                got=f"{wrong} NaN or infinite values of {self.risks.size}",
+                got=f"{invalid} NaN or infinite values of {self.risks.size}",
                 allowed="finite numbers",
-                remedy="Measure with a bounded loss, or keep the learner from probability zero.",
+                remedy="Measure with a bounded loss, or a learner that never gives probability zero.",
             )
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """n = N K, the labelled examples in all, for each N."""
+        """n = N K, the total number of labelled examples for each N."""
         return tuple(shots * self.ways for shots in self.shots)
 
     @property
     def draws(self) -> int:
-        """The support sets drawn for each size."""
+        """Number of support sets drawn for each size."""
         return int(self.risks.shape[-1])
 
     @property
     def reference(self) -> float:
-        """What residual risks are counted from: the Bayes risk, or the smallest mean risk."""
+        """The risk that is subtracted: the Bayes risk, or else the smallest mean risk."""
         if self.bayes_risk is not None:
             return self.bayes_risk
         return min(interval.mean for interval in self.risk())
 
     def risk(self, level: float = LEVEL) -> tuple[MeanInterval, ...]:
-        """Give the mean risk at each size with its interval."""
+        """Return the mean risk at each size with its interval."""
         return tuple(MeanInterval.of(row, level) for row in self.risks)
 
     def residual_risk(self, level: float = LEVEL) -> tuple[MeanInterval, ...]:
-        """Give alpha at each size with its interval; the reference counts as exactly known."""
+        """Return alpha at each size with its interval, taking the reference as exact."""
         return tuple(
             replace(interval, mean=interval.mean - self.reference) for interval in self.risk(level)
         )
@@ -119,20 +119,20 @@ def learning_curve(
 ) -> LearningCurve:
     """Estimate the learning curve of a learner on a task.
 
-    Each N gets `draws` support sets of its own; the risk on each is the mean loss of `queries`
-    queries of each class. Another `batch` gives other random numbers of the same law.
+    For each N, `draws` support sets are drawn; the risk on each is the mean loss of `queries`
+    queries per class. Changing `batch` changes the random numbers, but not their distribution.
     """
     _check_shots(shots)
-    for what, got, least in (("draws", draws, 2), ("queries", queries, 1), ("batch", batch, 1)):
+    for name, got, least in (("draws", draws, 2), ("queries", queries, 1), ("batch", batch, 1)):
         if got < least:
-            raise UserError(f"`{what}` is too small", got=got, allowed=f"{least} or more")
+            raise UserError(f"`{name}` is too small", got=got, allowed=f"{least} or more")
     batches = [min(batch, draws - start) for start in range(0, draws, batch)]
 
     def risks(number: int) -> NDArray[np.float64]:
         sample = partial(task.sample, shots=number, queries=queries, generator=generator)
         parts = [
-            episode_risks(learner, task, sample(episodes=count), seed=turn)
-            for turn, count in enumerate(batches)
+            episode_risks(learner, task, sample(episodes=count), seed=index)
+            for index, count in enumerate(batches)
         ]
         return np.concatenate(parts)
 
@@ -150,7 +150,7 @@ def episode_risks(
 ) -> NDArray[np.float64]:
     """Estimate R_T(A(S)) for every support set of a batch by the mean loss of its queries, (B,).
 
-    A learner that cannot solve the task raises `CannotSolve`.
+    Raises `CannotSolve` if the learner cannot solve the task.
     """
     truth = episode.query.class_indices
     if truth is None:

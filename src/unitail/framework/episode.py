@@ -4,8 +4,8 @@ An episode is an N-shot instance (S, Q) of a task (paper, section 3.4). All tens
 B episodes that agree in n, m, d_T and K; the shots of the classes may differ.
 
 Shapes and types are checked on construction. Values (finite features, class indices in range,
-every class shown) are checked by `check_values`, which `from_arrays` and all learners call: on a
-GPU a look at values waits for the device, so the training loop does not take it.
+every class present) are checked by `check_values`, which `from_arrays` and all learners call. On a
+GPU, reading values synchronises with the device, so the training loop skips these checks.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ ArrayLike = Tensor | NDArray[np.generic] | list[object]
 
 
 def as_features(array: ArrayLike, name: str) -> Tensor:
-    """Turn an array (rows, d_T) or (B, rows, d_T) of numbers into a batch of float features."""
+    """Convert an array (rows, d_T) or (B, rows, d_T) of numbers to a batch of float features."""
     features = _as_tensor(array, name, "features", kinds="fiu", allowed="numbers")
     if not features.is_floating_point():
         features = features.to(torch.get_default_dtype())
@@ -32,7 +32,7 @@ def as_features(array: ArrayLike, name: str) -> Tensor:
 
 
 def as_class_indices(array: ArrayLike, name: str) -> Tensor:
-    """Turn an array (rows,) or (B, rows) of whole numbers into a batch of class indices."""
+    """Convert an array (rows,) or (B, rows) of integers to a batch of class indices."""
     indices = _as_tensor(
         array, name, "class indices", kinds="iu", allowed="whole numbers 0..K-1"
     ).long()
@@ -40,26 +40,26 @@ def as_class_indices(array: ArrayLike, name: str) -> Tensor:
 
 
 def _as_tensor(array: ArrayLike, name: str, noun: str, *, kinds: str, allowed: str) -> Tensor:
-    """Convert, refusing arrays whose numpy kind is not among `kinds`."""
+    """Convert an array to a tensor; refuse numpy kinds of dtypes that are not in `kinds`."""
     if isinstance(array, Tensor):
-        number = "c" if array.is_complex() else "b" if array.dtype == torch.bool else "i"
-        kind = "f" if array.is_floating_point() else number
-        given: object = array.dtype
+        other = "c" if array.is_complex() else "b" if array.dtype == torch.bool else "i"
+        kind = "f" if array.is_floating_point() else other
+        dtype: object = array.dtype
     else:
         array = np.asarray(array)
-        kind, given = array.dtype.kind, array.dtype
+        kind, dtype = array.dtype.kind, array.dtype
     if kind not in kinds and 0 not in array.shape:
         raise InvalidEpisode(
             f"{name} {noun} have the wrong type",
-            got=given,
+            got=dtype,
             allowed=allowed,
             remedy="Encode them as numbers first, for instance with scikit-learn's "
             + ("LabelEncoder." if noun == "class indices" else "OrdinalEncoder."),
         )
     if isinstance(array, Tensor):
         return array
-    # A native copy: torch takes no reversed or byte-swapped memory and warns of read-only memory,
-    # and the caller may go on to change the array.
+    # Copied in native byte order: torch rejects reversed or byte-swapped memory and warns about
+    # read-only memory, and the caller may modify the array later.
     return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
 
@@ -102,17 +102,17 @@ class Support:
 
     @property
     def num_episodes(self) -> int:
-        """B."""
+        """B, the number of episodes."""
         return self.features.shape[0]
 
     @property
     def num_support(self) -> int:
-        """n, the labelled examples in each episode."""
+        """n, the number of labelled examples in each episode."""
         return self.features.shape[1]
 
     @property
     def feature_dim(self) -> int:
-        """d_T."""
+        """d_T, the width of the features."""
         return self.features.shape[2]
 
     def shots(self) -> Tensor:
@@ -121,12 +121,12 @@ class Support:
         return counts.scatter_add(1, self.class_indices, torch.ones_like(self.class_indices))
 
     def check_values(self) -> None:
-        """Refuse features that are not finite, indices outside 0..K-1 and classes never shown."""
+        """Refuse non-finite features, indices outside 0..K-1 and classes without examples."""
         check_finite(self.features, "support")
         self.check_classes()
 
     def check_classes(self) -> None:
-        """Refuse indices outside 0..K-1 and classes never shown."""
+        """Refuse indices outside 0..K-1 and classes without examples."""
         check_range(self.class_indices, self.ways, "support")
         empty = (self.shots() == 0).nonzero()
         if len(empty):
@@ -134,7 +134,7 @@ class Support:
                 "a class has no example in the support",
                 got=f"class {int(empty[0, 1])} of {self.ways} without examples",
                 allowed="at least one example for each class",
-                remedy="Add an example of it, or renumber the classes that have some as 0..K-1.",
+                remedy="Add an example of it, or renumber the classes with examples as 0..K-1.",
             )
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Self:
@@ -148,12 +148,12 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query:
-    """Q: the examples to answer, with their classes where these are known."""
+    """Q: the examples to classify, with their true classes if these are known."""
 
     features: Tensor
     """Encoded inputs phi_T(x), (B, m, d_T)."""
     class_indices: Tensor | None = None
-    """The true classes, 0..K-1, (B, m)."""
+    """The true classes, 0..K-1, (B, m); None if unknown."""
 
     def __post_init__(self) -> None:
         check_features(self.features, "query")
@@ -162,7 +162,7 @@ class Query:
 
     @classmethod
     def from_arrays(cls, features: ArrayLike, class_indices: ArrayLike | None = None) -> Self:
-        """Build a query from arrays (m, d_T) and (m,), or batches of them; features are checked."""
+        """Build a query with checked features from arrays (m, d_T) and (m,), or batches of them."""
         indices = None if class_indices is None else as_class_indices(class_indices, "query")
         query = cls(features=as_features(features, "query"), class_indices=indices)
         check_finite(query.features, "query")
@@ -170,7 +170,7 @@ class Query:
 
     @property
     def num_query(self) -> int:
-        """m, the questions in each episode."""
+        """m, the number of queries in each episode."""
         return self.features.shape[1]
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Self:
@@ -211,7 +211,7 @@ class Episode:
 
     @property
     def ways(self) -> int:
-        """K."""
+        """K, the number of classes."""
         return self.support.ways
 
     def check_values(self) -> None:
@@ -229,16 +229,16 @@ class Episode:
 
 
 def check_query_fits(support: Support, query_features: Tensor, name: str = "query") -> None:
-    """Refuse queries whose width, number of episodes or type differs from the support's.
+    """Refuse queries whose width, number of episodes or dtype differs from the support's.
 
-    They are called `name` in messages: a pool of unlabelled rows has to fit likewise.
+    A pool of unlabelled rows is checked in the same way; `name` is used in messages.
     """
     check_features(query_features, name)
-    own, other = support.features, query_features
+    expected = support.features
     for what, got, allowed in (
-        ("the feature width", other.shape[2], own.shape[2]),
-        ("the number of episodes", other.shape[0], own.shape[0]),
-        ("the feature type", other.dtype, own.dtype),
+        ("the feature width", query_features.shape[2], expected.shape[2]),
+        ("the number of episodes", query_features.shape[0], expected.shape[0]),
+        ("the feature type", query_features.dtype, expected.dtype),
     ):
         if got != allowed:
             raise InvalidEpisode(
@@ -263,7 +263,7 @@ def check_finite(features: Tensor, name: str) -> None:
 
 
 def check_features(features: Tensor, name: str) -> None:
-    """Refuse features of the wrong type or shape, and none at all."""
+    """Refuse features of the wrong dtype or shape, and empty ones."""
     if not features.is_floating_point():
         raise InvalidEpisode(
             f"{name} features have the wrong type",
@@ -289,7 +289,7 @@ def check_features(features: Tensor, name: str) -> None:
 
 
 def check_class_indices(class_indices: Tensor, features: Tensor, name: str) -> None:
-    """Refuse class indices of the wrong type, or not one for each example."""
+    """Refuse class indices of the wrong dtype, or a number of them other than of examples."""
     if class_indices.dtype != torch.int64:
         raise InvalidEpisode(
             f"{name} class indices have the wrong type",

@@ -5,8 +5,8 @@ A *learning algorithm* A maps a support set to a hypothesis f (section 2.1). A
 3.1). For every g there is A_g with A_g(S)(x) = g(S, x), and for every A there is g_A with
 g_A(S, x) = A(S)(x).
 
-Predictions are log-probabilities over the K classes; their argmax is the paper's label. `ask` is
-the one way to them, for every measurement.
+Predictions are log-probabilities over the K classes; their argmax is the paper's label. Every
+measurement gets them through `ask`.
 """
 
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from unitail.errors import CannotSolve, UserError
 from unitail.framework.episode import Episode, Support
 
 TOLERANCE = 0.05
-"""How far the logarithm of the sum of an answer's probabilities may be from zero."""
+"""Largest allowed |log sum of probabilities| of an answer."""
 
 
 class Paradigm(StrEnum):
-    """Whether the learning algorithm is written down or emerges from trained weights (3.2)."""
+    """Whether the learning algorithm is explicit or emerges from trained weights (section 3.2)."""
 
     EXPLICIT = "explicit"
-    """Written down, as logistic regression is."""
+    """A written-down algorithm, such as logistic regression."""
     IMPLICIT = "implicit"
     """Emerges from weights, as in TAIL."""
     MIXED = "mixed"
-    """Not the paper's: weights correct the answer of an algorithm that is written down."""
+    """Trained weights correct the answers of an explicit algorithm; not in the paper."""
 
 
 class Hypothesis(Protocol):
-    """f: what a learning algorithm makes of a support set."""
+    """f: the function from queries to predictions that a learning algorithm returns."""
 
     def __call__(self, query_features: Tensor) -> Tensor:
-        """Answer queries (B, m, d_T) with log-probabilities (B, m, K)."""
+        """Return log-probabilities (B, m, K) of queries (B, m, d_T)."""
         ...
 
 
@@ -50,7 +50,7 @@ class LearningAlgorithm(Protocol):
         ...
 
     def fit(self, support: Support) -> Hypothesis:
-        """Turn a support set into a hypothesis."""
+        """Return the hypothesis for a support set."""
         ...
 
 
@@ -63,17 +63,17 @@ class Inference(Protocol):
         ...
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        """Answer queries (B, m, d_T) given the support: log-probabilities (B, m, K)."""
+        """Return log-probabilities (B, m, K) of queries (B, m, d_T), given the support."""
         ...
 
 
 class Learner(LearningAlgorithm, Inference, Protocol):
-    """A learner that offers both views, as all of ours do."""
+    """A learner that implements both views, as all in this package do."""
 
 
 @runtime_checkable
 class Randomised(Protocol):
-    """A learner whose answers depend on draws that a seed decides."""
+    """A learner whose answers depend on random draws from a seed."""
 
     def with_seed(self, seed: int) -> Inference:
         """Return the same learner with other draws."""
@@ -81,10 +81,10 @@ class Randomised(Protocol):
 
 
 def reseeded(learner: Inference, seed: int) -> Inference:
-    """Return the learner with other draws, if it has any.
+    """Return the learner with draws from `seed`, if it is randomised; otherwise the learner itself.
 
-    A measurement over many episodes must not use the same draws in every batch of them: what luck
-    they bring would be taken for the learner's own, and the interval would not know.
+    A measurement over many episodes must not use the same draws in every batch: their luck would
+    bias the mean, and the interval would not show it.
     """
     return learner.with_seed(seed) if isinstance(learner, Randomised) else learner
 
@@ -97,11 +97,11 @@ class InducedAlgorithm:
 
     @property
     def paradigm(self) -> Paradigm:
-        """As the inference it is induced from."""
+        """The paradigm of the inference it is induced from."""
         return self.inference.paradigm
 
     def fit(self, support: Support) -> Hypothesis:
-        """Keep the support set; the work is done when a query comes."""
+        """Return a hypothesis that runs the inference on each call."""
         return lambda query_features: self.inference.infer(support, query_features)
 
 
@@ -113,7 +113,7 @@ class InducedInference:
 
     @property
     def paradigm(self) -> Paradigm:
-        """As the algorithm it is induced from."""
+        """The paradigm of the algorithm it is induced from."""
         return self.algorithm.paradigm
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ class InducedInference:
 
 @dataclass(frozen=True)
 class Cannot:
-    """In place of answers: the learner says that it cannot solve such tasks."""
+    """Returned in place of answers if the learner cannot solve the task."""
 
     error: CannotSolve
 
@@ -134,10 +134,10 @@ class Cannot:
 def ask(
     learner: Inference, episode: Episode, seed: int, *, name: str | None = None
 ) -> Tensor | Cannot:
-    """Return log-probabilities (B, m, K) on the CPU, checked; `name` is for error messages.
+    """Query a learner: return validated log-probabilities (B, m, K) on the CPU, or `Cannot`.
 
-    `seed` decides the draws of a randomised learner. A measurement takes another one for each
-    batch: see `reseeded`.
+    `seed` determines the draws of a randomised learner; measurements use another seed for each
+    batch (see `reseeded`). `name` is the learner's name in error messages.
     """
     try:
         # Detached rather than computed without gradients: some learners fit by gradient descent.
@@ -158,7 +158,7 @@ def check_log_probabilities(answers: Tensor, shape: tuple[int, ...], name: str) 
             got=tuple(answers.shape),
             allowed=f"{shape}",
         )
-    if answers.isnan().any():  # argmax would take NaN for the most probable class
+    if answers.isnan().any():  # argmax would return the place of a NaN
         raise UserError(
             f"the log-probabilities of {name} are not numbers",
             got=f"{int(answers.isnan().sum())} NaN of {answers.numel()} values",

@@ -1,6 +1,6 @@
 """Tests for a rise of the risk with more data, on all pairs of sizes of learning curves.
 
-Neighbouring sizes alone would not do: a slow drift shows only over many sizes.
+Neighbouring sizes alone are not enough: a slow drift shows only over many sizes.
 """
 
 from collections.abc import Sequence
@@ -15,21 +15,21 @@ from unitail.framework.curves import LearningCurve
 from unitail.framework.statistics import holm
 
 ROUNDING = 1e-6
-"""Risks that agree up to this fraction are equal: they come from 32-bit predictions."""
+"""Risks within this relative difference count as equal: they come from 32-bit predictions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rise:
-    """A rise of the risk with more data, too large for chance."""
+    """A statistically significant rise of the risk with more data."""
 
     smaller: int
     """n before the rise."""
     larger: int
     """n after it."""
     amount: float
-    """By how much the mean risk rose."""
+    """The increase of the mean risk."""
     p_value: float
-    """Adjusted for all pairs that were tested together."""
+    """p-value, adjusted for all pairs that were tested together."""
 
     def __str__(self) -> str:
         return (
@@ -40,16 +40,16 @@ class Rise:
 
 @dataclass(frozen=True, kw_only=True)
 class RiseFinding:
-    """The outcome of the tests on one curve."""
+    """The result of the tests on one curve."""
 
     rises: tuple[Rise, ...]
-    """The rises that were found, most certain first."""
+    """The significant rises, most certain first."""
     largest_rise: float
-    """No pair of sizes has a true rise above this, at the confidence asked for."""
+    """Upper confidence bound on the true rise of any pair of sizes."""
 
 
 def find_rises(curves: Sequence[LearningCurve], level: float) -> list[RiseFinding]:
-    """Test every pair of sizes of every curve; one finding for each curve.
+    """Test every pair of sizes of every curve, and return a finding for each curve.
 
     The probability of even one false rise, in all curves together, is at most `level` (Holm), and
     so is that of even one bound being too low (Bonferroni).
@@ -100,14 +100,14 @@ class _Pairs:
         )
 
     def p_values(self) -> NDArray[np.float64]:
-        """Test each pair against "no rise"; risks that do not vary leave no doubt either way."""
+        """Return the p-value of "no rise" for each pair; 0 or 1 where the risks do not vary."""
         varies = self.errors > 0
         certain = np.where(self.amounts > 0, 0.0, 1.0)
         scores = self.amounts / np.where(varies, self.errors, 1.0)
         return np.where(varies, stats.t.sf(scores, self.freedom), certain)
 
     def upper_bounds(self, level: float) -> NDArray[np.float64]:
-        """Bound each rise from above; each bound is too low with probability `level`."""
+        """Return an upper bound on each rise, which is too low with probability `level`."""
         quantiles: NDArray[np.float64] = stats.t.isf(level, self.freedom)
         return self.amounts + quantiles * self.errors
 
@@ -115,7 +115,7 @@ class _Pairs:
 def _significant(
     curve: LearningCurve, pairs: _Pairs, p_values: NDArray[np.float64], level: float
 ) -> tuple[Rise, ...]:
-    """Pick the pairs with an adjusted p-value below the level, most certain first."""
+    """Return the pairs with an adjusted p-value below the level, most certain first."""
     chosen = [index for index in np.argsort(p_values, kind="stable") if p_values[index] < level]
     return tuple(
         Rise(

@@ -1,4 +1,4 @@
-"""Means with their intervals, and corrections for many tests."""
+"""Means with confidence intervals, and Holm's correction for multiple tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ from scipy import stats
 from unitail.errors import UserError
 
 LEVEL = 0.95
-"""The confidence of every interval that is reported without another one.
+"""The default confidence level of all intervals.
 
-Titles, legends and help say "95 %" in plain words: who changes this changes those, and a test names
-them.
+Titles, legends and help texts spell out "95 %": change them together with this; a test lists them.
 """
 
 
@@ -28,11 +27,11 @@ class MeanInterval:
 
     @classmethod
     def of(cls, values: ArrayLike, level: float = LEVEL) -> Self:
-        """Estimate a mean from independent values."""
+        """Estimate the mean of independent values."""
         sample = np.asarray(values, dtype=float).ravel()
         if sample.size < 2:
             raise UserError(
-                "an interval needs several values",
+                "an interval needs at least two values",
                 got=f"{sample.size}",
                 allowed="2 or more",
                 remedy="Measure more episodes or draws.",

@@ -12,22 +12,22 @@ class Loss(Protocol):
     """The loss l of a task, for predictions given as log-probabilities."""
 
     def __call__(self, log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
-        """Compare (..., K) log-probabilities with (...) true classes; one number for each."""
+        """Return the loss of each of (..., K) log-probabilities, given the true classes (...)."""
         ...
 
 
 def zero_one_loss(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
-    """One where the most probable class is wrong, else zero."""
+    """Return 1 where the most probable class is wrong, otherwise 0."""
     return (log_probabilities.argmax(dim=-1) != class_indices).to(log_probabilities.dtype)
 
 
 def log_loss(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
-    """Minus the log-probability of the true class."""
+    """Return minus the log-probability of the true class."""
     return -log_probabilities.gather(-1, class_indices.unsqueeze(-1)).squeeze(-1)
 
 
 def accuracy(log_probabilities: Tensor, class_indices: Tensor) -> Tensor:
-    """Share of right answers in each episode: (B, m, K), (B, m) -> (B,)."""
+    """Return the share of right answers in each episode: (B, m, K), (B, m) -> (B,)."""
     return 1 - zero_one_loss(log_probabilities, class_indices).mean(dim=-1)
 
 
@@ -37,7 +37,7 @@ class Task(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports call this task."""
+        """The name of the task in reports."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Task(Protocol):
 
     @property
     def bayes_risk(self) -> float | None:
-        """R*, the smallest possible risk; None where it is not known."""
+        """R*, the smallest possible risk; None if unknown."""
         ...
 
     def sample(
@@ -65,6 +65,6 @@ class Task(Protocol):
     ) -> Episode:
         """Draw N-shot instances of this task: `shots` and `queries` rows of each class.
 
-        Support and queries come in random order, so that a place tells nothing of a class.
+        Support and queries are in random order, so positions carry no information about classes.
         """
         ...

@@ -1,12 +1,13 @@
 """Valid learning algorithms and universal validity, as far as data can test them (section 3.3).
 
 A is *valid* for T if alpha_T(A, n) never rises with n and falls below every epsilon > 0; it is
-*universally valid* with respect to nu if it is valid for all tasks that nu can give. On tasks whose
-feature or label spaces were never met in meta-training, the latter is *practical universality*.
+*universally valid* with respect to nu if it is valid for all tasks that nu can generate. On tasks
+whose feature or label spaces did not occur in meta-training, the latter is *practical
+universality*.
 
-A test can find a rise but never prove that there is none, so each report also says how large a rise
-the data leave possible. "Every epsilon" has no finite test; one given epsilon has, where the Bayes
-risk is known.
+A test can find a rise but never prove that there is none, so each report also states how large a
+rise is still compatible with the data. "Every epsilon" cannot be tested with finite data; a single
+epsilon can, if the Bayes risk is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,46 +27,46 @@ from unitail.randomness import stream
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValidityReport:
-    """What a learning curve says about validity for one task."""
+    """The result of testing validity on the learning curve of one task."""
 
     curve: LearningCurve
     """The curve that was tested."""
     finding: RiseFinding
-    """The rises that were found, and the largest that the data leave possible."""
+    """The significant rises, and the largest rise compatible with the data."""
     level: float
-    """The probability of even one false rise."""
+    """Probability of at least one false rise."""
     epsilon: float | None
-    """The residual risk that should be reached; None where none was asked for."""
+    """The residual risk to reach; None if not tested."""
 
     @property
     def valid(self) -> bool:
         """Whether the curve passed: no rise was found, and epsilon was reached if it was tested.
 
-        False after a rise means that the learner is not valid, but for a chance of `level`. True
-        does not prove validity: see `largest_rise` and `reaches_epsilon` for what was shown.
+        False after a rise means that the learner is not valid, with an error probability of
+        `level`. True does not prove validity: see `largest_rise` and `reaches_epsilon`.
         """
         return self.monotone and self.reaches_epsilon is not False
 
     @property
     def monotone(self) -> bool:
-        """Whether no rise of the risk with more data was found."""
+        """Whether no significant rise of the risk with more data was found."""
         return not self.finding.rises
 
     @property
     def largest_rise(self) -> float:
-        """No pair of sizes has a true rise above this, at confidence 1 - level; negative: falls."""
+        """Upper bound on the true rise of any pair of sizes (below 0: a fall), confidence 1 - level."""
         return self.finding.largest_rise
 
     @property
     def reaches_epsilon(self) -> bool | None:
-        """Whether alpha is surely below epsilon at some size; None where that was not tested."""
+        """Whether alpha is significantly below epsilon at some size; None if not tested."""
         if self.epsilon is None or self.curve.bayes_risk is None:
             return None
         return self.residual_bound()[1] < self.epsilon
 
     def residual_bound(self) -> tuple[int, float]:
-        """Find the size whose residual risk has the lowest upper bound, and that bound."""
-        # One-sided, and for all sizes at once since the best of them is picked afterwards.
+        """Return the size whose residual risk has the lowest upper bound, and that bound."""
+        # One-sided, and simultaneous for all sizes, since the best is selected afterwards.
         confidence = 1 - 2 * self.level / len(self.curve.sizes)
         bounds = [interval.high for interval in self.curve.residual_risk(confidence)]
         best = int(np.argmin(bounds))
@@ -107,11 +108,11 @@ class Unsolved:
     """A task that the learner cannot solve at all."""
 
     task: str
-    """What reports call the task."""
+    """The name of the task in reports."""
     message: str
-    """Why not."""
+    """The learner's reason."""
     valid: bool = False
-    """Never: a valid learning algorithm gives an answer."""
+    """Always False: a valid learning algorithm gives an answer."""
 
     def __str__(self) -> str:
         return f"{self.task}: cannot: {self.message}"
@@ -119,21 +120,21 @@ class Unsolved:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UniversalityReport:
-    """What learning curves say about validity for all of several tasks."""
+    """The result of testing validity on the learning curves of several tasks together."""
 
     outcomes: tuple[ValidityReport | Unsolved, ...]
-    """One for each task, in the order given."""
+    """One for each task, in order."""
     level: float
-    """The probability of even one false rise in all tasks together."""
+    """Probability of at least one false rise in all tasks together."""
 
     @property
     def valid(self) -> bool:
-        """Whether every task could be solved and passed; see `ValidityReport.valid`."""
+        """Whether every task was solved and passed; see `ValidityReport.valid`."""
         return all(outcome.valid for outcome in self.outcomes)
 
     @property
     def largest_rise(self) -> float | None:
-        """No task has a true rise above this, at confidence 1 - level; None without any curve."""
+        """Upper bound on the true rise of any task, at confidence 1 - level; None if all unsolved."""
         reports = [outcome for outcome in self.outcomes if isinstance(outcome, ValidityReport)]
         return max((report.largest_rise for report in reports), default=None)
 
@@ -151,9 +152,9 @@ class UniversalityReport:
 def validity(
     curve: LearningCurve, *, level: float = 0.05, epsilon: float | None = None
 ) -> ValidityReport:
-    """Test whether a learning curve may be that of a valid learning algorithm.
+    """Test whether a learning curve is consistent with a valid learning algorithm.
 
-    The tests are Student's, so a handful of draws is too few for them.
+    These are t-tests, so a handful of draws is not enough.
     """
     check_test(curve.shots, level, epsilon)
     finding = find_rises([curve], level)[0]
@@ -173,7 +174,7 @@ def universal_validity(
     batch: int = BATCH,
     device: torch.device | str = "cpu",
 ) -> UniversalityReport:
-    """Estimate the learning curve on every task, and test all of them together.
+    """Estimate a learner's curve on every task, and test all of them together.
 
     A task on which the learner raises `CannotSolve` is listed with the message.
     """
@@ -193,7 +194,7 @@ def universal_validity(
 def _measure(
     estimate: Callable[..., LearningCurve], task: Task, generator: torch.Generator
 ) -> LearningCurve | Unsolved:
-    """Estimate the learning curve on a task, or tell why there is none."""
+    """Estimate the learning curve on a task, or return why the learner cannot solve it."""
     try:
         return estimate(task, generator=generator)
     except CannotSolve as error:
@@ -203,7 +204,7 @@ def _measure(
 def judge_together(
     measured: Sequence[LearningCurve | Unsolved], level: float, epsilon: float | None
 ) -> UniversalityReport:
-    """Test all curves as one family."""
+    """Test all curves as one family, and report on each task."""
     curves = [each for each in measured if isinstance(each, LearningCurve)]
     findings = iter(find_rises(curves, level))
     outcomes = [
@@ -216,11 +217,11 @@ def judge_together(
 
 
 def check_test(shots: tuple[int, ...], level: float, epsilon: float | None) -> None:
-    """Refuse tests that cannot be made."""
-    for fine, what, got, allowed in (
+    """Refuse invalid parameters of a test."""
+    for valid, wrong, got, allowed in (
         (len(shots) >= 2, "a rise needs several sizes", f"shots={tuple(shots)}", "2 or more shots"),
         (0 < level < 1, "the level is out of range", level, "between 0 and 1"),
         (epsilon is None or epsilon > 0, "epsilon is out of range", epsilon, "above 0, or None"),
     ):
-        if not fine:
-            raise UserError(what, got=got, allowed=allowed)
+        if not valid:
+            raise UserError(wrong, got=got, allowed=allowed)

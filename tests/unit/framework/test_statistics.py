@@ -58,7 +58,7 @@ def test_interval_format() -> None:
 
 
 def test_interval_of_one_value_is_refused() -> None:
-    message = r"an interval needs several values: got 1; allowed: 2 or more\. Measure more"
+    message = r"an interval needs at least two values: got 1; allowed: 2 or more\. Measure more"
     with pytest.raises(UserError, match=message):
         MeanInterval.of([1.0])
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from helpers.forks import COMMAND, finish, fork, line_of
 from helpers.services import ASKED, vector_classifier
 from unitail.cli.main import app
-from unitail.cli.serve import listening, read_token
+from unitail.cli.serve import _ended_by_sigterm, listening, read_token
 from unitail.client import Client
 from unitail.errors import InvalidConfig, InvalidInput, UserError
 
@@ -40,6 +40,15 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     finally:
         server.kill()
         server.join()
+
+
+def test_sigterm_ends_a_server_that_is_still_loading() -> None:
+    previous = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as caught, _ended_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("the signal was ignored")
+    assert caught.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is previous
 
 
 def test_others_are_not_listened_to_without_a_token(tmp_path: Path) -> None:

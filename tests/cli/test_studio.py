@@ -136,11 +136,16 @@ def test_a_folder_that_stands_alone_is_opened(table: Path, tmp_path: Path) -> No
         assert match[1] in page
         assert match[2] not in page
         assert process.pid is not None
-        os.kill(process.pid, signal.SIGINT)
-        assert finish(process) == 0
+        request = urllib.request.Request(f"{match[1]}api/events", headers=own)
+        with urllib.request.urlopen(request) as events:  # as an open page has them
+            assert events.readline() == b"retry: 1000\n"
+            os.kill(process.pid, signal.SIGINT)
+            assert finish(process) == 0
     finally:
         process.kill()
     said = output.read_text()
+    assert "Traceback" not in said
+    assert "ERROR" not in said
     assert "All labels are saved." in said
     assert said.startswith("Opening t.csv ...\ntable: 6 items.\n")
 

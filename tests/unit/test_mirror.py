@@ -35,6 +35,7 @@ ELSEWHERE = {
     "studio/routes.py": "unit/studio/test_app.py",
     "studio/changes.py": "unit/studio/test_store.py",
     "studio/page_data.py": "unit/studio/test_studio.py",
+    "studio/server.py": "cli/test_studio.py",
     "studio/watch.py": "unit/studio/test_studio.py",
     "reproduction/markdown.py": "unit/reproduction/test_page.py",  # the same report
     "reproduction/write.py": "cli/test_reproduce.py",

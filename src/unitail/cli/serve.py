@@ -1,8 +1,11 @@
 """Run `unitail serve`."""
 
 import os
+import signal
 import socket
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +45,32 @@ def run(
     access = Access.at(host, token=read_token(token_file), names=names, origins=origins)
     console = Console()
     with listening(host, port) as listener:
-        classifiers = load_classifiers(
-            models,
-            device=device,
-            save_changes=save_changes,
-            tell=lambda line: print_lines(console, line),
-        )
+        with _ended_by_sigterm():
+            classifiers = load_classifiers(
+                models,
+                device=device,
+                save_changes=save_changes,
+                on_line=lambda line: print_lines(console, line),
+            )
         service = Service(classifiers, ServiceLimits(**limits), read_only=read_only)
         server = make_server(make_app(service, access), host, port)
         address = f"[{host}]" if ":" in host else host
         print_lines(console, f"Listening at http://{address}:{listener.getsockname()[1]}")
         server.run(sockets=[listener])
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """End the process upon SIGTERM, which the first process of a container would ignore."""
+
+    def leave(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def read_token(file: Path | None) -> str | None:

@@ -72,7 +72,7 @@ def serve(
     **how: Any,  # noqa: ANN401 - as `_open` takes it
 ) -> None:
     """Serve the page until Ctrl-C."""
-    uvicorn = optional("uvicorn", extra="studio")
+    optional("uvicorn", extra="studio")
     optional("fastapi", extra="studio")
     from unitail.studio.link import load_or_make_token, redirect_page
 
@@ -88,7 +88,7 @@ def serve(
         studio = _open(source, project, **how)
         from unitail.studio.app import make_app
         from unitail.studio.schema import studio_folder
-        from unitail.web.connections import LimitedConnection
+        from unitail.studio.server import make_server
 
         _print_items(console, studio.catalogue)
         link = f"{_url(listener, place.host)}?token="
@@ -96,18 +96,12 @@ def serve(
             "The studio is at", link + token, markup=False, highlight=False, soft_wrap=True
         )
         print_lines(console, "Press Ctrl-C to stop.")
-        config = uvicorn.Config(
-            make_app(studio, access),
-            log_level="warning",
-            timeout_graceful_shutdown=1,
-            http=LimitedConnection,
-            ws="none",
-        )
+        server = make_server(make_app(studio, access))
         with redirect_page(studio_folder(source), link + opening.text) as page:
             if place.browser and local:
                 webbrowser.open(page)
             with suppress(KeyboardInterrupt):  # every label is saved already
-                uvicorn.Server(config).run(sockets=[listener])
+                server.run(sockets=[listener])
         print_lines(console, "All labels are saved.")
 
 

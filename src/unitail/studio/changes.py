@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from unitail.errors import UserError
+from unitail.wording import some
 
 ASIDE = 0
 """Class id of an item that belongs to none of the classes."""
@@ -21,6 +22,8 @@ class Origin(StrEnum):
     """Given to an item that the studio put forward because it was doubtful: harder than most."""
     CONFIRMED = "confirmed"
     """The studio's own answer, confirmed for several items at once: easier than most."""
+    CHECKED = "checked"
+    """Given again after the studio had doubted it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ class Conflict(UserError):
     def __init__(self, wrong: str, rows: Sequence[Row]) -> None:
         super().__init__(
             wrong,
-            got=f"{len(rows)} changed meanwhile",
+            got=f"{some(each.item if isinstance(each, LabelRow) else each.name for each in rows)}"
+            " changed meanwhile",
             allowed="what nobody else has changed since you saw it",
         )
         self.rows = tuple(rows)

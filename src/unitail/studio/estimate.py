@@ -7,7 +7,7 @@ they serve as examples, but accuracy is measured on the others.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,8 @@ def estimate(
         return None
     places = np.array([place for place, _, _ in own])
     rows = Rows(vectors.at(places), indices.astype(np.int64), len(classes))
-    is_chosen = np.array([origin == Origin.CHOSEN for _, _, origin in own])
+    is_chosen = np.array([origin != Origin.SUGGESTED for _, _, origin in own])
+    checked = {place for place, _, origin in own if origin == Origin.CHECKED}
 
     def check(_done: int, _total: int) -> None:
         if is_over():
@@ -96,7 +97,9 @@ def estimate(
         )
     except InvalidInput:
         return None
-    return _estimated(curve, places[kept], classes.tolist(), len(own), len(labels) - len(own))
+    estimated = _estimated(curve, places[kept], classes.tolist(), len(own), len(labels) - len(own))
+    doubted = tuple(each for each in estimated.suspicious if each[0] not in checked)
+    return replace(estimated, suspicious=doubted)
 
 
 def _counted(rows: Rows, is_chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

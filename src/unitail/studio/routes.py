@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
@@ -29,6 +29,8 @@ MAX_NEXT = 200
 KINDS = {"html": ResultKind.REPORT, "classifier": ResultKind.CLASSIFIER}
 DAY = 24 * 60 * 60
 Place = Annotated[int, InPath(ge=0)]
+PlaceList = Annotated[str, Query(max_length=20_000, pattern=r"^[0-9 ]*$")]
+"""Places, separated by spaces."""
 Size = Literal["small", "large"]
 Author = Annotated[str, Field(default="", max_length=64)]
 
@@ -119,8 +121,8 @@ def state_routes(studio: Studio) -> APIRouter:
         return StreamingResponse(studio.hub.listen(first), media_type="text/event-stream")
 
     @router.get("/next")
-    def next_items(count: int = 24) -> list[int]:
-        return studio.next(min(max(count, 1), MAX_NEXT))
+    def next_items(count: int = 24, skip: PlaceList = "") -> list[int]:
+        return studio.next(min(max(count, 1), MAX_NEXT), [int(each) for each in skip.split()])
 
     @router.get("/search")
     def search(q: str) -> JsonReply:

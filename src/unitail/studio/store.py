@@ -44,6 +44,9 @@ MAX_NAME = 100
 """Longest class name, in characters."""
 MAX_CLASSES = 1000
 
+NEVER = 0
+"""In place of the revision that undid an action: it cannot be undone, nor redone."""
+
 Seen = Mapping[str, int]
 """The version of each item's label that the author of an action saw; 0 if there was no label."""
 
@@ -171,13 +174,25 @@ class Store:
             return action.apply(changes, f"{old.name} deleted")
 
     def undo(self, *, author: str = "") -> ActionResult:
-        """Undo the author's last action that has not been undone yet."""
-        with self._action(author) as action:
-            last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
-            if last is None:
-                raise _nothing_to("undo")
-            changes = [each.inverse() for each in changes_from_text(last.changes)]
-            return action.replay(last, changes, f"Undone: {last.title}", undone=action.revision)
+        """Undo the author's last action that has not been undone yet.
+
+        An action whose rows somebody else has changed since is refused once; after that, undoing
+        goes on with the action before it.
+        """
+        last = None
+        try:
+            with self._action(author) as action:
+                last = action.find(ACTIONS.c.undone.is_(None), ACTIONS.c.revision)
+                if last is None:
+                    raise _nothing_to("undo")
+                changes = [each.inverse() for each in changes_from_text(last.changes)]
+                return action.replay(last, changes, f"Undone: {last.title}", undone=action.revision)
+        except Conflict:
+            assert last is not None
+            this = ACTIONS.c.revision == last.revision
+            with self._translated_errors(), self._writer.begin() as connection:
+                connection.execute(sa.update(ACTIONS).where(this).values(undone=NEVER))
+            raise
 
     def redo(self, *, author: str = "") -> ActionResult:
         """Redo the action that the author undid last, unless they have done anything since."""

@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -162,12 +162,14 @@ class Studio:
         """Return the encoding progress, and which files are unreadable, changed or missing."""
         return page_data.progress(self.vectors, self.labels, self.changed)
 
-    def next(self, count: int) -> list[int]:
-        """Return the places of the items to label next."""
+    def next(self, count: int, skip: Collection[int] = ()) -> list[int]:
+        """Return the places of the items to label next, others than `skip` if there are enough."""
         named = self.labels.labelled()
         encoded = self.vectors.encoded_places()
         done = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
         open_places = encoded[~np.isin(encoded, done)]
+        others = open_places[~np.isin(open_places, list(skip))]
+        open_places = others if len(others) >= min(count, len(open_places)) else open_places
         if not len(open_places):
             return []
         answered = self.answers.at(open_places)

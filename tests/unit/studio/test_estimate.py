@@ -83,3 +83,13 @@ def test_the_curve_has_one_point_for_each_number_of_labels(studio: Studio) -> No
     assert shots == sorted(set(shots))
     assert len(shots) > 2
     assert np.isclose(shots[-1], 27 / 3)
+
+
+def test_labels_that_were_checked_are_not_doubted_again(studio: Studio) -> None:
+    """The label at place 0 is wrong, and a user who was told so insists on it."""
+    right = labelled({Origin.CHOSEN: (range(30), 0)})
+    named = replace(right, class_ids=(2, *right.class_ids[1:]))
+    assert [place for place, *_ in estimated(studio, named).suspicious] == [0]
+    checked = replace(named, origins=("checked", *named.origins[1:]))
+    assert estimated(studio, checked).suspicious == ()
+    assert estimated(studio, checked).now == estimated(studio, named).now

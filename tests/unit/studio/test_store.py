@@ -246,6 +246,20 @@ def test_undo_is_of_ones_own_and_never_overwrites_another(store: Store) -> None:
     assert store.since() == before
 
 
+def test_what_cannot_be_undone_is_refused_once_by_name_and_then_passed_over(store: Store) -> None:
+    a, b = (store.add_class(name, author="ann").class_id for name in "ab")
+    store.label_each({"x.png": a}, {}, author="ann")
+    done = store.label_each({"y.png": a}, {}, author="ann")
+    store.label_each({"y.png": b}, {"y.png": done.revision}, author="bob")
+    with pytest.raises(Conflict, match=r"got y\.png changed meanwhile"):
+        store.undo(author="ann")
+    assert store.undo(author="ann").title == "Undone: 1 item: a"
+    assert {row.item: row.class_id for row in store.since().labels} == {"x.png": None, "y.png": b}
+    assert store.redo(author="ann").items == ("x.png",)
+    with pytest.raises(InvalidInput, match="there is nothing to redo"):
+        store.redo(author="ann")
+
+
 def test_undo_does_not_bring_a_name_back_that_another_class_has(store: Store) -> None:
     cat = store.add_class("cat", author="ann").class_id
     store.delete_class(cat, author="ann")

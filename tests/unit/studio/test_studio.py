@@ -100,6 +100,16 @@ def test_items_set_aside_teach_nothing(studio: Studio) -> None:
     assert 2 not in studio.next(40)
 
 
+def test_other_suggestions_are_others_until_all_were_shown(studio: Studio) -> None:
+    studio.vectors.encode_all()
+    open_items = set(studio.next(40))
+    first = studio.next(5)
+    second = studio.next(5, skip=first)
+    assert len(set(first) | set(second)) == 10
+    nearly_all = sorted(open_items - set(first[:3]))
+    assert len(studio.next(5, skip=nearly_all)) == 5  # three are too few: it begins anew
+
+
 def test_subfolders_become_classes(tmp_path: Path) -> None:
     write_pictures(tmp_path / "warm", 2)
     write_pictures(tmp_path / "cold", 3, seed=1)
@@ -174,6 +184,24 @@ def test_threads_encode_answer_and_estimate_by_themselves(
     assert studio.estimated is not None
     [(place, likely, _)] = studio.estimated.suspicious
     assert (place, likely) == (9, studio.labels.classes()[0].id)
+
+
+def test_labels_that_were_there_at_the_start_are_estimated(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unitail.studio.studio.QUIET_SECONDS", 0.05)
+    monkeypatch.setattr("unitail.studio.estimate.SPLITS", 6)
+    colours = write_pictures(folder, 30)
+    names = {f"{place:04}.png": colours[place] for place in range(18)}
+    before = open_studio(folder)
+    before.store.label_by_name(names)
+    before.stop()
+    studio = open_studio(folder)
+    studio.start()
+    wait_until(lambda: studio.estimated is not None)
+    assert studio.estimated is not None
+    assert studio.estimated.labels == 18
+    studio.stop()
 
 
 def test_files_that_vanish_change_or_come_back_are_told(studio: Studio, folder: Path) -> None:

@@ -1,13 +1,13 @@
-"""What changes where large supports begin, and with the order of examples, beside one row more.
+"""Measure how predictions change at the limits of large supports, compared with one more row.
 
     python bench/borders.py --out results/borders.md
 
-Made data: normal classes, means some standard deviations apart. The limits are set to `--rows`, so
-that the same rows are answered on both sides: in pairs by the whole model (A), and as supports
-beyond `max_support` are (B); with guides and neighbours for Gaussian kernels, as beyond 4,096 rows
-(C). Many classes: the whole model, with shortlists (D), and with fewer regressions, as very many
-classes with few labels are (E), though not in so few columns. All beside what one labelled row
-more changes within the whole model.
+Synthetic data: normal classes whose means are some standard deviations apart. Limits are lowered to
+`--rows`, so that the same rows can be predicted on both sides: in pairs by the whole model (A), and
+like supports beyond `max_support` (B); with guides and neighbours for Gaussian kernels, like
+supports beyond 4,096 rows (C). Many classes: the whole model, with shortlists (D), and with fewer
+regressions, as used for very many classes with few labels (E), though in fewer columns here. All
+are compared with the change that one more labelled row makes within the whole model.
 """
 
 import argparse
@@ -30,14 +30,14 @@ WITHIN: Mapping[str, int] = {}
 LARGE = "relational.large"
 GUIDED = f"{LARGE}.gaussians"
 GUIDES = {f"{GUIDED}.MAX_SOLVED": 0, f"{GUIDED}.MAX_GUIDES": 2, f"{GUIDED}.NEAR": 128}
-"""Half of the rows are guides: as many as 4,097 rows have."""
+"""Half of the rows are guides, the share that 4,097 rows have."""
 SHORT = {"estimator.support_size.MAX_PAIRED_WAYS": 2, f"{LARGE}.shortlist.MANY_WAYS": 2}
 FEWER = {**SHORT, f"{LARGE}.first_answer.FEW_WAYS": 2, f"{LARGE}.first_answer.FEW_ROWS": 100}
 
 
 @contextmanager
 def limits(values: Mapping[str, int]) -> Iterator[None]:
-    """Set limits of the large supports for a while."""
+    """Override limits of the large supports within a context."""
     with ExitStack() as stack:
         for name, value in values.items():
             stack.enter_context(mock.patch(f"unitail.{name}", value))
@@ -45,35 +45,35 @@ def limits(values: Mapping[str, int]) -> Iterator[None]:
 
 
 def draw(rows: int, ways: int, gap: float, seed: int) -> tuple[Array, Array, Array]:
-    """Draw rows, labels and queries; any two means are about `gap` apart."""
+    """Draw rows, labels and queries; the class means are about `gap` apart."""
     rng = np.random.default_rng([seed, rows, ways])
     means = rng.normal(size=(ways, WIDTH)) * gap / np.sqrt(2 * WIDTH)
     labels = np.arange(rows) % ways
-    asked = means[np.arange(ASKED) % ways] + rng.normal(size=(ASKED, WIDTH))
-    return means[labels] + rng.normal(size=(rows, WIDTH)), labels, asked
+    queries = means[np.arange(ASKED) % ways] + rng.normal(size=(ASKED, WIDTH))
+    return means[labels] + rng.normal(size=(rows, WIDTH)), labels, queries
 
 
 def answer(
-    rows: Array, labels: Array, asked: Array, most: int | None, values: Mapping[str, int]
+    rows: Array, labels: Array, queries: Array, most: int | None, values: Mapping[str, int]
 ) -> Array:
-    """Fit and answer under some limits."""
+    """Fit and predict under the given limits."""
     with limits(values):
         classifier = TailClassifier(
             max_support=most, random_state=0, scale="none", device="cpu", visibility="isolated"
         )
-        return np.asarray(classifier.fit(rows, labels).predict_proba(asked))
+        return np.asarray(classifier.fit(rows, labels).predict_proba(queries))
 
 
 def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
-    """Return pairs of answers for each comparison."""
-    features, labels, asked = draw(rows + 1, ways, gap, seed)
-    whole = answer(features, labels, asked, None, WITHIN)
-    less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
-    beyond = answer(features, labels, asked, ways, WITHIN)
+    """Return pairs of predictions for each comparison."""
+    features, labels, queries = draw(rows + 1, ways, gap, seed)
+    whole = answer(features, labels, queries, None, WITHIN)
+    less = answer(features[:-1], labels[:-1], queries, None, WITHIN)
+    beyond = answer(features, labels, queries, ways, WITHIN)
     guides = {**GUIDES, f"{GUIDED}.MAX_GUIDES": rows // 2}
-    sparse = answer(features, labels, asked, ways, guides)
+    sparse = answer(features, labels, queries, ways, guides)
     order = np.random.default_rng(seed).permutation(rows + 1)
-    shuffled = answer(features[order], labels[order], asked, ways, guides)
+    shuffled = answer(features[order], labels[order], queries, ways, guides)
     return {
         "one row more, in pairs": (less, whole),
         "in pairs, and beyond max_support": (whole, beyond),
@@ -83,11 +83,11 @@ def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Arra
 
 
 def many(ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
-    """Return pairs of answers to many classes, two labels of each."""
-    features, labels, asked = draw(2 * ways + 1, ways, gap, seed)
-    whole = answer(features, labels, asked, None, WITHIN)
-    less = answer(features[:-1], labels[:-1], asked, None, WITHIN)
-    short, fewer = (answer(features, labels, asked, 4000, each) for each in (SHORT, FEWER))
+    """Return pairs of predictions for many classes with two labels each."""
+    features, labels, queries = draw(2 * ways + 1, ways, gap, seed)
+    whole = answer(features, labels, queries, None, WITHIN)
+    less = answer(features[:-1], labels[:-1], queries, None, WITHIN)
+    short, fewer = (answer(features, labels, queries, 4000, each) for each in (SHORT, FEWER))
     return {
         "one row more, in pairs": (less, whole),
         "in pairs, and shortlists": (whole, short),

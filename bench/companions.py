@@ -1,4 +1,4 @@
-"""Companions of a worker that is measured: processes that encode images for nobody; the images."""
+"""Test images, and companion processes that load the machine while a worker is measured."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from unitail.encoders.encoding import encode_items
 from unitail.workflows.encode_bank import encoder_for
 
 SIDE = 320
-"""Pixels of a made image's side."""
+"""Side length of a generated image in pixels."""
 
 
 def make_images(folder: Path, count: int) -> None:
@@ -32,7 +32,7 @@ def make_images(folder: Path, count: int) -> None:
 
 @contextmanager
 def companions(count: int, images: Path, encoder: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Start processes that encode images for nobody; they pause until they are to work."""
+    """Start processes that encode images in a loop as background load; they start paused."""
     arguments = [sys.executable, __file__, str(images), encoder]
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -50,19 +50,19 @@ def companions(count: int, images: Path, encoder: str) -> Iterator[list[subproce
 
 
 @contextmanager
-def at_work(others: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Let companions work meanwhile."""
-    for each in others:
+def at_work(companions: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Let the companions run within a context."""
+    for each in companions:
         each.send_signal(signal.SIGCONT)
     try:
         yield
     finally:
-        for each in others:
+        for each in companions:
             each.send_signal(signal.SIGSTOP)
 
 
 def be_companion(images: Path, name: str) -> None:
-    """Encode images again and again, as a worker does, after saying that all is ready."""
+    """Encode images again and again, as a worker does, after signalling that it is ready."""
     torch.set_num_threads(1)
     encoder, files = encoder_for(name, Modality.IMAGE, "cpu"), sorted(images.iterdir())
     parent = os.getppid()

@@ -1,14 +1,14 @@
-"""What a task costs as its classes become more (paper, figure 3): time and memory, all learners.
+"""Time and memory of all learners against the number of classes (paper, figure 3).
 
-In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. Answering one
-episode is timed for every learner, a training step on one episode for those that are meta-trained,
-with the peak of the device's memory; the default model is asked as it ships, in single precision.
-All use the same attention kernels, without cuDNN's, which fail in one of SNAIL's backward passes
-(torch 2.11). A learner that runs out of memory, or cannot have so many classes, is a result and not
-an error. All queries are answered at once, not in chunks as where memory is short: those would cost
-most what reads a sequence for each query. `tail_uncached` reads the support again for every query,
-as the others do. A thousand episodes are a thousand times one; where two learners cost the same is
-read off between the numbers of classes that were measured.
+In one run: 1-shot tasks of K classes with 16 queries each, features 1280 wide. Predicting one
+episode is timed for every learner, and a training step on one episode for the meta-trained ones,
+with the peak device memory; the default model runs as shipped, in single precision. All use the
+same attention kernels, without cuDNN's, which fail in one of SNAIL's backward passes (torch 2.11).
+Running out of memory, or too few class slots, is a result and not an error. All queries are
+predicted at once rather than in chunks, which makes models that process a sequence per query look
+most expensive. `tail_uncached` re-reads the support for every query, like the others. The cost of a
+thousand episodes is a thousand times that of one; the number of classes where two learners cost the
+same is interpolated.
 
     python bench/cost_vs_ways.py --device cuda --out results/cost_vs_ways
 """
@@ -46,7 +46,7 @@ MODELS: dict[str, dict[str, Any]] = {
     | {"hidden_dim": 1536, "layers": 16, "heads": 16, "mlp_dim": 3072},
     "caml": {"learner": "caml", "classes": 100},
 }
-"""At published size; GPICL at TAIL's, and all with room for 100 classes."""
+"""Models at published size (GPICL at TAIL's), all with room for 100 classes."""
 SMALL_WIDTH = 32
 SMALL: dict[str, dict[str, Any]] = {
     "tail": {"projected_dim": 32, "label_dim": 16, "hidden_dim": 32, "mlp_dim": 32},
@@ -54,12 +54,12 @@ SMALL: dict[str, dict[str, Any]] = {
     "gpicl": {"projected_dim": 32, "hidden_dim": 32, "mlp_dim": 32},
     "caml": {"feature_dim": 32, "mlp_dim": 32},
 }
-"""What shrinks features and networks for a try without a GPU."""
+"""Overrides of widths and networks for a trial without a GPU."""
 FEW_LAYERS = {"layers": 2, "heads": 2}
 UNCACHED = "tail_uncached"
 OURS = ("tail_joint", "tail_isolated")
 EPISODES = 1000
-"""The paper's number."""
+"""Number of episodes in the paper."""
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -74,7 +74,7 @@ def episode_of(ways: int, width: int, device: torch.device) -> Episode:
 
 
 def measure(work: Callable[[], object], device: torch.device, repeats: int) -> dict[str, Any]:
-    """Time `work` after a warm-up, and note the peak of memory; failures are results."""
+    """Time `work` after a warm-up and record the peak memory; failures are results too."""
     _clean(device)
     try:
         spent = seconds(work, repeats, device)
@@ -111,8 +111,10 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
         model = build_model(model_config(shrunk(table) if args.small else table, name)).to(device)
         weights = sum(parameter.numel() for parameter in model.parameters())
         for ways in args.ways:
-            asked = episode_of(ways, width, device)
-            each = {"test": one_by_one(model, asked)} if name == UNCACHED else works(model, asked)
+            queries = episode_of(ways, width, device)
+            each = (
+                {"test": one_by_one(model, queries)} if name == UNCACHED else works(model, queries)
+            )
             for what, work in each.items():
                 found = measure(work, device, args.repeats)
                 yield {"learner": name, "weights": weights, "ways": ways, "what": what} | found
@@ -120,13 +122,13 @@ def rows(args: argparse.Namespace, device: torch.device) -> Iterator[dict[str, A
 
 
 def shrunk(table: dict[str, Any]) -> dict[str, Any]:
-    """Return a model as small as can be tried anywhere."""
+    """Return a model config small enough to try anywhere."""
     kind = table["learner"]
     return table | SMALL[kind] | (FEW_LAYERS if kind != "snail" else {})
 
 
 def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
-    """Return what is measured of a model: answering an episode, and training on one."""
+    """Return what is measured of a model: predicting an episode, and training on one."""
     learner = InContextLearner(model, chunk_size=episode.query.num_query)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-6)
 
@@ -146,7 +148,7 @@ def works(model: AnyModel, episode: Episode) -> dict[str, Callable[[], object]]:
 
 
 def one_by_one(model: AnyModel, episode: Episode) -> Callable[[], object]:
-    """Return an answer in which every query reads the support anew."""
+    """Predict with the support re-read for every query."""
     queries = episode.query.features[0].unsqueeze(1)  # (m, 1, d_T)
     support = replace(
         episode.support,
@@ -189,7 +191,7 @@ def main() -> None:
 
 
 def write_page(args: argparse.Namespace, found: list[dict[str, Any]], about: str) -> None:
-    """Write tables and plots of what was measured."""
+    """Write tables and plots of the measurements."""
     args.ways = sorted({row["ways"] for row in found})
     counts = {row["learner"]: row["weights"] / 1e6 for row in found if "weights" in row}
     weights = ", ".join(f"{name} {count:.1f}" for name, count in counts.items())

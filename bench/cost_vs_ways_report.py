@@ -1,4 +1,4 @@
-"""What `cost_vs_ways.py` measured, as tables and a plot."""
+"""Tables and a plot of the measurements of `cost_vs_ways.py`."""
 
 import math
 from collections.abc import Collection
@@ -9,7 +9,7 @@ OUT_OF_MEMORY = "out of memory"
 
 
 def crossing(found: list[dict[str, Any]], ours: str, other: str) -> str:
-    """Say from how many classes on the other learner is slower than ours, between measured ones."""
+    """Describe the number of classes from which the other learner is slower than ours."""
     times = {
         name: {
             row["ways"]: row.get("milliseconds", math.inf)
@@ -32,7 +32,7 @@ def crossing(found: list[dict[str, Any]], ours: str, other: str) -> str:
 
 
 def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) -> list[list[str]]:
-    """Lay the numbers out, learners by classes."""
+    """Return table rows of the numbers: learners by classes."""
     lines = []
     for name in dict.fromkeys(row["learner"] for row in found if row["what"] == what):
         line = [name]
@@ -46,7 +46,7 @@ def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) ->
 
 
 def plot(found: list[dict[str, Any]], path: Path, trained: Collection[str]) -> None:
-    """Plot time and memory by the number of classes; crosses where memory ran out."""
+    """Plot time and memory against the number of classes; crosses mark out-of-memory."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")

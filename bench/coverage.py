@@ -1,11 +1,11 @@
-"""What TailClassifier promises beside answers: coverage of its sets, and telling what is novel.
+"""Coverage and size of TailClassifier's prediction sets, and quality of its novelty scores.
 
     python bench/coverage.py --banks BANKS --out results/coverage.md
 
-Sets: 5-way episodes; the share of queries whose true class is in the set, beside what was asked
-for, and the mean size of a set. Novelty: 5 classes are shown, queries are of these and of 5 others
-(of what there is, in data sets of fewer than ten classes); the area under the ROC curve in each
-episode, with the highest probability as the plain way to tell.
+Sets: 5-way episodes; the share of queries whose true class is in the set, next to the requested
+coverage, and the mean size of a set. Novelty: the support has 5 classes, and queries come from
+these and 5 others (or fewer, in data sets with fewer than ten classes); the area under the ROC
+curve of each episode, with the highest probability as the baseline score.
 """
 
 import argparse
@@ -38,12 +38,12 @@ TELLERS = ("novelty", "highest probability")
 ALL = "all data sets"
 Array = NDArray[np.float64]
 Found = dict[BenchTable, dict[str, Array]]
-"""For each data set and each number that is measured, its value in each episode."""
+"""Values of each episode, by data set and measure."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The examples of one episode; classes from `known` on are not shown."""
+    """Examples of one episode; classes from `known` on are not in the support."""
 
     features: NDArray[np.float32]
     classes: NDArray[np.int64]
@@ -52,7 +52,7 @@ class Rows:
     known: int
 
     def fitted(self) -> TailClassifier:
-        """Fit the classes that are shown."""
+        """Fit on the known classes."""
         shown = self.classes < self.known
         classifier = TailClassifier(device="cpu", random_state=0)
         return classifier.fit(self.features[shown], self.classes[shown])
@@ -65,11 +65,11 @@ class Kind:
     name: str
     shots: int
     ways: int
-    """The classes of an episode, shown and others, if there are so many."""
+    """Number of classes in an episode, known and novel, if the data set has that many."""
     measure: Callable[[Rows], Mapping[str, float]]
 
     def known(self, ways: int) -> int:
-        """How many of an episode's classes are shown: one at least is kept for novelty."""
+        """Return how many of an episode's classes are known; at least one is novel."""
         return ways if self.ways == WAYS else min(WAYS, ways - 1)
 
     def episodes(self, of: BenchTable, count: int) -> FixedEpisodes | None:
@@ -95,7 +95,7 @@ def set_measures(rows: Rows) -> dict[str, float]:
 
 
 def novelty_measures(rows: Rows) -> dict[str, float]:
-    """Measure how well novel queries of one episode are told."""
+    """Measure how well novel queries of one episode are detected."""
     classifier, novel = rows.fitted(), rows.truth >= rows.known
     doubt = -classifier.predict_proba(rows.queries).max(axis=1)
     return {
@@ -109,7 +109,7 @@ NOVELTY = [Kind("novelty", shots, 2 * WAYS, novelty_measures) for shots in NOVEL
 
 
 def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
-    """Take batches of episodes apart."""
+    """Split batches into episodes."""
     known = kind.known(episodes.protocol.ways)
     for batch in episodes.batches():
         support, query = batch.episode.support, batch.episode.query
@@ -120,7 +120,7 @@ def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
 
 
 def measure_one(kind: Kind, count: int, each: BenchTable) -> dict[str, Array]:
-    """Measure a data set; nothing if it has not enough classes and rows."""
+    """Measure a data set; None if it has too few classes or rows."""
     torch.set_num_threads(1)  # the matrices are small
     episodes = kind.episodes(each, count)
     if episodes is None:
@@ -141,7 +141,7 @@ def measure(kind: Kind, tables: Sequence[BenchTable], count: int, workers: Pool 
 
 
 def mean(found: Found, name: str, group: str, digits: int) -> str:
-    """Average over the data sets of a group, which weigh the same; the interval is about episodes.
+    """Average a measure over the data sets of a group, with an interval over episodes.
 
     Its half width is that of a mean of independent means, the root of the sum of the squares.
     """
@@ -153,13 +153,13 @@ def mean(found: Found, name: str, group: str, digits: int) -> str:
 
 
 def names_of(measured: Mapping[int, Found]) -> tuple[list[str], list[BenchTable]]:
-    """List the groups, all data sets together first, and the data sets."""
+    """Return the groups (all data sets first) and the data sets."""
     tables = dict.fromkeys(each for found in measured.values() for each in found)
     return [ALL, *dict.fromkeys(each.group for each in tables)], list(tables)
 
 
 def set_tables(measured: Mapping[int, Found]) -> list[str]:
-    """Write what came of the sets: groups, then data sets."""
+    """Write the tables on prediction sets: groups, then data sets."""
     groups, tables = names_of(measured)
     shapes = [(shots, asked) for shots in measured for asked in COVERAGES]
     rows = [
@@ -182,12 +182,12 @@ def set_tables(measured: Mapping[int, Found]) -> list[str]:
 
 
 def set_cell(found: Found, asked: float, group: str) -> str:
-    """Write the coverage and size of sets in a group."""
+    """Format the coverage and size of sets in a group."""
     return f"{mean(found, f'covered {asked}', group, 1)}; {mean(found, f'size {asked}', group, 2)}"
 
 
 def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
-    """Write what came of novelty: groups, then data sets."""
+    """Write the tables on novelty: groups, then data sets."""
     groups, tables = names_of(measured)
     rows = [
         [f"{shots}-shot, {name}", *(mean(found, name, group, 3) for group in groups)]

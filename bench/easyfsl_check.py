@@ -1,11 +1,11 @@
-"""Ask whether the methods of transductive_methods.py answer as easyfsl's own, episode by episode.
+"""Check that transductive_methods.py predicts the same as easyfsl, episode by episode.
 
     python3 -m venv PEERS
     PEERS/bin/pip install -c constraints.txt -e . easyfsl==1.5.0
     PEERS/bin/python bench/easyfsl_check.py --banks BANKS --out results/peers/easyfsl.md
 
-An environment of its own, since easyfsl brings torchvision: its import fails beside a torch for
-CPUs without a shim, and it breaks transformers.
+A separate environment, since easyfsl requires torchvision: importing it next to a CPU-only torch
+fails without a shim, and it breaks transformers.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from unitail.evaluation.protocol import EvaluationProtocol
 from unitail.framework.episode import Support
 
 CLASSES = {"BD-CSPN": "BDCSPN", "PT-MAP": "PTMAP"}
-"""Where easyfsl has another name."""
+"""Names of classes in easyfsl that differ."""
 ONLY = ("efflite0/rsscn7", "minilm/trec6", "yamnet/esc50")
 
 
 def easyfsl() -> Any:  # noqa: ANN401
-    """Import easyfsl beside a torch without what torchvision looks for on import."""
+    """Import easyfsl, working around what torchvision requires of a CPU-only torch."""
     library: Any = torch.library  # which has no types
     shim = library.Library("torchvision", "FRAGMENT")
     for operator in ("nms", "qnms"):
@@ -38,7 +38,7 @@ def easyfsl() -> Any:  # noqa: ANN401
 
 
 def theirs(methods: Any, peer: Peer, support: Support, query: Tensor) -> Tensor:  # noqa: ANN401
-    """Let easyfsl answer, an episode at a time: log-probabilities (B, m, K)."""
+    """Predict with easyfsl, one episode at a time: log-probabilities (B, m, K)."""
     examples, queries = PREPARATIONS[peer.preparation](support.features, query)
     kind = getattr(methods, CLASSES.get(peer.method, peer.method))
     if peer.method == "PT-MAP":  # it takes roots of what is prepared already
@@ -53,7 +53,7 @@ def theirs(methods: Any, peer: Peer, support: Support, query: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Compare and write the table."""
+    """Compare both and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=ONLY, help="patterns ENCODER/DATASET")

@@ -1,8 +1,8 @@
 r"""Trained on one encoder's features, asked on another's, set by set (paper, table 4 and B.2).
 
-The same nine image data sets stand in two benchmarks' results as features of an encoder that was
-trained on and of one that was not. A learner's loss is set beside that of prototypes, which never
-saw either: what the other encoder itself costs is no fault of the learner.
+The same nine image data sets appear in two benchmarks' results with features of an encoder used in
+training and of one that was not. A learner's loss of accuracy is compared with that of prototypes,
+which were trained on neither: the part due to the encoder itself is not the learner's fault.
 
     python bench/encoder_swap.py --results results/bench_banks results/tail_banks \
         results/default_banks --out results/encoder_swap
@@ -25,7 +25,7 @@ LABELS = {
     "results/tail_banks": ("tail", "tail_50w"),
     "results/default_banks": ("unitail", "unitail_joint"),
 }
-"""The learners that are shown, by the folder of their results."""
+"""Learners to show, by folder of results."""
 Table = Mapping[tuple[str, str, str, int], DataSetMeans]
 
 
@@ -40,7 +40,7 @@ def read(folders: list[Path]) -> dict[tuple[str, str, str, int], DataSetMeans]:
 
 
 def change(rows: Table, learner: str, data_set: str, shots: int) -> float | None:
-    """Return how accuracy changes with the encoder, in points; None where there is no answer."""
+    """Return the change of accuracy with the encoder, in points; None if there is no answer."""
     seen, swapped = (rows[learner, encoder, data_set, shots] for encoder in (SEEN, SWAPPED))
     if {seen.outcome, swapped.outcome} != {Outcome.ANSWERED}:
         return None
@@ -48,7 +48,7 @@ def change(rows: Table, learner: str, data_set: str, shots: int) -> float | None
 
 
 def cell(row: DataSetMeans) -> str:
-    """Write an accuracy with its interval."""
+    """Format an accuracy with its interval."""
     if row.outcome is not Outcome.ANSWERED:
         return str(row.outcome)
     return f"{100 * row.accuracy:.1f} ± {100 * row.half_width:.1f}"

@@ -31,7 +31,7 @@ WAYS = 10
 
 @dataclass(frozen=True)
 class Cost:
-    """Median seconds, peak megabytes beyond what was held before, floating-point operations."""
+    """Median seconds, peak additional megabytes, and floating-point operations."""
 
     seconds: float
     megabytes: float
@@ -39,7 +39,7 @@ class Cost:
 
 
 def count(work: Callable[[], object]) -> int:
-    """Count the floating-point operations of `work`, which computes nothing: it is on "meta"."""
+    """Count the floating-point operations of `work` on the "meta" device."""
     # Fused kernels are not counted; the products they stand for are.
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
@@ -48,7 +48,7 @@ def count(work: Callable[[], object]) -> int:
 
 
 def megabytes(work: Callable[[], object], device: torch.device) -> float:
-    """Return the peak of the memory that `work` takes."""
+    """Return the peak additional memory of `work`."""
     if device.type == "cuda":
         held = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -68,7 +68,7 @@ def megabytes(work: Callable[[], object], device: torch.device) -> float:
 
 
 class Setting:
-    """One model, and the work of episodes of any size on it."""
+    """A model, and the work of episodes of any size on it."""
 
     def __init__(self, name: str, visibility: Visibility, device: torch.device) -> None:
         config = preset(name, visibility=visibility)
@@ -77,13 +77,13 @@ class Setting:
         self.model = Tail(config).to(device, self.dtype).requires_grad_(False)
 
     def on(self, device: torch.device) -> "Setting":
-        """Return the same setting elsewhere."""
+        """Return the same setting on another device."""
         moved = copy.copy(self)
         moved.device, moved.model = device, copy.deepcopy(self.model).to(device)
         return moved
 
     def episode(self, num_support: int, num_query: int) -> Episode:
-        """Return random features of the model's own width."""
+        """Return random features of the model's width."""
         generator = stream(0, num_support, num_query)
         width = self.model.config.projected_dim
         rows = torch.randn(1, num_support + num_query, width, generator=generator)
@@ -96,13 +96,13 @@ class Setting:
         return episode.to(self.device, self.dtype)
 
     def forward(self, num_support: int, num_query: int) -> Callable[[], object]:
-        """Return the work of reading a support and answering the queries."""
+        """Return the work of reading a support and predicting the queries."""
         episode = self.episode(num_support, num_query)
         draw = self.model.draw(episode.support, stream(0)).to(self.device)
         return lambda: self.model(episode, draw)
 
     def cached(self, num_support: int, num_query: int) -> Callable[[], object]:
-        """Return the work of answering the queries from a support that was read before."""
+        """Return the work of predicting the queries from a cached support."""
         episode = self.episode(num_support, num_query)
         draw = self.model.draw(episode.support, stream(0)).to(self.device)
         with torch.inference_mode():
@@ -114,7 +114,7 @@ Work = Callable[[Setting], Callable[[], object]]
 
 
 def cost(setting: Setting, work: Work, repeats: int) -> Cost:
-    """Measure some work on the device, and count its operations."""
+    """Measure work on the device, and count its operations."""
     ready = work(setting)
     with torch.inference_mode():
         spent = seconds(ready, repeats, setting.device)
@@ -123,7 +123,7 @@ def cost(setting: Setting, work: Work, repeats: int) -> Cost:
 
 
 def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterator[list[object]]:
-    """Measure one support size against the numbers of queries, beside what operations predict."""
+    """Measure a support size for each number of queries, next to the predicted ratios."""
     isolated = setting.model.config.visibility.isolates_queries
     previous: Cost | None = None
     for num_query in args.query:
@@ -142,7 +142,7 @@ def rows(setting: Setting, num_support: int, args: argparse.Namespace) -> Iterat
 
 
 def ratio(one: Cost, other: Cost) -> str:
-    """Return the measured ratio of the times, and the ratio of the operations behind them."""
+    """Return the measured ratio of times, and the ratio of operations."""
     return f"{one.seconds / other.seconds:.2f} ({one.operations / other.operations:.2f})"
 
 

@@ -1,14 +1,14 @@
-"""Does `TailClassifier.influence` name the rows that answers rest on; `column_influence`, columns.
+"""Check `TailClassifier.influence` against leave-one-out, and `column_influence` against SHAP.
 
     python bench/influence.py --banks BANKS --only 'minilm/banking77' --out results/influence.md
     python bench/influence.py --columns --out results/column_influence.md
 
-Rows: the truth is leaving out. Every labelled row is removed, the rest is fitted again, and the
-change of the score (log p(answer) less the mean over classes) is compared with what `influence`
-says, by Spearman's rank correlation over the rows of a support, one for each query. Beside it
-stands what a reader would guess: cosines, above zero for rows of the answered class, below it for
-others. Columns: small tables that come with scikit-learn, beside the KernelExplainer of the package
-shap with the same labelled rows as background.
+Rows: the ground truth is leave-one-out. Every labelled row is removed, the classifier is refitted,
+and the change of the score (log p(answer) minus the mean over classes) is compared with `influence`
+by Spearman's rank correlation over the rows of a support, one value per query. The baseline is
+cosine similarity, positive for rows of the predicted class and negative for others. Columns: small
+tables that come with scikit-learn, compared with the KernelExplainer of the package shap, with the
+same labelled rows as background.
 """
 
 import argparse
@@ -51,14 +51,14 @@ def draw(bank: FeatureBank, shots: int, rng: np.random.Generator) -> tuple[Any, 
 
 
 def scores(log_proba: Floats, labels: NDArray[np.int64]) -> Floats:
-    """Return log-probabilities of the labels, less the mean of all."""
+    """Return the log-probabilities of the labels minus the mean over classes."""
     return np.asarray(log_proba[np.arange(len(labels)), labels] - log_proba.mean(axis=1))
 
 
 def measure(
     features: NDArray[Any], labels: NDArray[np.int64], queries: NDArray[Any]
 ) -> dict[str, float]:
-    """Compare what is said of each row with what leaving it out changes."""
+    """Compare the influence of each row with the change that leaving it out makes."""
     classifier = TailClassifier(device="cpu", random_state=0).fit(features, labels)
     start = time.perf_counter()
     said = classifier.influence(queries)
@@ -91,13 +91,13 @@ def measure(
 
 
 def scale(classifier: TailClassifier) -> str:
-    """Return the scale that a classifier chose, so that others choose it too."""
+    """Return the scale that a classifier chose, to use it for other classifiers."""
     return str(classifier._fitted.settings.scale)
 
 
-def correlations(said: Floats, truth: Floats) -> Floats:
+def correlations(influences: Floats, truth: Floats) -> Floats:
     """Return the rank correlation of each query."""
-    return np.array([spearmanr(*pair).statistic for pair in zip(said, truth, strict=True)])
+    return np.array([spearmanr(*pair).statistic for pair in zip(influences, truth, strict=True)])
 
 
 def rows_page(args: argparse.Namespace) -> None:
@@ -126,7 +126,7 @@ def rows_page(args: argparse.Namespace) -> None:
 
 
 def row(each: Sequence[dict[str, float]]) -> list[str]:
-    """Write means and intervals."""
+    """Format means and intervals."""
     columns = {key: np.array([one[key] for one in each]) for key in each[0]}
     shares = [100 * columns[key] for key in ("first in top 3", "first in top 3, cosines")]
     return [
@@ -139,7 +139,7 @@ def row(each: Sequence[dict[str, float]]) -> list[str]:
 
 
 def import_shap() -> Any:  # noqa: ANN401 - a module
-    """Import shap; a package of it looks for `coverage`, and would find the script beside this."""
+    """Import shap, hiding the local module `coverage`, which shap would otherwise import."""
     sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
     try:
         return importlib.import_module("shap")
@@ -148,7 +148,7 @@ def import_shap() -> Any:  # noqa: ANN401 - a module
 
 
 def columns_page(args: argparse.Namespace) -> None:
-    """Measure columns on tables."""
+    """Measure column influences on tables."""
     shap = import_shap()
 
     page = Page(
@@ -180,7 +180,7 @@ def columns_page(args: argparse.Namespace) -> None:
 def compare(
     features: NDArray[Any], labels: NDArray[np.int64], count: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, float, float]:
-    """Ask both about the same queries: correlations, whether the first is the same; seconds."""
+    """Run both methods on the same queries; return correlations, agreement of the top, seconds."""
     shap = import_shap()
 
     order = rng.permutation(len(labels))

@@ -1,9 +1,9 @@
-"""One report of validity from curves that several commands kept, of learners that are not at hand.
+"""Build one validity report from stored curves of learners whose models are not available.
 
-`unitail validity --curves FOLDER` keeps every curve as it is measured, and joins what it finds if
-it can load the learners. Those of short runs that were trained elsewhere are only known by name
-here: for each learner and task the one curve that was kept is taken, if all have the same settings.
-Learners with fewer support sets than the others are named in the report.
+`unitail validity --curves FOLDER` stores every curve as it is measured, and reuses stored ones if
+it can load the learners. Learners of short runs that were trained elsewhere are known here only by
+name: the stored curve of each learner and task is used, provided all have the same settings.
+Learners with fewer support sets than the others are listed in the report.
 
     python bench/join_validity.py CURVES --banks BANKS --learners unitail gpicl_0 --out OUT
 """
@@ -28,11 +28,11 @@ from unitail.validity_study.report import write_validity_report
 from unitail.validity_study.study import ValidityStudy
 
 SETTINGS = ("shots", "queries", "seed")
-"""What all curves have in common; support sets may be fewer for some learners, which is said."""
+"""Settings that all curves must share; the number of support sets may differ."""
 
 
 def read_kept(folders: list[Path]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Read what describes each curve, by learner and task."""
+    """Read the descriptions of stored curves, by learner and task."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for path in sorted(path for folder in folders for path in folder.glob("*.json")):
         about = json.loads(path.read_text())["about"]
@@ -43,7 +43,7 @@ def read_kept(folders: list[Path]) -> dict[tuple[str, str], list[dict[str, Any]]
 def curve_of(
     learner: str, each: DeclaredTask, kept: dict[tuple[str, str], list[dict[str, Any]]]
 ) -> tuple[LearningCurve | Unsolved, str]:
-    """Return the curve of a learner on a task, and its device; stop where there is not one."""
+    """Return the only curve of a learner on a task, and its device; exit if there is not one."""
     found = kept.get((learner, task_stamp(each.task)), [])
     if len(found) != 1:
         raise SystemExit(f"{len(found)} curves of {learner} on {each.task.name}, not one")
@@ -54,7 +54,7 @@ def curve_of(
 
 
 def main() -> None:
-    """Join, judge, write."""
+    """Read the curves, test them and write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("curves", type=Path, nargs="+", help="folders of curves")
     parser.add_argument("--banks", type=Path)

@@ -1,10 +1,10 @@
-"""Accuracy against the number of classes, far beyond those of training (paper, figure a and B.1).
+"""Accuracy against the number of classes, far beyond training (paper, figure a and B.1).
 
-TAIL as it ships (trained with at most 5 classes), TAIL 50w (at most 50), the default model, simple
+TAIL as shipped (trained with at most 5 classes), TAIL 50w (at most 50), the default model, simple
 methods, and the runs of recipes/equal_episodes (at most 5 classes, room for 100). All learners
-answer the same episodes; those that read a sequence for each query answer only the first ones of
-many classes. What a learner cannot do is a result; what was measured before is not measured again,
-unless it ran out of memory, or is of another default model than the one that ships.
+answer the same episodes; those that process a sequence for each query answer only the first
+episodes of tasks with many classes. Failures are recorded as results. Existing results are kept,
+except out-of-memory failures and results of another default model than the shipped one.
 
     python bench/label_extrapolation.py --banks BANKS --runs RUNS --out results/label_extrapolation
 """
@@ -45,19 +45,19 @@ NAMED = (
 PLAIN = "logistic_regression_unit"
 STRENGTH = 100
 DEFAULT = ("unitail", "unitail_joint")
-"""Learners of the default model."""
+"""Learners based on the default model."""
 RUNS = ("tail", "gpicl", "caml", "snail")
 SLOW = ("run gpicl", "run caml", "run snail")
-"""They read a sequence for each query."""
+"""Learners that process a sequence for each query."""
 MANY = 50
-"""From so many classes on the slow ones answer few episodes."""
+"""Number of classes from which the slow learners answer only a few episodes."""
 
 
 class UnitRegression:
-    """Logistic regression on rows of length 1 with C = 100: what is at hand everywhere."""
+    """Logistic regression on rows of length 1 with C = 100, a common baseline."""
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        """Train on the support, answer the queries: log-probabilities (B, m, K)."""
+        """Fit on the support and predict the queries: log-probabilities (B, m, K)."""
         targets = F.one_hot(support.class_indices, support.ways).float()
         rows = F.normalize(support.features.float(), dim=-1)
         weights = logistic_regression(rows, targets, STRENGTH)
@@ -66,7 +66,7 @@ class UnitRegression:
 
 
 def chosen_learners(args: argparse.Namespace, device: torch.device) -> dict[str, Any]:
-    """Build what takes part."""
+    """Build the learners to measure."""
     names = [name for name in args.learners if name != PLAIN]
     named = names and load_learners(Path("no runs"), names, own=True, device=device)
     learners: dict[str, Any] = {each.name: each.learner for each in named}
@@ -80,13 +80,13 @@ def chosen_learners(args: argparse.Namespace, device: torch.device) -> dict[str,
 
 
 def current_rows(folder: Path) -> list[dict[str, Any]]:
-    """Read what is measured, but for rows of another default model."""
+    """Read the measured rows, except those of another default model."""
     rows, model = read_rows(folder), default_stamp()
     return [row for row in rows if row["learner"] not in DEFAULT or row.get("model") == model]
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Ask all learners, one set of data."""
+    """Measure all learners on one data set after another."""
     device = torch.device(args.device)
     learners = chosen_learners(args, device)
     keys = ("bank", "learner", "ways", "shots")
@@ -120,7 +120,7 @@ def _rows(
     args: argparse.Namespace,
     device: torch.device,
 ) -> list[dict[str, Any]]:
-    """Measure at one number of classes and shots."""
+    """Measure the learners at one number of classes and shots."""
     few = args.few if ways >= MANY else args.episodes
     rows = []
     for names, episodes in (
@@ -214,7 +214,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, unless only the page is asked for, and write the page."""
+    """Measure (unless only the page is wanted) and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path)
     parser.add_argument("--runs", type=Path)

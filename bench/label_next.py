@@ -1,18 +1,18 @@
-"""What to label next: labels needed to reach an accuracy, by who chooses them.
+"""Active learning: labels needed to reach an accuracy, by selection strategy.
 
     python bench/label_next.py --banks BANKS --only efflite0/rsscn7 ... --out results/label_next.md
 
-Curves of a draw can be kept in a folder (`--rows`); those that are there are not made again, unless
-the default model is another.
+Curves can be stored in a folder (`--rows`); stored ones are reused if the default model is the
+same.
 
-From each data set, some classes and rows are drawn; some rows are kept for questions, the others
-lie in a heap without labels, the classes in unequal numbers. A labeller is shown a batch, says what
-each is, a classifier is fitted on all labels so far and asked about the kept rows; then the next
-batch. The first batch is chosen before there is any label. A class that nobody has met is not
-known, so its rows are answered wrongly.
+From each data set, some classes and rows are drawn; some rows are held out as queries, the others
+form an unlabelled heap with unequal class sizes. In each step a labeller labels a batch, a
+classifier is fitted on all labels so far, and the held-out rows are predicted. The first batch is
+chosen before there is any label. Rows of a class without any label yet are always predicted
+wrongly.
 
-The accuracy to be reached is what random choice reaches on average with `--target` labels. All
-ways to choose see the same heaps.
+The target accuracy is what random choice reaches on average with `--target` labels. All strategies
+see the same heaps.
 """
 
 import argparse
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Heap:
-    """What is to be labelled, and what is asked."""
+    """Unlabelled rows to select from, and held-out queries."""
 
     rows: Rows
     classes: Places
@@ -49,7 +49,7 @@ class Heap:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a chooser sees: the open rows, their doubt if there are answers, what has a label."""
+    """Input of a chooser: open rows, their doubt if there are predictions, and labelled rows."""
 
     rows: Rows
     doubt: Floats | None
@@ -61,26 +61,28 @@ class Situation:
 Chooser = Callable[[Situation], Places]
 
 
-def at_random(seen: Situation) -> Places:
-    """Choose at random."""
-    return np.random.default_rng(seen.seed).permutation(len(seen.rows))[: seen.count]
+def at_random(situation: Situation) -> Places:
+    """Choose rows at random."""
+    return np.random.default_rng(situation.seed).permutation(len(situation.rows))[: situation.count]
 
 
-def doubtful(seen: Situation) -> Places:
-    """Choose the most doubtful ones."""
-    if seen.doubt is None:
-        return at_random(seen)
-    return np.argsort(-seen.doubt, kind="stable")[: seen.count]
+def doubtful(situation: Situation) -> Places:
+    """Choose the most doubtful rows."""
+    if situation.doubt is None:
+        return at_random(situation)
+    return np.argsort(-situation.doubt, kind="stable")[: situation.count]
 
 
-def spread(seen: Situation) -> Places:
-    """Choose rows that are unlike each other, whatever the answers are."""
-    return suggest(seen.rows, None, seen.labelled, seen.count, seed=seen.seed)
+def spread(situation: Situation) -> Places:
+    """Choose rows that are dissimilar, whatever their predictions."""
+    return suggest(situation.rows, None, situation.labelled, situation.count, seed=situation.seed)
 
 
-def suggested(seen: Situation) -> Places:
-    """Choose as the studio does."""
-    return suggest(seen.rows, seen.doubt, seen.labelled, seen.count, seed=seen.seed)
+def suggested(situation: Situation) -> Places:
+    """Choose rows as the studio does."""
+    return suggest(
+        situation.rows, situation.doubt, situation.labelled, situation.count, seed=situation.seed
+    )
 
 
 CHOOSERS: Mapping[str, Chooser] = {
@@ -92,7 +94,7 @@ CHOOSERS: Mapping[str, Chooser] = {
 
 
 def draw(bank: FeatureBank, ways: int, per_class: int, seed: int) -> Heap:
-    """Draw classes, and rows of each: a third for questions, a part of the rest for the heap."""
+    """Draw classes and rows: a third become queries, some of the others the unlabelled heap."""
     generator = np.random.default_rng(seed)
     large = np.flatnonzero(bank.class_sizes >= min(per_class, bank.class_sizes.max()))
     heap, asked = [], []
@@ -112,7 +114,7 @@ def draw(bank: FeatureBank, ways: int, per_class: int, seed: int) -> Heap:
 
 
 def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> list[float]:
-    """Return the accuracy after each batch."""
+    """Return the accuracy after each batch of labels."""
     known: list[int] = []
     doubt: Floats | None = None
     result = []
@@ -134,7 +136,7 @@ def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> li
 
 
 def needed(accuracies: Sequence[float], target: float, batch: int) -> float:
-    """Return the labels at which a curve reaches the target, between two batches by a line."""
+    """Return the interpolated number of labels at which a curve reaches the target."""
     before = 0.0
     for number, accuracy in enumerate(accuracies):
         if accuracy >= target:
@@ -147,7 +149,7 @@ def needed(accuracies: Sequence[float], target: float, batch: int) -> float:
 def draw_curves(
     name: str, bank: FeatureBank, number: int, args: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Return the curve of each chooser on a draw; one that was kept is taken as it is."""
+    """Return the curve of each chooser on a draw, reusing stored ones."""
     facts = (args.ways, args.per_class, args.batch, args.labels)
     key = [name, number, *facts]
     model = default_stamp()

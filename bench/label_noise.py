@@ -1,11 +1,11 @@
-"""How many of the labels that look wrong are wrong: `TailClassifier.flag_labels` on spoilt labels.
+"""Precision and recall of `TailClassifier.flag_labels` on labels with artificial errors.
 
     python bench/label_noise.py --banks BANKS --only 'efflite0/*' --out results/label_noise.md
 
-Some labels of real rows are exchanged for others drawn at random. Precision is the share of the
-flagged labels that were exchanged, recall the share of the exchanged ones that are flagged. Labels
-that were wrong before count against precision. Banks that the model was trained on, and others
-(`--unseen`), have means of their own.
+Some labels of real rows are replaced by random wrong ones. Precision is the share of the flagged
+labels that were replaced, recall the share of the replaced ones that are flagged. Labels that were
+already wrong count against precision. Banks that the model was trained on and others (`--unseen`)
+are averaged separately.
 """
 
 import argparse
@@ -27,7 +27,7 @@ NOISES = (0.05, 0.1)
 
 @dataclass(frozen=True)
 class Counts:
-    """What came of one draw."""
+    """Counts of one draw."""
 
     flagged: int
     exchanged: int
@@ -37,7 +37,7 @@ class Counts:
 def draw(
     bank: FeatureBank, ways: int, shots: int, generator: np.random.Generator
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Draw classes, and rows of each."""
+    """Draw classes and rows of each."""
     large = np.flatnonzero(bank.class_sizes >= shots)
     classes = generator.permutation(large)[:ways]
     rows = [
@@ -54,12 +54,12 @@ def measure(
     noise: float,
     generator: np.random.Generator,
 ) -> Counts:
-    """Exchange some labels, and count those that are flagged."""
+    """Replace some labels with wrong ones, and count how many are flagged."""
     ways = int(labels.max()) + 1
     wrong = generator.permutation(len(labels))[: max(1, round(noise * len(labels)))]
-    given = labels.copy()
-    given[wrong] = (labels[wrong] + generator.integers(1, ways, len(wrong))) % ways
-    classifier = TailClassifier(device="cpu", random_state=0).fit(features, given)
+    noisy = labels.copy()
+    noisy[wrong] = (labels[wrong] + generator.integers(1, ways, len(wrong))) % ways
+    classifier = TailClassifier(device="cpu", random_state=0).fit(features, noisy)
     flagged = {each.place for each in classifier.flag_labels()}
     return Counts(len(flagged), len(wrong), len(flagged & set(wrong.tolist())))
 
@@ -75,7 +75,7 @@ def measure_bank(bank: FeatureBank, noise: float, args: argparse.Namespace) -> l
 
 
 def interval(counts: Sequence[Counts], of: str) -> str:
-    """Write the share in %, of all draws together; the interval is about draws."""
+    """Format a share in % over all draws, with its interval over draws."""
     whole = np.array([getattr(each, of) for each in counts], dtype=np.float64)
     both = np.array([each.both for each in counts], dtype=np.float64)
     share = both.sum() / max(1.0, whole.sum())
@@ -85,7 +85,7 @@ def interval(counts: Sequence[Counts], of: str) -> str:
 
 
 def cells(counts: Sequence[Counts]) -> Iterator[str]:
-    """Write precision, recall, and the labels flagged in a draw."""
+    """Yield precision, recall, and the mean number of flagged labels."""
     yield interval(counts, "flagged")
     yield interval(counts, "exchanged")
     yield f"{np.mean([each.flagged for each in counts]):.1f}"

@@ -1,13 +1,13 @@
-"""Large supports: what they lose beside pairs of all rows, and what they take beside the plan.
+"""Accuracy, memory and time of large supports, compared with relating all pairs of rows.
 
     python bench/large_supports.py --banks BANKS --out results/large_supports
 
-Accuracy: as many rows of each class as there are but for the queries; all related to each other
-(beyond 4,096 rows: by exact kernels and all rows in the blocks, which are the same answers), or
-read without pairs of rows, as supports beyond `max_support` are; beside cluster centres and rows
-drawn at random, a quarter of them, and logistic regression on all. Memory and time: random
-Gaussian classes, in a process for each size. What was measured is kept in a file of rows: the same
-command again goes on where it was stopped; rows of another default model do not count.
+Accuracy: all rows of each class except the queries, either with relations between all pairs (beyond
+4,096 rows: by exact kernels and all rows in the blocks, which give the same predictions), or
+without pairs, as for supports beyond `max_support`; compared with cluster centres, a random quarter
+of the rows, and logistic regression on all. Memory and time: random Gaussian classes, with one
+process per size. Results are stored in a file of rows, so the command can be interrupted and
+resumed; rows of another default model are ignored.
 """
 
 import argparse
@@ -59,22 +59,22 @@ EXACT = {
     "committee.MAX_MEMBERS": 10**6,
     "committee.MAX_PAIRS": 10**12,
 }
-"""Limits of which nothing is left out: the answers of pairs in less memory."""
+"""Limits under which nothing is approximated: the result of pairs with less memory."""
 QUERIES = 20
-"""Of each class, or half of its rows if that is less."""
+"""Number of queries per class, at most half of its rows."""
 PARTS = (4,)
 SIZES = ("4000x10", "50000x10", "200000x10", "10000x10000", "1000000x10", "100x10+50000")
-"""Rows, classes and unlabelled rows whose memory and time are measured."""
+"""Rows, classes and unlabelled rows for which memory and time are measured."""
 WIDTH, ASKED = 256, 100
 LINEAR, PAIRS, WITHOUT = "logistic regression", "unitail, pairs", "unitail, without pairs"
-"""All of them from all rows."""
+"""Methods that use all rows."""
 Array = NDArray[Any]
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to learn from and rows to ask."""
+    """Labelled rows and queries."""
 
     features: Array
     labels: Array
@@ -83,7 +83,7 @@ class Split:
 
     @classmethod
     def of(cls, bank: FeatureBank, ways: int, rng: np.random.Generator) -> "Split":
-        """Draw classes, and of each some queries; all other rows are to learn from."""
+        """Draw classes, and queries of each; all other rows are labelled."""
         table: FeatureTable = bank
         if bank.name == "tiny_imagenet":
             table = split_classes(bank, HELD_OUT, DEFAULT_SEED)[1]
@@ -105,20 +105,20 @@ class Split:
         )
 
     def right(self, classifier: Any, kept: Array | None = None) -> str:  # noqa: ANN401
-        """Fit on all rows, or on some; of each query, 1 if its answer is right, or 0."""
+        """Fit on all or some rows; return for each query 1 if its prediction is correct, else 0."""
         rows = slice(None) if kept is None else kept
         classifier.fit(self.features[rows], self.labels[rows])
         correct = classifier.predict(self.queries) == self.truth
         return "".join(map(str, correct.astype(int)))
 
     def centres(self, limit: int, seed: int) -> "Split":
-        """Put cluster centres in place of the rows, as joint answers have them."""
+        """Replace the rows by cluster centres, as joint predictions do."""
         labels, indices = np.unique(self.labels, return_inverse=True)
         kept = reduced(Rows(self.features, indices, len(labels)), limit, seed)
         return replace(self, features=kept.features, labels=labels[kept.class_indices])
 
     def some(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw about so many rows, the same number of each class."""
+        """Draw about `count` rows, the same number from each class."""
         labels = np.unique(self.labels)
         each = max(1, count // len(labels))
         places = [rng.permutation(np.flatnonzero(self.labels == label))[:each] for label in labels]
@@ -126,7 +126,7 @@ class Split:
 
 
 def ways_to_learn(split: Split, seed: int, parts: Sequence[int]) -> dict[str, Callable[[], str]]:
-    """Name them; each says of every query whether its answer was right."""
+    """Yield each method's name and whether it predicted each query correctly."""
     linear = make_pipeline(
         StandardScaler(with_std=False), Normalizer(), LogisticRegression(C=10, max_iter=1000)
     )
@@ -151,7 +151,7 @@ def _centres(split: Split, limit: int, seed: int, classifier: TailClassifier) ->
 
 
 def exactly(work: Callable[[], str]) -> str:
-    """Work without limits."""
+    """Run without approximations."""
     with ExitStack() as stack:
         for name, value in EXACT.items():
             stack.enter_context(mock.patch(f"unitail.relational.large.{name}", value))
@@ -181,7 +181,7 @@ def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
 
 
 def accuracy_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
-    """Measure what is not known yet."""
+    """Measure the accuracies that are not stored yet."""
     for seed in range(args.splits):
         for name in args.sets:
             bank = FeatureBank.open(args.banks / name)
@@ -193,7 +193,7 @@ def accuracy_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
 
 
 def size_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
-    """Measure every size that is not known yet, in a process of its own."""
+    """Measure the sizes that are not stored yet, each in its own process."""
     for size in args.sizes:
         if f"size|{size}" not in known:
             command = [sys.executable, __file__, "--take", *map(str, numbers(size))]
@@ -202,7 +202,7 @@ def size_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
 
 
 def accuracy_table(page: Page, rows: list[Row], sets: Sequence[str]) -> None:
-    """Lay out accuracy and what is lost, a column for each set; intervals are over queries."""
+    """Write accuracies and losses, one column per set, with intervals over queries."""
     columns: dict[str, dict[str, str]] = {}
     for name in sets:
         right: dict[str, list[int]] = {}
@@ -226,7 +226,7 @@ def accuracy_table(page: Page, rows: list[Row], sets: Sequence[str]) -> None:
 
 
 def size_table(page: Page, rows: list[Row], sizes: Sequence[str]) -> None:
-    """Lay out what was taken."""
+    """Write memory and time."""
     header = ["rows", "classes", "pool", "seconds", "of CPU", "GB more than before", "accuracy, %"]
     page.table([*header, "the plan said"])
     known = {row["key"]: row for row in rows}
@@ -238,7 +238,7 @@ def size_table(page: Page, rows: list[Row], sizes: Sequence[str]) -> None:
 
 
 def numbers(size: str) -> tuple[int, int, int]:
-    """Read ROWSxCLASSES, or ROWSxCLASSES+POOL."""
+    """Parse ROWSxCLASSES or ROWSxCLASSES+POOL."""
     task, _, pool = size.partition("+")
     rows, ways = map(int, task.split("x"))
     return rows, ways, int(pool or 0)

@@ -1,13 +1,13 @@
-"""How long a fit and 50 predictions take, beside scikit-learn's classifiers, in one run.
+"""Time of a fit and 50 predictions, compared with scikit-learn's classifiers in one run.
 
     python bench/latency.py --out results/latency.md
 
-Random Gaussian classes, 1280 wide. Learners take turns, so that whatever else a machine does
-disturbs them alike; so do other versions of this package, each in a process of its own
-(`--beside 0.3=FOLDER`, that of their checkout). Medians of several calls after a warm-up; ratios
-are to logistic regression on centred unit features and to other versions, of the same turn: their
-geometric mean, with its 95 % interval. Importing is timed in fresh interpreters, after torch and
-scikit-learn.
+Random Gaussian classes, 1280 wide. Learners run alternately, so that other load on the machine
+affects them equally; so do other versions of this package, each in its own process (`--beside
+0.3=FOLDER`, with the folder of their checkout). Medians of several calls after a warm-up; ratios
+are relative to logistic regression on centred unit features and to other versions, from the same
+turns: their geometric mean, with its 95 % interval. Importing is timed in fresh interpreters, after
+torch and scikit-learn.
 """
 
 import argparse
@@ -47,7 +47,7 @@ print(after_torch - start, after_sklearn - after_torch, perf_counter() - after_s
 """
 Array = NDArray[np.float32]
 Ask = Callable[[str], list[float]]
-"""From a shape to milliseconds of a fit and 50 answers, and of one more answer among many."""
+"""Map a shape to milliseconds of a fit with 50 predictions, and of one more prediction."""
 
 
 def task(ways: int, shots: int, seed: int = 0) -> tuple[Array, NDArray[np.int64], Array, Array]:
@@ -82,13 +82,13 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 
 
 class Learner:
-    """One that takes its turn when it is asked to."""
+    """A learner that runs when it is its turn."""
 
     def __init__(self, name: str) -> None:
         self.make, self.tasks = LEARNERS[name], dict[str, Any]()
 
     def __call__(self, shape: str) -> list[float]:
-        """Take a turn, after one that does not count."""
+        """Run once, after a warm-up."""
         if shape not in self.tasks:
             self.tasks[shape] = task(*map(int, shape.split("x")))
             self._time(*self.tasks[shape])
@@ -107,7 +107,7 @@ class Learner:
 
 @contextmanager
 def other_version(folder: Path, threads: int) -> Iterator[Ask]:
-    """Start the same script with another version of this package, to take turns with."""
+    """Start this script with another version of the package, to alternate with."""
     command = [sys.executable, __file__, "--threads", str(threads), "--answer"]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), PYTHONPATH=str(folder / "src"))
     pipe = subprocess.PIPE
@@ -124,13 +124,13 @@ def other_version(folder: Path, threads: int) -> Iterator[Ask]:
 
 
 def measure(learners: dict[str, Ask], shape: str, repeats: int) -> dict[str, NDArray[np.float64]]:
-    """Let learners take turns; return the times of each, (repeats, 2)."""
+    """Run learners alternately; return the times of each, (repeats, 2)."""
     turns = np.array([[ask(shape) for ask in learners.values()] for _ in range(repeats)])
     return {name: turns[:, place] for place, name in enumerate(learners)}
 
 
 def ratio(times: NDArray[np.float64], others: NDArray[np.float64]) -> str:
-    """Compare fits and first answers of the same turns."""
+    """Format ratios of fits and of first predictions from the same turns."""
     from unitail.framework.statistics import MeanInterval
 
     logarithms = MeanInterval.of(np.log(times[:, 0] / others[:, 0]))
@@ -139,7 +139,7 @@ def ratio(times: NDArray[np.float64], others: NDArray[np.float64]) -> str:
 
 
 def import_milliseconds(repeats: int) -> list[float]:
-    """Return the median times to import torch, scikit-learn, then us, in a fresh interpreter."""
+    """Return median times to import torch, scikit-learn and unitail in a fresh interpreter."""
     runs = [
         subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
         for _ in range(repeats)

@@ -1,13 +1,13 @@
-"""Many classes: what they cost beside logistic regression, and what shortlists lose.
+"""Cost of many classes compared with logistic regression, and accuracy lost by shortlists.
 
     python bench/many_classes.py --banks BANKS --out results/many_classes
 
-Cost: Gaussian classes, two labels of each, in seconds of CPU and of the clock; and against rows,
-ten classes. Accuracy and log loss: classes and labels drawn from banks, or from several joined to
-one (`--joined A+B`), answered in pairs of rows by the whole model, with shortlists, and with fewer
-regressions, as very many classes with few labels are (`unitail.relational.large`). What was
-measured is kept in a file of rows: the same command again goes on where it was stopped; rows of
-another default model do not count.
+Cost: Gaussian classes with two labels each, in CPU seconds and wall-clock seconds; and against the
+number of rows, with ten classes. Accuracy and log loss: classes and labels drawn from banks, or
+from several banks joined to one (`--joined A+B`), predicted in pairs of rows by the whole model,
+with shortlists, and with fewer regressions, as used for very many classes with few labels
+(`unitail.relational.large`). Results are stored in a file of rows, so the command can be
+interrupted and resumed; rows of another default model are ignored.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from unitail.learners.fingerprints import default_stamp
 
 WIDTH, SHOTS, ASKED, CLASSES = 384, 2, 100, 10
 QUERIES, MAX_QUERIES = 4, 400
-"""Of each class, and of all together."""
+"""Largest number of queries per class and in total."""
 LIMITS = (
     "estimator.support_size.MAX_PAIRED_WAYS",
     "relational.large.shortlist.MANY_WAYS",
@@ -48,7 +48,7 @@ WAYS_TO_ANSWER = {
     "shortlists": (ALWAYS, ALWAYS, NEVER, 6),
     "fewer": (ALWAYS, ALWAYS, ALWAYS, 10**9),
 }
-"""Classes beyond which pairs end, shortlists begin, regressions are fewer; most rows for these."""
+"""Number of classes beyond which pairs end, shortlists begin and regressions get fewer."""
 Array = NDArray[Any]
 Row = dict[str, Any]
 
@@ -63,19 +63,19 @@ def gaussian(rows: int, ways: int) -> tuple[Array, Array, Array]:
 
 
 def taken(classifier: Any, features: Array, labels: Array, queries: Array) -> tuple[float, float]:  # noqa: ANN401
-    """Fit and predict; return seconds of CPU and of the clock."""
+    """Fit and predict; return CPU seconds and wall-clock seconds."""
     cpu, clock = time.process_time(), time.perf_counter()
     classifier.fit(features, labels).predict(queries)
     return time.process_time() - cpu, time.perf_counter() - clock
 
 
 def unit(rows: Array) -> Array:
-    """Bring rows to length 1, as logistic regression has them here."""
+    """Scale rows to length 1, as logistic regression uses them here."""
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def cost(rows: int, ways: int) -> Row:
-    """Measure both; logistic regression with all threads and with one, where that is faster."""
+    """Measure both; logistic regression with all threads and with one, whichever is faster."""
     features, labels, queries = gaussian(rows, ways)
     linear, each = LogisticRegression(C=100, max_iter=1000), {}
     for threads in {1, torch.get_num_threads()}:
@@ -90,7 +90,7 @@ def cost(rows: int, ways: int) -> Row:
 def draw(
     banks: list[FeatureBank], ways: int, shots: int, seed: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Draw rows, labels, queries and their labels from the classes of all banks together."""
+    """Draw rows, labels, queries and their labels from the pooled classes of all banks."""
     rng = np.random.default_rng([seed, shots])
     large = [np.flatnonzero(bank.class_sizes >= shots + QUERIES) for bank in banks]
     pairs = [(bank, each) for bank, own in zip(banks, large, strict=True) for each in own]
@@ -108,7 +108,7 @@ def draw(
 
 
 def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> Row:
-    """Return accuracy, in %, and log loss of each way to answer, and the share of other answers."""
+    """Return accuracy (%), log loss and share of changed predictions of each method."""
     answers = {}
     for name, values in WAYS_TO_ANSWER.items():
         with ExitStack() as limits:
@@ -134,7 +134,7 @@ def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> 
 
 
 def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> Iterator[None]:
-    """Measure what is not in the file of rows yet, a row at a time."""
+    """Measure what is not in the file of rows yet, one row at a time."""
     model = default_stamp()
     known = {row["key"] for row in read_rows(args.out, model)}
     sizes = [(SHOTS * ways, ways) for ways in args.classes]
@@ -161,7 +161,7 @@ def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> It
 
 
 def cost_table(page: Page, rows: list[Row], sizes: list[tuple[int, int]]) -> dict[str, list[float]]:
-    """Lay out the medians over repeats; the ratio is the median of ratios."""
+    """Write medians over repeats; the ratio is the median of ratios."""
     header = ["classes", "rows", "LogisticRegression, s", "unitail, s", "ratio"]
     page.table([*header, "by the clock, s", "s", "ratio"])
     medians: dict[str, list[float]] = {"LogisticRegression": [], "unitail": []}
@@ -183,7 +183,7 @@ def cost_table(page: Page, rows: list[Row], sizes: list[tuple[int, int]]) -> dic
 
 
 def accuracy_table(page: Page, rows: list[Row], of: str, places: int) -> None:
-    """Compare the ways to answer on the same draws, by accuracy or log loss."""
+    """Compare the methods on the same draws, by accuracy or log loss."""
     header = ["banks", "classes", "labels a class", "draws", "logistic regression", "whole model"]
     page.table([*header, "shortlists minus whole", "other answers", "fewer minus whole", "other"])
     tasks = dict.fromkeys(row["key"].rsplit(" ", 1)[0] for row in rows if of in row)
@@ -210,7 +210,7 @@ def compared(own: list[Row], size: str, of: str, places: int) -> list[Any]:
 
 
 def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
-    """Draw the cost against classes and rows."""
+    """Plot the cost against classes and rows."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator, StrMethodFormatter
 
@@ -230,7 +230,7 @@ def plot(path: Path, panels: dict[str, tuple[list[int], dict[str, list[float]]]]
 
 
 def write_page(args: argparse.Namespace) -> None:
-    """Lay out what is in the file of rows."""
+    """Write the page from the file of rows."""
     rows = read_rows(args.out, default_stamp())
     chosen = any("threads" in row for row in rows)
     alone = " (logistic regression with one where that is faster)" if chosen else ""
@@ -253,7 +253,7 @@ def write_page(args: argparse.Namespace) -> None:
 
 
 def cost_pages(page: Page, args: argparse.Namespace, rows: list[Row]) -> None:
-    """Lay out what was taken, and plot it."""
+    """Write and plot the costs."""
     by_classes = cost_table(page, rows, [(SHOTS * ways, ways) for ways in args.classes])
     page.text(f"{CLASSES} classes, more and more rows; beyond 1,000 none are related in pairs:")
     by_rows = cost_table(page, rows, [(count, CLASSES) for count in args.rows])

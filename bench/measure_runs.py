@@ -1,11 +1,10 @@
-"""Measure the runs of a folder on all testing banks, and tell how they were trained.
+"""Measure the runs of a folder on all testing banks, and summarise their training.
 
-Runs are called NAME_SEED; those of a name are averaged over their seeds. The page has the steps
-that each run made, its last validation, the testing sets by group, differences from the runs
-called base with intervals over seeds and over data sets, and the curves of validation. A run is
-asked as it was trained: joint, causal or isolated. What was measured before is not measured again;
-several processes measure side by side with `--shard 0/8`, `--shard 1/8` and so on, and `--page`
-writes the page of all.
+Runs are named NAME_SEED and averaged over seeds. The page has the number of steps of each run, its
+last validation, accuracies on the testing sets by group, differences from the runs named base with
+intervals over seeds and over data sets, and the validation curves. A run is tested as it was
+trained: joint, causal or isolated. Existing results are reused; several processes can share the
+work with `--shard 0/8`, `--shard 1/8` and so on, and `--page` writes the page of all results.
 
     python bench/measure_runs.py --banks BANKS --runs RUNS --out results/ablations
 """
@@ -44,7 +43,7 @@ Rows = list[dict[str, Any]]
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Ask all runs, and some named learners, about all testing banks; append rows."""
+    """Measure all runs and some named learners on all testing banks; append rows."""
     device = torch.device(args.device)
     number, of = map(int, args.shard.split("/"))
     banks = {n: p for n, p in named_banks(args.banks).items() if n.split("/")[1] in GROUP_OF}
@@ -87,13 +86,13 @@ def validations(run: Path) -> list[dict[str, Any]]:
 
 
 def split_name(run: str) -> str:
-    """Take the seed off the name of a run."""
+    """Return the name of a run without its seed."""
     name, _, seed = run.rpartition("_")
     return name if seed.isdigit() else run
 
 
 def interval(values: Sequence[float], digits: int = 1) -> str:
-    """Write a mean, with the interval over seeds where there are several."""
+    """Format a mean, with the interval over seeds if there are several."""
     if len(values) < 2:
         return f"{values[0]:.{digits}f}"
     return f"{MeanInterval.of(values):.{digits}f}"
@@ -143,7 +142,7 @@ def _training_table(page: Page, runs: Sequence[Path]) -> None:
 
 
 def _from_base(own: Sequence[Path], base: dict[str, dict[str, Any]], shots: str) -> str:
-    """Write the difference of accuracy, in points, from the base of the same seed and classes."""
+    """Format the difference of accuracy from the base run with the same seed and classes."""
     changes = [
         100
         * (
@@ -185,7 +184,7 @@ def _place(row: dict[str, Any]) -> tuple[str, int]:
 
 
 def _difference_table(page: Page, rows: Rows) -> None:
-    """Tabulate what a run lost or won against the base of its own seed, on the same episodes."""
+    """Write each run's difference from the base of its seed, on the same episodes."""
     places = list(dict.fromkeys(map(_place, rows)))
     page.table(["run", *(f"{group}, {shots}-shot" for group, shots in places)])
     accuracy = {
@@ -201,7 +200,7 @@ def _difference_table(page: Page, rows: Rows) -> None:
 def _difference(
     name: str, place: tuple[str, int], rows: Rows, accuracy: dict[tuple[str, str, int], float]
 ) -> str:
-    """Write the mean difference at one place, seeds by data sets, with both half-widths."""
+    """Format the mean difference at one position (seeds by data sets), with both half widths."""
     own = [row for row in rows if split_name(row["learner"]) == name and _place(row) == place]
     seeds = sorted({row["learner"].rpartition("_")[2] for row in own})
     banks = sorted({row["bank"] for row in own})
@@ -254,7 +253,7 @@ def _plot(runs: Sequence[Path], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, unless only the page is asked for, and write the page."""
+    """Measure (unless only the page is wanted) and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--banks", type=Path, default=Path("BANKS"))
     parser.add_argument("--runs", type=Path, default=Path("RUNS"))

@@ -1,4 +1,4 @@
-"""What the scripts share: a clock, files of rows, banks by pattern, and the page of results."""
+"""Shared helpers of the scripts: timing, files of rows, banks by pattern, and result pages."""
 
 import argparse
 import json
@@ -19,13 +19,13 @@ from unitail.benchmark.suites import BenchTable, open_suite
 
 
 def wait(device: torch.device) -> None:
-    """Wait until the device has done what it was asked to."""
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
 
 def seconds(work: Callable[[], object], repeats: int, device: torch.device | None = None) -> float:
-    """Return the median time of a call, after one that does not count."""
+    """Return the median time of a call, after a warm-up call."""
     device = device or torch.device("cpu")
     times = []
     for _ in range(1 + repeats):
@@ -38,7 +38,7 @@ def seconds(work: Callable[[], object], repeats: int, device: torch.device | Non
 
 
 def wait_until(is_so: Callable[[], object], what: str, *, limit: float = 120.0) -> None:
-    """Wait for something that others do; end with a message where it does not come."""
+    """Wait for a condition; raise if it does not become true in time."""
     end = time.monotonic() + limit
     while not is_so():
         if time.monotonic() > end:
@@ -47,14 +47,14 @@ def wait_until(is_so: Callable[[], object], what: str, *, limit: float = 120.0) 
 
 
 def device_name(device: torch.device) -> str:
-    """Name the device as reports do."""
+    """Return the device's name as in reports."""
     if device.type == "cuda":
         return torch.cuda.get_device_name()
     return f"CPU, {torch.get_num_threads()} threads"
 
 
 def read_rows(folder: Path, model: str | None = None) -> list[dict[str, Any]]:
-    """Read all rows_*.jsonl of a folder; a line that a stop cut short does not count.
+    """Read all rows_*.jsonl of a folder, ignoring lines cut short by a stop.
 
     With the stamp of a `model` (`unitail.learners.fingerprints`), those of other models neither.
     """
@@ -64,7 +64,7 @@ def read_rows(folder: Path, model: str | None = None) -> list[dict[str, Any]]:
 
 
 def add_rows(path: Path) -> TextIO:
-    """Open a file of rows to add some, after the last whole line."""
+    """Open a file of rows for appending after the last complete line."""
     if path.exists():
         path.write_text(_whole(path.read_text()))
     return path.open("a")
@@ -77,7 +77,7 @@ def _whole(text: str) -> str:
 def chosen_banks(
     parser: argparse.ArgumentParser, folder: Path, patterns: Sequence[str]
 ) -> dict[str, FeatureBank]:
-    """Open the banks of a folder whose names match a pattern; without any, end with a message."""
+    """Open the banks of a folder that match a pattern; exit with a message if none does."""
     paths = named_banks(folder)
     chosen = [name for name in paths if any(bank_matches(name, each) for each in patterns)]
     if not chosen:
@@ -88,7 +88,7 @@ def chosen_banks(
 def chosen_tables(
     parser: argparse.ArgumentParser, folder: Path, patterns: Sequence[str]
 ) -> list[BenchTable]:
-    """List the tables of the suite "banks" that match a pattern, or end with a message."""
+    """List the tables of the suite "banks" that match a pattern; exit if none does."""
     tables = open_suite(read_suite("banks"), folder).tables
     chosen = [each for each in tables if any(fnmatch(each.name, one) for one in patterns)]
     if not chosen:
@@ -102,7 +102,7 @@ def row(*cells: object) -> str:
 
 
 def command_line(**places: Path) -> str:
-    """Write the command that runs, with `places` by name."""
+    """Return the command of this process, with `places` replaced by their names."""
     script = "/".join(("bench", *Path(sys.argv[0]).resolve().parts)).rpartition("/bench/")[2]
     command = shlex.join(["python", f"bench/{script}", *sys.argv[1:]])
     for name, place in places.items():
@@ -111,10 +111,10 @@ def command_line(**places: Path) -> str:
 
 
 class Page:
-    """A page of results in Markdown: it grows, row by row, on the screen and in its file."""
+    """A Markdown page of results that is printed and written row by row."""
 
     def __init__(self, path: Path, title: str, about: str, **places: Path) -> None:
-        """Write the head; the command that it states has `places` by name, BANKS=args.banks."""
+        """Write the header; the command in it shows `places` by name, as BANKS=args.banks."""
         command = command_line(**places)
         self.path = path
         self.blocks = [f"# {title}", f"{about} Written by", f"    {command}"]
@@ -122,18 +122,18 @@ class Page:
         self._write()
 
     def text(self, *paragraphs: str) -> None:
-        """Add paragraphs, or headings."""
+        """Add paragraphs or headings."""
         self.blocks += paragraphs
         self._write()
 
     def table(self, header: Sequence[object], rows: Iterable[Sequence[object]] = ()) -> None:
-        """Begin a table; `row` goes on with it."""
+        """Begin a table; `row` adds to it."""
         self.text("\n".join([row(*header), "|---" * len(header) + "|"]))
         for cells in rows:
             self.row(*cells)
 
     def row(self, *cells: object) -> None:
-        """Add a row to the last table, and show it."""
+        """Add a row to the last table, and print it."""
         self.blocks[-1] += "\n" + row(*cells)
         print(row(*cells), flush=True)
         self._write()

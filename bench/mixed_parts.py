@@ -1,11 +1,11 @@
-"""How the answers of several parts of a row are put together: what was chosen, and by which rule.
+"""Compare rules for combining the predictions of several parts of a row.
 
     python bench/mixed_parts.py --banks BANKS --out results/mixed_parts.md
 
-All rows come from sets for training, none from a table that is a test. Two encoders of the same
-items are parts that say nearly the same; items of two sets, paired class by class, are parts that
-are independent given the class; a shuffled part says nothing; columns are drawn. Accuracy, log loss
-and mean probability of the answer, in the mean over episodes.
+All rows come from training sets, none from a table that is a test. Two encoders of the same items
+give parts with nearly the same information; items of two sets, paired by class, give parts that are
+independent given the class; a shuffled part is uninformative; columns are synthetic. Accuracy, log
+loss and mean probability of the predicted class are averaged over episodes.
 """
 
 import argparse
@@ -42,7 +42,7 @@ MIXES: Mapping[str, tuple[bool, tuple[str, ...], int | None]] = {
     "noun shuffled, strong columns": (False, (NOUNS, STRONG), 0),
     "picture shuffled, noun": (False, ("efflite0/pokemon", NOUNS), 0),
 }
-"""Whether the parts are of the same items, what they are, and which is shuffled."""
+"""For each mix: whether parts are of the same items, the parts, and which is shuffled."""
 
 Rows = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ class Mixes:
 
 
 def equal_shares(parts: list[Rows], shots: int, *, centred: bool) -> Rows:
-    """Put parts side by side so that each has the same share in distances."""
+    """Concatenate parts so that each has the same share in distances."""
     scaled = []
     for part in parts:
         known = part[:, :shots].reshape(WAYS * shots, -1)
@@ -97,7 +97,7 @@ def equal_shares(parts: list[Rows], shots: int, *, centred: bool) -> Rows:
 
 
 def answers(learner: InContextLearner, episodes: list[Rows], shots: int) -> Tensor:
-    """Answer episodes of rows (K, N + M, d): log-probabilities (B, K M, K)."""
+    """Predict episodes of rows (K, N + M, d): log-probabilities (B, K M, K)."""
     rows = torch.from_numpy(np.stack(episodes))
     support = Support(
         features=rows[:, :, :shots].flatten(1, 2),
@@ -108,7 +108,7 @@ def answers(learner: InContextLearner, episodes: list[Rows], shots: int) -> Tens
 
 
 def rules(mixes: Mixes, mix: str, shots: int, episodes: int) -> dict[str, Tensor]:
-    """Return what each rule says, (B, m, K)."""
+    """Return the predictions of each rule, (B, m, K)."""
     learner = InContextLearner(load_default().double())
     drawn = [mixes.draw(mix, shots, seed) for seed in range(episodes)]
     said = [answers(learner, list(part), shots) for part in zip(*drawn, strict=True)]
@@ -128,12 +128,12 @@ def rules(mixes: Mixes, mix: str, shots: int, episodes: int) -> dict[str, Tensor
     }
 
 
-def measures(said: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return accuracy, log loss and the mean probability of the answer, (B,) each."""
-    truth = torch.arange(WAYS).repeat_interleave(QUERIES).expand(said.shape[:2])
-    right = (said.argmax(dim=-1) == truth).double().mean(dim=1)
-    loss = -said.gather(-1, truth[..., None]).squeeze(-1).mean(dim=1)
-    return right, loss, said.exp().amax(dim=-1).mean(dim=1)
+def measures(log_probabilities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return accuracy, log loss and mean probability of the prediction, (B,) each."""
+    truth = torch.arange(WAYS).repeat_interleave(QUERIES).expand(log_probabilities.shape[:2])
+    right = (log_probabilities.argmax(dim=-1) == truth).double().mean(dim=1)
+    loss = -log_probabilities.gather(-1, truth[..., None]).squeeze(-1).mean(dim=1)
+    return right, loss, log_probabilities.exp().amax(dim=-1).mean(dim=1)
 
 
 def main() -> None:

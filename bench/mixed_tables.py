@@ -1,10 +1,10 @@
-"""Tables of pictures, texts and numbers: all parts together beside each part alone.
+"""Tables of images, texts and numbers: all parts together compared with each part alone.
 
     python bench/mixed_tables.py TABLE.csv --out results/mixed_tables.md
 
-The table has a column `label`; the others are read as `unitail predict` reads them. Each episode
-draws classes, labelled rows and questions; all ways of reading answer the same ones. A shuffled
-part has its cells exchanged between rows, so that it says nothing.
+The table has a column `label`; the other columns are read as `unitail predict` reads them. Each
+episode draws classes, labelled rows and queries, the same for all ways of reading. In a shuffled
+part the cells are permuted between rows, which makes it uninformative.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Vectors = NDArray[np.float32]
 
 
 class Table:
-    """All rows, with the vectors of their items; cells are encoded by the rows of each support."""
+    """All rows with the vectors of their items; cells are encoded with each support."""
 
     def __init__(self, examples: LabelledItems) -> None:
         assert examples.layout is not None, "the table holds no items beside other cells"
@@ -59,23 +59,23 @@ class Table:
         }
 
     def draw(self, ways: int, shots: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Draw labelled rows and questions."""
+        """Draw labelled rows and queries."""
         generator = np.random.default_rng(seed)
         names, sizes = np.unique(self.labels, return_counts=True)
         classes = generator.permutation(names[sizes > shots])[:ways]
         rows = [generator.permutation(np.flatnonzero(self.labels == each)) for each in classes]
-        rest = generator.permutation(np.concatenate([each[shots:] for each in rows]))
-        return np.concatenate([each[:shots] for each in rows]), rest[:MAX_QUERIES]
+        queries = generator.permutation(np.concatenate([each[shots:] for each in rows]))
+        return np.concatenate([each[:shots] for each in rows]), queries[:MAX_QUERIES]
 
     def together(self, blocks: Mapping[str, Vectors], support: NDArray[np.int64]) -> Vectors:
-        """Put parts side by side as the classifier does."""
+        """Concatenate parts as the classifier does."""
         parts = [TablePart(part.encoder, part.column) for part in self.parts]
-        by = MixedEncoder(parts[: len(blocks)])
-        by.join([block[support] for block in blocks.values()], len(support))
-        return by.join(list(blocks.values()), 0)
+        encoder = MixedEncoder(parts[: len(blocks)])
+        encoder.join([block[support] for block in blocks.values()], len(support))
+        return encoder.join(list(blocks.values()), 0)
 
     def ways_to_read(self, support: NDArray[np.int64], seed: int) -> dict[str, Vectors]:
-        """Return the vectors of all rows, by what is read of them and how."""
+        """Return the vectors of all rows for each way of reading them."""
         blocks = self.blocks(support)
         generator = np.random.default_rng(seed)
         order = generator.permutation(len(self.labels))
@@ -95,7 +95,7 @@ class Table:
         }
 
     def scores(self, ways: int, shots: int, seed: int) -> dict[str, float]:
-        """Return the balanced accuracy of each way to read; "all" lets each part have a say."""
+        """Return the balanced accuracy of each way of reading; "all" combines the parts."""
         support, queries = self.draw(ways, shots, seed)
         truth, scores = self.labels[queries], dict[str, float]()
         widths = [block.shape[1] for block in self.blocks(support).values()]

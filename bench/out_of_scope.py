@@ -1,13 +1,13 @@
-"""Who tells questions that belong to none of 150 intents from those that do.
+"""Detect queries that belong to none of 150 intents.
 
     python bench/out_of_scope.py --data DATA/data_full.json --out results/out_of_scope.md
 
-CLINC150 (CC BY 3.0; data_full.json of github.com/clinc/oos-eval) with its own questions out of
-scope, sentence vectors of MiniLM. The measure is the area under the ROC curve: how often a question
-out of scope has a higher score than one in scope. Scores: one minus the highest probability, and
-`novelty`. Labelled questions are drawn from those for training, queries from those for tests. With
---vectors FILE.npz, vectors are read from there if it exists, so that nothing has to be encoded;
-else those of all draws are written to it.
+CLINC150 (CC BY 3.0; data_full.json of github.com/clinc/oos-eval) with its out-of-scope queries and
+sentence vectors of MiniLM. The metric is the area under the ROC curve: how often an out-of-scope
+query has a higher score than one in scope. Scores: one minus the highest probability, and
+`novelty`. Labelled sentences are drawn from the training split, queries from the test split. With
+--vectors FILE.npz, vectors are read from the file if it exists, so that nothing has to be encoded;
+otherwise the vectors of all draws are written to it.
 """
 
 import argparse
@@ -33,50 +33,50 @@ from unitail.framework.statistics import MeanInterval
 
 SHOTS = (1, 5)
 UNIT_C = 100.0
-"""Of logistic regression on unit rows."""
+"""C of logistic regression on unit rows."""
 Array = NDArray[Any]
 Method = Callable[[Array, Array, Array], dict[str, Array]]
-"""From labelled vectors, their intents and queries to scores by name, and probabilities as ''."""
+"""Map labelled vectors, intents and queries to scores by name, and probabilities as ''."""
 
 
-def ours(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
-    """Ask the shipped classifier."""
-    classifier = TailClassifier(device="cpu", random_state=0).fit(known, intents)
-    probabilities = classifier.predict_proba(asked)
+def ours(labelled: Array, intents: Array, queries: Array) -> dict[str, Array]:
+    """Score with the shipped classifier."""
+    classifier = TailClassifier(device="cpu", random_state=0).fit(labelled, intents)
+    probabilities = classifier.predict_proba(queries)
     return {
         "": probabilities,
-        "unitail, novelty": classifier.novelty(asked),
+        "unitail, novelty": classifier.novelty(queries),
         "unitail, highest probability": -probabilities.max(axis=1),
     }
 
 
-def unit_regression(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
-    """Ask logistic regression on unit rows, as many make it."""
-    fitted = LogisticRegression(C=UNIT_C, max_iter=1000).fit(normalize(known), intents)
-    probabilities = fitted.predict_proba(normalize(asked))
+def unit_regression(labelled: Array, intents: Array, queries: Array) -> dict[str, Array]:
+    """Score with logistic regression on unit rows, a common baseline."""
+    fitted = LogisticRegression(C=UNIT_C, max_iter=1000).fit(normalize(labelled), intents)
+    probabilities = fitted.predict_proba(normalize(queries))
     return {
         "": probabilities,
         f"logistic regression, unit rows, C = {UNIT_C:.0f}": -probabilities.max(axis=1),
     }
 
 
-def shrunk_regression(known: Array, intents: Array, asked: Array) -> dict[str, Array]:
-    """Ask logistic regression around a shrunk mean, the strongest simple method that we know."""
+def shrunk_regression(labelled: Array, intents: Array, queries: Array) -> dict[str, Array]:
+    """Score with logistic regression around a shrunk mean, the strongest simple method."""
     support = Support(
-        features=torch.from_numpy(known)[None],
+        features=torch.from_numpy(labelled)[None],
         class_indices=torch.from_numpy(intents)[None],
         ways=int(intents.max()) + 1,
     )
-    answers = LinearProbe(ProbeVariant.SHRUNK).infer(support, torch.from_numpy(asked)[None])
+    answers = LinearProbe(ProbeVariant.SHRUNK).infer(support, torch.from_numpy(queries)[None])
     probabilities = answers[0].detach().exp().numpy()
     return {"": probabilities, "logistic regression, shrunk mean": -probabilities.max(axis=1)}
 
 
 class Questions:
-    """The questions, and their vectors once they were asked for."""
+    """Queries, with vectors that are computed on demand."""
 
     def __init__(self, path: Path, encoder: str, vectors: Path | None = None) -> None:
-        """Read the file, and vectors that are there."""
+        """Read the file, and the stored vectors if there are any."""
         found = json.loads(path.read_text())
         self.train, self.test = found["train"], found["test"]
         self.outside = [text for text, _ in found["oos_test"]]
@@ -88,7 +88,7 @@ class Questions:
                 self.vectors = dict(zip(kept["texts"].tolist(), kept["vectors"], strict=True))
 
     def encode(self, texts: Sequence[str]) -> Array:
-        """Return vectors."""
+        """Return the vectors of texts."""
         new = sorted(set(texts) - set(self.vectors))
         if new:
             encoded = encode_items(make_encoder(self.encoder), new).features
@@ -96,12 +96,12 @@ class Questions:
         return np.stack([self.vectors[text] for text in texts])
 
     def keep(self, path: Path) -> None:
-        """Write the vectors that there are."""
+        """Write the vectors to a file."""
         texts = sorted(self.vectors)
         np.savez(path, texts=np.array(texts), vectors=self.encode(texts))
 
     def draw(self, seed: int, shots: int, queries: int) -> tuple[Array, Array, Array, Array]:
-        """Return labelled vectors and intents, vectors to ask and intents; -1 is out of scope."""
+        """Return labelled vectors, their intents, queries and their intents (-1: out of scope)."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(self.train))
         known: list[tuple[str, int]] = []
@@ -122,7 +122,7 @@ class Questions:
 def measure(
     questions: Questions, shots: int, draws: int, queries: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return for each score, in every draw, its area under the curve and the accuracy in scope."""
+    """Return each score's area under the ROC curve in every draw, and the accuracy in scope."""
     results: dict[str, list[tuple[float, float]]] = {}
     for seed in range(draws):
         known, intents, asked, truth = questions.draw(seed, shots, queries)

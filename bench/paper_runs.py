@@ -1,10 +1,11 @@
-"""Train the ablations and the baselines, side by side on one card, and measure all of them.
+"""Train the ablations and baselines of the paper in parallel on one GPU, and measure them.
 
-One command for what results/ablations, results/equal_episodes and the runs of
-results/label_extrapolation and results/validity show: it imports a sample of the banks (made by
+One command for the results in results/ablations, results/equal_episodes and the runs of
+results/label_extrapolation and results/validity: it imports a sample of the banks (made by
 bench/sample_banks.py), trains the eight recipes of recipes/ablations with three seeds and the four
 of recipes/equal_episodes with one, all for the steps that the recipes state, and then measures on
-the testing sets. Begun again, it goes on where it stopped; whatever is measured is in OUT at once.
+the testing sets. When restarted, it resumes where it stopped; results are in OUT as soon as they
+are measured.
 
     python bench/paper_runs.py SAMPLE --work WORK --out OUT
 """
@@ -22,13 +23,13 @@ from unitail.banks.importer import import_bank
 BENCH = Path(__file__).parent
 RECIPES = BENCH.parent / "recipes"
 SLOW = ("isolated", "dense")
-"""Ablations whose steps take longest: they start first, so that none is left alone at the end."""
+"""Ablations with the slowest steps; they start first so that none runs alone at the end."""
 SEQUENCES = ("gpicl", "caml", "snail")
 SETS = ("efflite0/cub200", "resnet50/cub200", "minilm/clinc150", "glove100/clinc150")
 
 
 class Stage:
-    """Some commands at once, each with a log of its own; waits for all, and tells what failed."""
+    """Commands that run at once, each with its own log; waits for all and reports failures."""
 
     def __init__(self, name: str, args: argparse.Namespace) -> None:
         self.name, self.args = name, args
@@ -48,7 +49,7 @@ class Stage:
             )
 
     def wait(self) -> None:
-        """Wait until all have ended."""
+        """Wait until all commands have ended."""
         failed = [label for label, process in self.running.items() if process.wait() != 0]
         spent = time.perf_counter() - self.begun
         state = f"FAILED: {', '.join(failed)}" if failed else "done"
@@ -56,7 +57,7 @@ class Stage:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train all runs that are not there yet, and keep their logs."""
+    """Train all runs that do not exist yet, and copy their logs."""
     stage = Stage("train", args)
     options: list[object] = ["--banks", args.work / "banks"]
     options += ["--steps", args.steps] if args.steps else []
@@ -79,7 +80,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Ask the runs about the testing sets, then about many classes."""
+    """Measure the runs on the testing sets, then on many classes."""
     banks = ["--banks", args.work / "banks"]
     stage = Stage("measure", args)
     kinds = ["ablations", "equal_episodes"] if args.baselines else ["ablations"]
@@ -102,7 +103,7 @@ def measure(args: argparse.Namespace) -> None:
 
 
 def extrapolate(args: argparse.Namespace, banks: list[object]) -> None:
-    """Ask the baselines about many classes, and whether they are learning algorithms."""
+    """Measure the baselines on many classes, and their validity as learning algorithms."""
     stage = Stage("many_classes", args)
     runs = args.work / "equal_episodes"
     for name in SETS:
@@ -128,7 +129,7 @@ def extrapolate(args: argparse.Namespace, banks: list[object]) -> None:
 
 
 def main() -> None:
-    """Import, train, measure."""
+    """Import banks, train and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sample", type=Path, help="coded banks, ENCODER/DATASET.npz")
     parser.add_argument("--work", type=Path, required=True, help="banks and runs go there")

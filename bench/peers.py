@@ -1,13 +1,14 @@
-"""Transductive methods of the literature and ours, queries answered together, same episodes.
+"""Compare transductive methods of the literature with ours on the same episodes.
 
     python bench/peers.py --banks BANKS --out results/peers
 
-Features are prepared for each peer in the way that suits it best: the preparation, for those called
-tuned also the options, is chosen for each protocol on classes that recipes train on, never on what
-is tested, and kept in OUT/settings.json (delete it to choose again); those for Dirichlet(1) shares
-are used for all unequal ones. What is measured is kept too: the same command again goes on where it
-was, and with another model ours alone are measured again. Several processes share the work with
---workers; whatever --seconds leave unmeasured is left out of the report, shares by shares.
+Features are preprocessed for each peer in the way that suits it best: the preprocessing, and for
+peers marked "tuned" also the options, is chosen for each protocol on training classes, never on the
+test sets, and stored in OUT/settings.json (delete it to choose again); the settings for
+Dirichlet(1) shares are used for all unequal ones. Results are stored too, so the command can be
+interrupted and resumed, and with another default model only our learners are measured again.
+Several processes share the work with --workers; protocols not finished within --seconds are left
+out of the report.
 """
 
 import argparse
@@ -48,17 +49,17 @@ CHOSEN_ON = [
     for encoder in ("efflite0", "sscd_distilled")
     for name in ("tiny_imagenet", "grocery", "plantvillage", "gtsrb", "clothing17", "intel_scenes6")
 ]
-"""Of tiny_imagenet, the classes that recipes train on."""
+"""Banks to choose settings on; of tiny_imagenet only the training classes."""
 CONCENTRATIONS = (1.0, 0.15, 0.5, 2.0)
-"""Of shares that are not equal: at 0.15 half of the five classes have no query at all."""
+"""Concentrations of unequal shares: at 0.15, half of five classes have no query."""
 CHOSEN_AT = 1.0
-"""The concentration that settings for unequal shares are chosen at."""
+"""Concentration at which settings for unequal shares are chosen."""
 Chosen = dict[str, dict[str, Peer]]
-"""By protocol and name."""
+"""Chosen peers, by protocol and name."""
 
 
 def protocols(episodes: int, concentrations: Sequence[float]) -> list[EvaluationProtocol]:
-    """Return the shapes that are tested: equal shares, unequal ones, absent classes."""
+    """Return the test protocols: balanced, unequal and absent classes."""
     equal = [EvaluationProtocol(shots=shots, queries=10, episodes=episodes) for shots in (1, 5)]
     unequal = [
         replace(each, query_shares=QueryShares.RANDOM, concentration=own)
@@ -77,13 +78,13 @@ def chosen_for(protocol: EvaluationProtocol) -> str:
 
 
 def training_table(folder: Path) -> FeatureTable:
-    """Open a bank, of tiny_imagenet the classes that recipes train on."""
+    """Open a bank; of tiny_imagenet only the training classes."""
     bank = FeatureBank.open(folder)
     return split_classes(bank, HELD_OUT, DEFAULT_SEED)[0] if bank.name == "tiny_imagenet" else bank
 
 
 def choose(args: argparse.Namespace) -> Chosen:
-    """Choose for each protocol the best setting of each peer, by mean accuracy."""
+    """Choose the best setting of each peer for each protocol, by mean accuracy."""
     chosen: Chosen = {}
     shapes = protocols(args.choose_episodes, (CHOSEN_AT,))
     for protocol in shapes:
@@ -101,7 +102,7 @@ def choose(args: argparse.Namespace) -> Chosen:
 
 
 def best(settings: Sequence[Peer], batches: Sequence[Episode]) -> Peer:
-    """Return the peer of the highest accuracy."""
+    """Return the peer with the highest accuracy."""
 
     def total(peer: Peer) -> float:
         return sum(score(peer, episode) for episode in batches)
@@ -110,7 +111,7 @@ def best(settings: Sequence[Peer], batches: Sequence[Episode]) -> Peer:
 
 
 def score(peer: Peer, episode: Episode) -> float:
-    """Return the sum of the accuracies on the episodes of a batch."""
+    """Return the sum of accuracies over the episodes of a batch."""
     truth = episode.query.class_indices
     assert truth is not None, "test episodes have labelled queries"
     return float(accuracy(peer.infer(episode.support, episode.query.features), truth).sum())
@@ -139,7 +140,7 @@ def settings(args: argparse.Namespace) -> Chosen:
 def all_runs(
     tables: Sequence[BenchTable], chosen: Chosen, args: argparse.Namespace
 ) -> list[BenchRun]:
-    """Prepare a run for each protocol and data set; the folders differ, so they may run at once."""
+    """Prepare a run per protocol and data set, in separate folders so they can run at once."""
     ours = load_learners(args.out / "no runs", OURS, device=args.device)
     return [
         BenchRun(
@@ -156,13 +157,13 @@ def all_runs(
 
 
 def peers(chosen: Mapping[str, Peer]) -> list[BenchLearner]:
-    """Let peers take part; results are void if the methods or their settings change."""
+    """Wrap the peers as benchmark learners; results are void if methods or settings change."""
     source = sha256_of(Path(str(transductive_methods.__file__)))
     return [BenchLearner(name, peer, f"{source} {peer!r}") for name, peer in chosen.items()]
 
 
 def measure(runs: Sequence[BenchRun], end: float) -> None:
-    """Run all that the time allows, and tell of each."""
+    """Run everything that fits into the time, and report each."""
     for place, run in enumerate(runs):
         start = time.monotonic()
         if start > end:
@@ -177,7 +178,7 @@ def measure(runs: Sequence[BenchRun], end: float) -> None:
 
 
 def share_out(workers: int, end: float) -> None:
-    """Let several processes do the work, until it is done or the time is over."""
+    """Run several processes until the work is done or the time is over."""
     command = [sys.executable, *sys.argv, "--shard"]
     processes = [subprocess.Popen([*command, str(number)]) for number in range(workers)]
     for each in processes:
@@ -189,7 +190,7 @@ def share_out(workers: int, end: float) -> None:
 
 
 def measured(runs: Sequence[BenchRun]) -> list[TableResult]:
-    """Read the results of the protocols that were measured on all data sets."""
+    """Read the results of protocols that were measured on all data sets."""
     open_ = {run.protocols[0].name for run in runs if run.pending()}
     for name in sorted(open_):
         print(f"not all of it is measured, and it is left out: {name}", flush=True)

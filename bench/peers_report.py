@@ -1,4 +1,4 @@
-"""What bench/peers.py writes: ours beside each peer, over data sets and over episodes."""
+"""The report of bench/peers.py: our learners compared with each peer."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from unitail.framework.statistics import MeanInterval
 from unitail.wording import markdown_table
 
 JOINT = ("unitail_joint", "unitail_joint_balanced")
-"""Ours; the second is told that classes occur equally often, as PT-MAP takes for granted."""
+"""Our joint learners; the second assumes balanced classes, as PT-MAP does."""
 OURS = (*JOINT, "unitail", "linear_probe_shrunk")
 ALL = "all data sets"
 LEFT_OUT = "tiny_imagenet"
-"""Its held-out classes helped to choose the default model."""
+"""Left out because its held-out classes helped to choose the default model."""
 TEXT = """\
 Ours minus each peer in points, paired by episode, averaged over the feature tables of a data set
 first: mean ± half the width of Student's 95 % interval over {sets} data sets; in brackets the data
@@ -28,17 +28,17 @@ choose the default model, is left out."""
 
 
 def leads(rows: pandas.DataFrame, ours: str, other: str) -> pandas.Series:
-    """Return ours minus another in points, by data set; all of one count once."""
+    """Return our lead over another learner in points, by data set (averaged over encoders)."""
     episode = ["encoder", "data_set", "episode"]
     scores = [
         rows[rows["learner"] == name].set_index(episode)["accuracy"] for name in (ours, other)
     ]
-    apart = 100 * (scores[0] - scores[1])
-    return apart.groupby(["encoder", "data_set"]).mean().groupby("data_set").mean()
+    differences = 100 * (scores[0] - scores[1])
+    return differences.groupby(["encoder", "data_set"]).mean().groupby("data_set").mean()
 
 
 def lead_cell(found: pandas.Series) -> str:
-    """Write a mean, its interval and the worst."""
+    """Format a mean, its interval and the worst data set."""
     if len(found) < 2:
         return "" if found.empty else f"{found.mean():+.1f}"
     worst = f"{found.idxmin()} {found.min():+.1f}"
@@ -47,17 +47,17 @@ def lead_cell(found: pandas.Series) -> str:
 
 
 def lead_table(path: str, names: Sequence[str]) -> str:
-    """Lay out what ours are above each peer, a row for each protocol."""
+    """Return a table of our lead over each peer, one row per protocol."""
     rows = pandas.read_parquet(path)
     words = ["learner", "encoder", "data_set", "protocol"]
     rows = rows.astype(dict.fromkeys(words, str))
     rows = rows[rows["data_set"] != LEFT_OUT]
     lines = []
     for protocol in rows["protocol"].unique():
-        asked = rows[rows["protocol"] == protocol]
+        protocol_rows = rows[rows["protocol"] == protocol]
         balanced = protocol.endswith("-shot")
         for ours in JOINT if balanced else JOINT[:1]:
-            cells = [lead_cell(leads(asked, ours, name)) for name in names]
+            cells = [lead_cell(leads(protocol_rows, ours, name)) for name in names]
             lines.append([protocol, ours, *cells])
     sets = rows["data_set"].nunique()
     table = markdown_table(["", "ours", *names], lines, rule="---")
@@ -69,16 +69,16 @@ def report(
     results: Sequence[TableResult],
     chosen: Mapping[str, Mapping[str, Peer]],
 ) -> str:
-    """Write the means over all data sets, what ours are above peers, and the settings."""
+    """Return the means over all data sets, our leads over peers, and the settings."""
     summary = group_means(replace(row, group=ALL) for row in data_set_means(results))
     rows = read_rows(args.out)
     lines = []
     for protocol, own in grouped(summary, lambda row: row.protocol).items():
         theirs = [row for row in own if row.learner not in OURS]
         peer = max(theirs, key=lambda row: row.accuracy).learner
-        asked = rows.take(rows.protocol == protocol)
+        protocol_rows = rows.take(rows.protocol == protocol)
         for ours in JOINT:
-            for what, found in compare_groups(asked, ours, peer).items():
+            for what, found in compare_groups(protocol_rows, ours, peer).items():
                 numbers = [100 * value for value in (found.difference, found.low, found.high)]
                 cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
                 lines.append([what, ours, peer, *cells, str(len(found.data_sets))])

@@ -1,15 +1,14 @@
-"""The default model isolated, with pools and joint, beside logistic regression, paired.
+"""The default model isolated, with pools and joint, compared with logistic regression.
 
     python bench/pool_banks.py --banks BANKS --episodes 20 --out results/with_pool.md
 
-Five classes, or all where a table has fewer; ten queries of a class on average. The pool holds
-other rows of these classes, on average as many of each as the line says; a larger pool contains the
-smaller ones; a table takes part as far as its classes have enough rows. Every feature table gives
-the same number of episodes.
-Differences are paired; they are averaged over the tables of a data set first, and intervals are
-Student's over data sets. tiny_imagenet, whose held-out classes helped to choose the default model,
-is left out. What was measured is kept in the folder --rows with the model's stamp: the same command
-again goes on where it was stopped, and with another model it begins anew.
+Five classes, or all if a table has fewer; ten queries per class on average. The pool holds other
+rows of these classes, on average as many of each as stated; larger pools contain smaller ones; a
+table is used as far as its classes have enough rows. Every feature table contributes the same
+number of episodes. Differences are paired and averaged over the tables of a data set first;
+intervals are Student's over data sets. tiny_imagenet, whose held-out classes helped to choose the
+default model, is left out. Results are stored in the folder --rows with the model's stamp: the
+command resumes where it was stopped, and starts anew with another model.
 """
 
 import argparse
@@ -48,11 +47,11 @@ GROUPS = {
     "whisper_tiny": "audio",
     "yamnet": "audio",
 }
-"""By encoder."""
+"""Groups of banks, by encoder."""
 
 
 def pooled(size: int) -> str:
-    """Name answers with a pool."""
+    """Return the name of predictions with a pool."""
     return f"pool of {size} a class"
 
 
@@ -65,7 +64,7 @@ def tables(folder: Path) -> Iterator[tuple[FeatureBank, str]]:
 
 
 def split(episode: Episode, asked: int) -> tuple[Episode, Tensor]:
-    """Keep the first queries, which come in any order; the others are a pool, (B, rows, d_T)."""
+    """Keep the first queries, which are in random order; the others form a pool (B, rows, d_T)."""
     query = episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
     kept = Query(features=query.features[:, :asked], class_indices=query.class_indices[:, :asked])
@@ -73,7 +72,7 @@ def split(episode: Episode, asked: int) -> tuple[Episode, Tensor]:
 
 
 def part(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
-    """Take some episodes of a batch."""
+    """Select some episodes of a batch."""
     support, query = episode.support, episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
     some = Support(
@@ -87,7 +86,7 @@ def part(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
 
 @torch.no_grad()
 def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, Tensor]:
-    """Ask in all ways; on the device where the episodes are."""
+    """Predict with all methods, on the device of the episodes."""
     model = load_default(pool.device)
     support, draw = episode.support, RelationalDraw()
     found = {
@@ -102,7 +101,7 @@ def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, T
 
 
 def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str, float]:
-    """Return the mean accuracy in % of each way to ask."""
+    """Return the mean accuracy (%) of each method."""
     most = [size for size in args.pools if (bank.class_sizes >= shots + QUERIES + size).sum() >= 2]
     if not most:
         return {}
@@ -127,13 +126,13 @@ def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str
 
 
 def lead(rows: pandas.DataFrame, first: str, other: str) -> pandas.Series:
-    """Return differences by data set; tables of a data set are averaged."""
+    """Return differences by data set, averaged over its tables."""
     both = rows.dropna(subset=[first, other])
     return (both[first] - both[other]).groupby(both["data_set"]).mean()
 
 
 def cell(found: pandas.Series) -> str:
-    """Write a mean with its interval, the data sets and the worst."""
+    """Format a mean with its interval, the number of data sets and the worst."""
     if found.empty:
         return ""
     if len(found) < 2:
@@ -146,7 +145,7 @@ def cell(found: pandas.Series) -> str:
 
 
 def report(page: Page, rows: pandas.DataFrame, args: argparse.Namespace) -> None:
-    """Write a table of all data sets, and one by groups."""
+    """Write a table of all data sets, and one by group."""
     for shots in args.shots:
         own = rows[rows["shots"] == shots]
         if own.empty:
@@ -173,7 +172,7 @@ def _heads(*names: str) -> list[str]:
 
 
 def keep(folder: Path | None, row: dict[str, object]) -> None:
-    """Say what was measured, and keep it if there is a folder for it."""
+    """Print a measured row, and store it if there is a folder for it."""
     print(row["table"], row["shots"], row["right"], flush=True)
     if folder:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""What a pool of unlabelled rows is worth, beside isolated and joint answers to the same rows.
+"""Effect of a pool of unlabelled rows, compared with isolated and joint predictions.
 
     python bench/pool_digits.py --out results/pool.md
 
-scikit-learn's digits: some labelled rows of each class, 100 queries, and a pool of other rows that
-are drawn as the queries are. Nothing was chosen or trained on them.
+scikit-learn's digits: some labelled rows of each class, 100 queries, and a pool of other rows from
+the same distribution as the queries. Nothing was chosen or trained on them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Scores = dict[str, float]
 def measure(
     features: NDArray[np.float64], labels: NDArray[np.int64], shots: int, seed: int
 ) -> Scores:
-    """Return the accuracy of each way to answer, in %."""
+    """Return the accuracy of each method, in %."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(labels))
     known = np.concatenate([order[labels[order] == k][:shots] for k in np.unique(labels)])

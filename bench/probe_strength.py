@@ -1,7 +1,7 @@
-"""Choose the strength C of the tuned linear probe, on training classes only.
+"""Choose the strength C of the tuned linear probe on training classes.
 
-Every C answers the same 5-way episodes of the data sets that are trained on. Of tiny_imagenet only
-the classes that recipes train on take part: the others are for testing.
+Every C is tested on the same 5-way episodes of the training data sets; of tiny_imagenet only the
+training classes are used, since the others are for testing.
 
     python bench/probe_strength.py --banks BANKS --out results/probe_strength.md
 """
@@ -43,17 +43,17 @@ OTHERS = (
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
 SHOTS, QUERIES, BATCH = (1, 5), 10, 50
 TIMED = ("5x50", "100x16")
-"""Batches that are timed: ways and episodes."""
+"""Timed batches: ways and episodes."""
 
 Cells = list[str]
-"""A line of a table."""
+"""A row of a table."""
 
 Measured = dict[str, NDArray[np.float64]]
-"""For each learner accuracy and NLL of every episode: (2, banks, shots, episodes)."""
+"""Accuracy and NLL of every episode, by learner: (2, banks, shots, episodes)."""
 
 
 def open_source(banks: Path, name: str) -> BankEpisodes:
-    """Open a bank; of the one whose classes are split only those that are trained on."""
+    """Open a bank; for a split one, only the training classes."""
     bank = FeatureBank.open(banks / name)
     if bank.name != SPLIT:
         return BankEpisodes([bank])
@@ -62,7 +62,7 @@ def open_source(banks: Path, name: str) -> BankEpisodes:
 
 
 def draw(source: BankEpisodes, ways: int, shots: int, episodes: int, number: int) -> Episode:
-    """Draw a batch; the number says which."""
+    """Draw a batch, seeded by its number."""
     ranges = EpisodeRanges.fixed(episodes=episodes, ways=ways, shots=shots, queries=QUERIES)
     batch = source.choose_batch(ranges, stream(0, "plan", number))
     return batch.sample(stream(0, shots, number))
@@ -75,7 +75,7 @@ def batches(source: BankEpisodes, shots: int, episodes: int) -> Iterator[Episode
 
 
 def score(learner: Inference, episode: Episode) -> NDArray[np.float64]:
-    """Accuracy and NLL of each episode, (2, B)."""
+    """Return accuracy and NLL of each episode, (2, B)."""
     classes = episode.query.class_indices
     assert classes is not None
     answers = learner.infer(episode.support, episode.query.features)
@@ -99,7 +99,7 @@ def measure(learners: dict[str, Inference], names: list[str], args: argparse.Nam
 
 
 def cells(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> Cells:
-    """Write a line of the first table: means over all banks, and the paired difference."""
+    """Return a row of the first table: means over all banks, and the paired difference."""
     percent = [f"{MeanInterval.of(100 * own[0, :, place]):.2f}" for place in range(len(SHOTS))]
     nll = [f"{MeanInterval.of(own[1, :, place]):.3f}" for place in range(len(SHOTS))]
     gap = "0" if own is best else f"{MeanInterval.of(100 * (own - best)[0]):.2f}"
@@ -107,7 +107,7 @@ def cells(name: str, own: NDArray[np.float64], best: NDArray[np.float64]) -> Cel
 
 
 def bank_rows(found: Measured, tuned: list[str], names: list[str], chosen: str) -> list[Cells]:
-    """Write what the fixed C costs against the best C of each bank."""
+    """Yield what the fixed C costs compared with the best C of each bank."""
     lines = []
     for place, bank in enumerate(names):
         line = [bank]
@@ -120,7 +120,7 @@ def bank_rows(found: Measured, tuned: list[str], names: list[str], chosen: str) 
 
 
 def choose(found: Measured, tuned: list[str]) -> tuple[str, str]:
-    """Return the C of best mean accuracy, and of those within its noise the one of best NLL."""
+    """Return the C with the best mean accuracy and, among those within noise, the best NLL."""
     best = max(tuned, key=lambda name: found[name][0].mean())
     gaps = {name: MeanInterval.of((found[name] - found[best])[0]) for name in tuned if name != best}
     near = [best, *(name for name, gap in gaps.items() if gap.high >= 0)]
@@ -128,7 +128,7 @@ def choose(found: Measured, tuned: list[str]) -> tuple[str, str]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Time the better of two runs, in seconds of the processor, so that others do not count."""
+    """Return the CPU seconds of the faster of two runs."""
     times = []
     for _ in range(2):
         start = time.process_time()
@@ -138,7 +138,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def scikit_learn(episode: Episode, strength: float) -> None:
-    """Fit and ask scikit-learn's regression, with its usual tolerance, episode by episode."""
+    """Fit scikit-learn's regression episode by episode, with its default tolerance."""
     mean = episode.support.features.mean(dim=1, keepdim=True)
     rows = F.normalize(episode.support.features - mean, dim=-1).numpy()
     queries = F.normalize(episode.query.features - mean, dim=-1).numpy()

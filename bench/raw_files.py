@@ -1,10 +1,11 @@
-"""From a user's files to answers: accuracy on folders and tables of files, beside simple methods.
+"""Accuracy on folders and tables of original files, compared with simple methods.
 
     python bench/raw_files.py RAW --out results/raw_files.md
 
-RAW holds sets of original files: a folder with a subfolder for each class, or a table with a column
-of labels. Each is read, encoded with its offline default encoder and asked, all classes at once, in
-random splits into 5 examples a class and the rest. All learners see the same vectors and splits.
+RAW holds sets of original files: a folder with a subfolder per class, or a table with a column of
+labels. Each is read, encoded with its offline default encoder, and predicted with all classes at
+once, in random splits into 5 examples per class and the rest. All learners see the same vectors and
+splits.
 """
 
 import argparse
@@ -30,7 +31,7 @@ MAX_QUERIES = 15
 
 
 def learners() -> dict[str, Inference]:
-    """Return what is compared."""
+    """Return the compared learners."""
     model = load_default()
     return {
         "unitail": InContextLearner(model),

@@ -1,10 +1,10 @@
-"""A sample of coded banks that is small enough to travel: some rows of each class.
+"""Sample coded banks to a smaller size: some rows of each class.
 
-Of every set that the recipes train on, and with `--testing` of every testing set, all classes (at
-most `--classes` of a testing set) and the same number of rows of each: `--rows`, fewer where the
-set would have more than `--set-rows`, never fewer than `--fewest`. Which, the seed and the name of
-the set decide, so encoders that hold the same items in the same order keep the same ones. The files
-are coded as before; `unitail bank import` makes banks of them.
+From every training set of the recipes, and with `--testing` from every testing set, it takes all
+classes (at most `--classes` of a testing set) and the same number of rows of each: `--rows`, fewer
+if the set would have more than `--set-rows`, but at least `--fewest`. The choice depends only on
+the seed and the name of the set, so encoders that hold the same items in the same order keep the
+same ones. The files keep their coding; `unitail bank import` turns them into banks.
 
     python bench/sample_banks.py CODED SAMPLE --recipes recipes/ablations --testing
 """
@@ -26,7 +26,7 @@ MEBIBYTE = 2**20
 
 
 def patterns(folders: Sequence[Path]) -> set[str]:
-    """Collect what the recipes of some folders train on, ENCODER/DATASET; refuse testing sets."""
+    """Return the banks the recipes train on, ENCODER/DATASET; exit if one is a testing set."""
     recipes = [read_recipe(path) for folder in folders for path in sorted(folder.glob("*.toml"))]
     choices = [source for recipe in recipes for source in recipe.sources]
     found = {name for each in choices if isinstance(each, BankChoice) for name in each.banks}
@@ -37,7 +37,7 @@ def patterns(folders: Sequence[Path]) -> set[str]:
 
 
 def wanted(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    """List the files to sample, by ENCODER/DATASET."""
+    """Yield the files to sample, by ENCODER/DATASET."""
     trained = patterns(args.recipes)
     for path in sorted(args.coded.glob("*/*.npz")):
         name = f"{path.parent.name}/{path.stem}"
@@ -49,7 +49,7 @@ def wanted(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
 def choose(
     labels: NDArray[np.int64], data_set: str, args: argparse.Namespace
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Choose classes, and rows of each; both in their old order."""
+    """Choose classes and rows of each, both in their original order."""
     generator = stream(args.seed, "sample of banks", data_set)
     classes = np.unique(labels)
     if data_set in GROUP_OF and len(classes) > args.classes:
@@ -58,8 +58,8 @@ def choose(
     count = max(args.fewest, min(args.rows, args.set_rows // len(classes)))
     rows = []
     for each in classes:
-        own = np.flatnonzero(labels == each)
-        rows.append(own[torch.randperm(len(own), generator=generator)[:count].numpy()])
+        members = np.flatnonzero(labels == each)
+        rows.append(members[torch.randperm(len(members), generator=generator)[:count].numpy()])
     return classes, np.sort(np.concatenate(rows))
 
 
@@ -80,7 +80,7 @@ def sample(path: Path, target: Path, args: argparse.Namespace) -> int:
 
 
 def main() -> None:
-    """Sample all files, and refuse to go beyond the size that was allowed."""
+    """Sample all files; exit if the size limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("coded", type=Path, help="8-bit coded banks, ENCODER/DATASET.npz")
     parser.add_argument("out", type=Path)

@@ -1,8 +1,8 @@
-"""Memory and time of what is as large as ImageNet: a bank of 1.3 million rows, and encoding.
+"""Memory and time at the scale of ImageNet: a bank of 1.3 million rows, and encoding.
 
-The bank is a sparse file of zeros: what is measured is what is read, not what is in it. The data
-set to encode is made of short texts, with an encoder of small width that takes no time. Every
-line is measured in a process of its own; memory is the largest that it had, in MiB.
+The bank is a sparse file of zeros, since only reading is measured. The data set to encode consists
+of short texts, with a narrow encoder that takes no time. Every row is measured in its own process;
+memory is the peak, in MiB.
 
     python bench/scale.py --out results/scale.md
 """
@@ -45,7 +45,7 @@ Numbers = dict[str, float]
 
 
 class Lengths(Encoder[str]):
-    """Encodes a text by the lengths of its words."""
+    """Encodes a text as the lengths of its words."""
 
     modality = Modality.TEXT
 
@@ -53,11 +53,11 @@ class Lengths(Encoder[str]):
         super().__init__(name="lengths", width=width, fingerprint=f"l{width}", batch_size=256)
 
     def read(self, item: object) -> str:
-        """Take the text."""
+        """Return the text."""
         return str(item)
 
     def embed(self, batch: Sequence[str]) -> NDArray[np.float32]:
-        """Count letters."""
+        """Return word lengths."""
         rows = np.zeros((len(batch), self.width), np.float32)
         for row, text in zip(rows, batch, strict=True):
             lengths = [len(word) for word in text.split()][: self.width]
@@ -66,7 +66,7 @@ class Lengths(Encoder[str]):
 
 
 def write_sparse_bank(folder: Path, rows: int, width: int) -> None:
-    """Write a bank whose features are a hole in a file."""
+    """Write a bank whose features are a sparse file."""
     folder.mkdir(parents=True)
     labels = np.arange(rows) % CLASSES
     np.save(folder / LABELS_FILE, labels)
@@ -128,18 +128,18 @@ def prepare(folder: Path, rows: int) -> Numbers:
 
 
 def peak() -> float:
-    """Return the largest memory of this process so far, in MiB."""
+    """Return the peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def own_memory() -> float:
-    """Return the memory of this process now that is no file's, in MiB; files are shared."""
+    """Return the anonymous memory of this process in MiB, without mapped files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def alone(work: Callable[..., Numbers], *arguments: object) -> Numbers:
-    """Run in a process of its own."""
+    """Run work in its own process."""
     context = multiprocessing.get_context("spawn")
     answers: Any = context.SimpleQueue()
     process = context.Process(target=_answer, args=(answers, work, arguments))

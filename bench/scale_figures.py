@@ -1,9 +1,10 @@
-"""The figures of docs/scale.md, from the pages that they were measured on.
+"""Update the figures in docs/scale.md from the pages they were measured on.
 
     python bench/scale_figures.py            # writes them
     python bench/scale_figures.py --check    # says which lines are not as measured
 
-Each line with figures is known by how it begins; the words around them stand here.
+Each line with figures is identified by its beginning; the text around the figures is in this
+script.
 """
 
 import argparse
@@ -19,13 +20,13 @@ BILLION, HOUR, CHUNK, LARGE_CHUNK = 1e9, 3600, 256, 4096
 
 
 def rows_of(page: Path) -> list[list[str]]:
-    """Return the cells of all tables of a page, without their rules."""
+    """Return the cells of all tables of a page, without separator rows."""
     lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def row_of(page: str, *begin: str) -> list[str]:
-    """Return the one row that begins so."""
+    """Return the only row that begins with these cells."""
     (row,) = [each for each in rows_of(RESULTS / page) if each[: len(begin)] == list(begin)]
     return row
 
@@ -36,12 +37,12 @@ def tens(cell: str) -> str:
 
 
 def hours(cell: str, *, digits: int = 0) -> str:
-    """Return the hours for a billion at the rate of a cell."""
+    """Return the hours for a billion items at the rate of a cell."""
     return f"{round(BILLION / float(cell.split(' ')[0]) / HOUR, -digits):,.0f}"
 
 
 def figures() -> dict[str, str]:
-    """Return how each line begins, and the line."""
+    """Return the lines with figures, by how they begin."""
     costs = json.loads((RESULTS / "costs.json").read_text())
     core = row_of("measured.md", "local", "2", "0")[5]
     gpu = row_of("gpu.md", "EfficientNet-B0")[1]
@@ -68,7 +69,7 @@ def figures() -> dict[str, str]:
 
 
 def memory() -> str:
-    """Tell what more rows take of the process that shares them out."""
+    """Return the line on the memory of the dispatching process."""
     few, many = (row_of("memory.md", each) for each in ("20,000", "200,000"))
     more = int(many[1]) - int(few[1])
     chunks = (int(many[0].replace(",", "")) - int(few[0].replace(",", ""))) / CHUNK
@@ -80,7 +81,7 @@ def memory() -> str:
 
 
 def measured() -> str:
-    """Tell the rates of one and two workers."""
+    """Return the line on the measured rates of one and two workers."""
     rates = {(name, workers): row_of("measured.md", name, workers, "0")[3]
              for name in ("local", "ray") for workers in "12"}  # fmt: skip
     return (
@@ -91,7 +92,7 @@ def measured() -> str:
 
 
 def foretold() -> str:
-    """Tell what the simulator says of these."""
+    """Return the line on the simulated rates of one and two workers."""
     said = {(name, workers): row_of("simulated.md", name, workers)[4]
             for name in ("local", "ray") for workers in "12"}  # fmt: skip
     beyond = re.search(r"^Beyond 15%: (.*)\.$", (RESULTS / "simulated.md").read_text(), re.M)
@@ -104,7 +105,7 @@ def foretold() -> str:
 
 
 def sharing(seconds: dict[str, Any]) -> str:
-    """Tell how many images a second the process that shares out can feed."""
+    """Return the line on how many images per second the dispatching process can feed."""
     local, ray = (1000 * seconds[name] for name in ("local", "ray"))
     fed = round(CHUNK / seconds["ray"], -4)
     return (

@@ -1,9 +1,9 @@
-"""Images that a GPU encodes in a second, for docs/scale.md.
+"""Images that a GPU encodes per second, for docs/scale.md.
 
-Time depends on a network's shape and not on its weights, so these are random: EfficientNet-B0, of
-which EfficientNet-Lite0 is the plainer brother, and ViT-H/14, the paper's encoder. Pixels (224 x
-224, one byte each) lie in the memory of the host and are sent in batches; vectors come back.
-Reading and decoding files is not in it: bench/scale_out.py measures that.
+Time depends on a network's shape and not on its weights, so the weights are random:
+EfficientNet-B0, of which EfficientNet-Lite0 is a simpler variant, and ViT-H/14, the paper's
+encoder. Pixels (224 x 224, one byte each) are in host memory and are sent in batches; vectors come
+back. Reading and decoding files is not included: bench/scale_out.py measures that.
 
     python bench/scale_gpu.py --out results/scale_out/gpu.md
 """
@@ -48,7 +48,7 @@ NETWORKS: dict[str, Callable[[int], Any]] = {"EfficientNet-B0": efficientnet, "V
 
 @torch.inference_mode()
 def rates(network: Any, dtype: torch.dtype, args: argparse.Namespace) -> list[float]:  # noqa: ANN401
-    """Return the images a second of each repeat, after one that does not count."""
+    """Return the images per second of each repeat, after a warm-up."""
     device = torch.device(args.device)
     network = network.eval().to(device, dtype)
     pixels = torch.randint(0, 256, (args.batch, args.side, args.side, 3), dtype=torch.uint8)

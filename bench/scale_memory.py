@@ -1,7 +1,7 @@
 """Memory of a large job against the number of its rows.
 
-Made texts are encoded by some workers with an encoder that takes no time, every number of rows in
-a process of its own.
+Generated texts are encoded by several workers with an encoder that takes no time; every number of
+rows runs in its own process.
 
     python bench/scale_memory.py --out results/scale_out/memory.md
 """
@@ -47,13 +47,13 @@ def main() -> None:
 
 
 class Watched:
-    """The work, with the memory that its process has had and the CPU seconds that it took."""
+    """Work that also reports its process's peak memory and CPU seconds."""
 
     def __init__(self, work: Work) -> None:
         self.work = work
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
-        """Do it."""
+        """Process a chunk and add memory and CPU time to its report."""
         busy = time.process_time()
         report = self.work(chunk)
         spent = time.process_time() - busy
@@ -62,12 +62,12 @@ class Watched:
 
 
 class Watching(LocalEngine):
-    """Processes, the largest memory that one of them had, and their CPU seconds."""
+    """Worker processes, with the largest memory of one of them and their CPU seconds."""
 
     memory, cpu = 0, 0.0
 
     def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
-        """Do the work, and look at the reports."""
+        """Process the chunks, and collect memory and CPU time from the reports."""
         for report in super().map(Watched(work), chunks):
             self.memory = max(self.memory, int(report.seconds["MiB"]))
             self.cpu += report.seconds["cpu"]
@@ -75,7 +75,7 @@ class Watching(LocalEngine):
 
 
 def measure_memory(out: Path, sizes: Sequence[int], workers: int) -> None:
-    """Encode tables of several sizes, each in a process of its own."""
+    """Encode tables of several sizes, each in its own process."""
     page = Page(
         out,
         "Memory of a large job against its rows",
@@ -88,9 +88,9 @@ def measure_memory(out: Path, sizes: Sequence[int], workers: int) -> None:
     for size in sizes:
         command = [sys.executable, __file__, "--out", "-", "--encode", str(size)]
         command += ["--workers", str(workers)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        told = json.loads(done.stdout.splitlines()[-1])
-        page.row(f"{size:,}", *(f"{told[name]:,.0f}" for name in NUMBERS))
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        measured = json.loads(result.stdout.splitlines()[-1])
+        page.row(f"{size:,}", *(f"{measured[name]:,.0f}" for name in NUMBERS))
 
 
 OWN = """
@@ -113,7 +113,7 @@ class Lengths(Encoder):
 
 
 def encode_texts(size: int, workers: int) -> dict[str, float]:
-    """Encode a made table, and say how much memory that took."""
+    """Encode a generated table; return memory and rates."""
     with tempfile.TemporaryDirectory() as folder:
         make_texts(Path(folder) / "rows.parquet", size)
         (Path(folder) / "own.py").write_text(OWN)
@@ -130,7 +130,7 @@ def encode_texts(size: int, workers: int) -> dict[str, float]:
 
 
 def make_texts(path: Path, size: int) -> None:
-    """Write texts of a few words, some at a time."""
+    """Write texts of a few words in batches."""
     schema = pyarrow.schema([("id", pyarrow.int64()), ("text", pyarrow.string())])
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for start in range(0, size, 10_000):

@@ -1,19 +1,20 @@
-"""Rows a second against the number of workers.
+"""Rows per second against the number of workers.
 
-Images that are made here are encoded with EfficientNet-Lite0, one thread a worker, by processes and
-by actors of Ray; every number of workers in turn, several times over and each time in another
-order, so that what else the machine does falls on all alike. Start-up is apart: the first chunk of
-every worker does not count, and none goes on to its second before all have done their first.
-Vectors are answered without a pool and with one.
+Generated images are encoded with EfficientNet-Lite0, one thread per worker, by processes and by Ray
+actors; every number of workers in turn, several times and each time in a different order, so that
+other load on the machine affects all equally. Start-up is excluded: the first chunk of every worker
+does not count, and none starts its second chunk before all have finished their first. Vectors are
+predicted without a pool and with one.
 
-Of several workers each has less of the machine than one alone: cores share memory and parts of each
-other, and other programs have their share. So a worker is measured beside companions, too:
-processes that encode the same images for nobody, one for every other worker. What it costs then,
-and not the run of several workers, is what these are foretold from.
+With several workers, each gets less of the machine than a single one: cores share memory and
+execution units, and other programs need their share. So a worker is also measured next to
+companions: processes that encode the same images as background load, one for every other worker.
+The simulation of several workers is based on that cost, not on the run of several workers.
 
     python bench/scale_out.py --out results/scale_out/measured.md
 
-What each stage of a chunk costs is written beside it, as costs.json, for bench/scale_simulator.py.
+The cost of each stage of a chunk is written next to the page, as costs.json, for
+bench/scale_simulator.py.
 """
 
 import argparse
@@ -47,9 +48,9 @@ from unitail.workflows.predict import answer_rows
 
 ENCODER = "efficientnet-lite0"
 WIDTH = 1280
-"""Of the vectors that are answered."""
+"""Width of the vectors to predict."""
 WAIT_SECONDS = 120.0
-"""For the other workers to have done their first chunk."""
+"""Timeout for the other workers to finish their first chunk."""
 
 
 def main() -> None:
@@ -78,11 +79,11 @@ def main() -> None:
 
 
 Kind = tuple[str, int, int]
-"""An engine, its workers, and the companions beside them."""
+"""An engine, its number of workers, and the companions running beside them."""
 
 
 def measure_rates(page: Page, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """Encode made images with each engine and number of workers, in turn."""
+    """Encode generated images with each engine and number of workers, in turn."""
     turns = take_turns(args, folder)
     page.text(
         "## Images encoded a second",
@@ -118,15 +119,15 @@ class Turn:
     """One run of some workers."""
 
     start: float
-    """Seconds until all had done a chunk."""
+    """Seconds until every worker had finished a chunk."""
     rate: float
-    """Rows a second from then on."""
+    """Rows per second from then on."""
     reports: Sequence[ChunkReport]
-    """Of the chunks since then."""
+    """Reports of the chunks since then."""
 
 
 def take_turns(args: argparse.Namespace, folder: Path) -> dict[Kind, list[Turn]]:
-    """Let every kind of run have its turn, several times, each time in another order."""
+    """Run every kind several times, in a different order each time."""
     most = max(args.workers)
     make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
     for name in args.engines:
@@ -156,7 +157,7 @@ STAGES = ("read", "encode", "write", "wall", "cpu")
 
 
 def tell_rate(page: Page, rows: int, kind: Kind, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Write the row of a kind of run; return what it was made from."""
+    """Write the row of a kind of run; return its costs."""
     spent = [{stage: [one.seconds[stage] for one in turn.reports] for stage in STAGES}
              for turn in turns]  # fmt: skip
     means = [{stage: statistics.mean(each[stage]) for stage in STAGES} for each in spent]
@@ -175,7 +176,7 @@ def tell_rate(page: Page, rows: int, kind: Kind, turns: Sequence[Turn]) -> dict[
 
 
 def engine_of(name: str, workers: int) -> Engine:
-    """Return the engine of that name."""
+    """Return the engine with this name."""
     if name == "local":
         return LocalEngine(workers)
     from unitail.engines.ray_cluster import RayEngine
@@ -184,7 +185,7 @@ def engine_of(name: str, workers: int) -> Engine:
 
 
 def timed(engine: Engine, workers: int, rows: JobRows, out: Path, args: argparse.Namespace) -> Turn:
-    """Encode some chunks, of which the first of each worker does not count."""
+    """Encode some chunks; the first of each worker is a warm-up."""
     work = EncodeChunk(args.encoder, "cpu", rows.reading, ChunkFolder(Storage(out)))
     chunks = list(rows.stream.chunks(args.chunk_rows))[: (1 + args.chunks) * workers]
     began = time.perf_counter()
@@ -198,7 +199,7 @@ def timed(engine: Engine, workers: int, rows: JobRows, out: Path, args: argparse
 
 
 class Timed:
-    """The work, in one thread, with the seconds that it took.
+    """Single-threaded work that reports the seconds it took.
 
     A worker that has done its first chunk waits until all have: so nobody is still starting while
     chunks are counted, and each worker has one that does not count.
@@ -209,7 +210,7 @@ class Timed:
         self.waited = False
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
-        """Do it."""
+        """Process a chunk and time it."""
         torch.set_num_threads(1)
         began, busy = time.perf_counter(), time.process_time()
         report = self.work(chunk)
@@ -230,7 +231,7 @@ class Timed:
 
 
 class Nothing:
-    """No work at all."""
+    """Work that does nothing."""
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
         """Report at once."""
@@ -238,7 +239,7 @@ class Nothing:
 
 
 def dispatch_seconds(engines: Sequence[str], workers: int, chunks: int = 200) -> dict[str, float]:
-    """Measure the CPU seconds of this process that it takes to give a chunk away and hear of it."""
+    """Return the CPU seconds of this process to dispatch a chunk and receive its report."""
     taken = {}
     for name in engines:
         reports = engine_of(name, workers).map(Nothing(), empty_chunks(chunks))
@@ -257,7 +258,7 @@ def empty_chunks(count: int) -> Iterator[Chunk]:
 
 
 def mean_interval(values: Sequence[float]) -> str:
-    """Write a mean with its interval."""
+    """Format a mean with its interval."""
     if len(values) < 2:
         return f"{values[0]:.1f}"
     half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5
@@ -265,7 +266,7 @@ def mean_interval(values: Sequence[float]) -> str:
 
 
 def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[str, float]:
-    """Answer vectors as wide as an encoder's, without a pool and with the largest."""
+    """Predict vectors as wide as an encoder's, without a pool and with the largest."""
     page.text(
         "## Vectors answered a CPU second",
         f"{WIDTH} numbers, 10 classes of 5 examples, {rows:,} rows in a call; one thread."

@@ -1,8 +1,8 @@
-"""What many workers would do, from what one and two were measured to do.
+"""Simulate many workers from the measured costs of one and two.
 
-A job is played event by event: a process shares out chunks one after the other, a store of files
-gives them no faster than it can, workers start, work, and now and then die with their chunk. Costs
-are those that bench/scale_out.py measured; what was not measured is said on the page.
+A job is simulated event by event: one process dispatches chunks one after the other, a file store
+delivers them at a limited rate, and workers start, work, and occasionally die with their chunk.
+Costs are those measured by bench/scale_out.py; assumed values are listed on the page.
 
     python bench/scale_simulator.py COSTS --out results/scale_out/simulated.md
 """
@@ -22,56 +22,56 @@ from scipy import stats
 HOUR = 3600.0
 IMAGES = 1_000_000_000
 IMAGE_BYTES = 100_000
-"""Of a file at an address: assumed."""
+"""Size of a file at an address: assumed."""
 STORE_BYTES = 5e9
-"""That a store of objects gives to all workers together in a second: assumed."""
+"""Bytes per second that an object store delivers to all workers together: assumed."""
 DEATH_HOURS = 500.0
-"""Between two deaths of one worker, its node's among them: assumed."""
+"""Mean hours between deaths of one worker, node failures included: assumed."""
 GPU_RATE = 3000.0
-"""Images that a GPU encodes in a second (bench/scale_gpu.py); cores to decode for it: assumed."""
+"""Images a GPU encodes per second (bench/scale_gpu.py), given enough cores to decode: assumed."""
 TOLERANCE = 0.15
-"""How far a rate that is foretold may be from the one measured."""
+"""Largest accepted relative error of a simulated rate."""
 SPREAD = 0.1
-"""Of the seconds that chunks take, as a share of their mean."""
+"""Standard deviation of the seconds per chunk, relative to their mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is played."""
+    """A job to simulate."""
 
     workers: int
     chunks: int
     chunk_rows: int
     chunk_seconds: float
-    """Of a worker that has a core, or a GPU, to itself."""
+    """Seconds per chunk of a worker with a core or a GPU to itself."""
     share: float = 1.0
-    """Of that core that it has."""
+    """Share of that core available to the worker."""
     dispatch_seconds: float = 0.0
     start_seconds: float = 0.0
     store_rows: float = float("inf")
-    """Rows that the store gives to all workers in a second."""
+    """Rows per second that the store delivers to all workers."""
     death_seconds: float = float("inf")
-    """Between two deaths of one worker."""
+    """Mean seconds between deaths of one worker."""
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Played:
-    """How a job went."""
+    """Result of a simulated job."""
 
     finished: Sequence[float]
-    """When each chunk was done, in that order."""
+    """Completion times of the chunks, in order."""
     deaths: int
 
     def rate(self, job: Job) -> float:
-        """Return the rows a second after as many chunks as there are workers."""
+        """Return the rows per second after the first chunk of each worker."""
         began = self.finished[job.workers - 1]
         rows = (len(self.finished) - job.workers) * job.chunk_rows
         return rows / (self.finished[-1] - began)
 
 
 def play(job: Job) -> Played:
-    """Give every chunk to whoever is free first."""
+    """Assign every chunk to the worker that is free first."""
     generator = np.random.default_rng(job.seed)
     free = [(job.start_seconds, worker) for worker in range(job.workers)]
     heapq.heapify(free)
@@ -96,7 +96,7 @@ def play(job: Job) -> Played:
 
 
 def main() -> None:
-    """Hold the simulator to runs that it does not know, then ask it for more workers."""
+    """Validate the simulator on measured runs, then simulate more workers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("costs", type=Path)
     parser.add_argument("--out", type=Path, required=True)
@@ -134,17 +134,17 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of what was foretold to what was measured."""
+    """Ratio of simulated to measured rate."""
 
     mean: float
     half: float | None
-    """Of its interval, if there are several turns."""
+    """Half width of its interval, if there are several turns."""
 
     @classmethod
-    def of(cls, said: Sequence[float], measured: Sequence[float]) -> "Ratio":
-        """Compare means over turns; the interval is that of the turns' own ratios."""
-        turns = np.log(np.divide(said, measured))
-        mean = float(np.mean(said) / np.mean(measured))
+    def of(cls, simulated: Sequence[float], measured: Sequence[float]) -> "Ratio":
+        """Compare means over turns; the interval is over the turns' ratios."""
+        turns = np.log(np.divide(simulated, measured))
+        mean = float(np.mean(simulated) / np.mean(measured))
         if len(turns) < 2:
             return cls(mean, None)
         error = np.std(turns, ddof=1) / len(turns) ** 0.5
@@ -155,7 +155,7 @@ class Ratio:
 
 
 def foretold(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Simulate runs with what was measured of one worker, beside as many as the others are."""
+    """Simulate the measured runs from the costs of one worker beside companions."""
     alone = {(run["engine"], run["beside"]): run for run in costs["runs"] if run["workers"] == 1}
     rows = []
     for run in costs["runs"]:
@@ -185,14 +185,14 @@ def foretold(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _mean_rate(job: Job, chunk_seconds: float, share: float, plays: int = 20) -> float:
-    """Return the mean rate of a turn: all workers begin together, the last chunk ends it."""
+    """Return the mean rate of a turn: workers begin together, and the last chunk ends it."""
     turn = replace(job, chunk_seconds=chunk_seconds, share=share)
     ends = [play(replace(turn, seed=seed)).finished[-1] for seed in range(plays)]
     return float(np.mean([turn.chunks * turn.chunk_rows / end for end in ends]))
 
 
 def project(page: Page, args: argparse.Namespace, costs: Mapping[str, Any]) -> None:
-    """Simulate more workers than there are here, with CPUs and with GPUs."""
+    """Simulate more workers than were measured, with CPUs and with GPUs."""
     engine = costs["runs"][-1]["engine"]
     ones = [run for run in costs["runs"] if run["workers"] == 1 and run["engine"] == engine]
     run = max(ones, key=lambda each: int(each["beside"]))  # as all cores of a machine are at work

@@ -1,14 +1,14 @@
-"""What `unitail serve` carries: requests a second, latencies, memory, overload.
+"""Load test of `unitail serve`: requests per second, latencies, memory and overload.
 
     python bench/serve_load.py --out results/serve_load.md
 
-A server runs in a process of its own, the clients in this one, on the same cores. Each round asks
-the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections
-that each wait for their answer before they ask again. What is asked is the same: probabilities, a
-set and novelty. Ratios are to the bare classifier of the same round; intervals (95 %) are those of
-Student's t over rounds. CPU time is that of the server with its decoders, or of the loop: other
-work on the machine changes it less. Vectors are 384 wide, of 5 classes with 5 examples; images are
-JPEG files of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
+A server runs in its own process and the clients in this one, on the same cores. Each round calls
+the bare classifier in a loop, one item at a time, then the server over 1, 8 and 64 connections that
+each wait for their response before the next request. All return the same: probabilities, a set and
+novelty. Ratios are relative to the bare classifier of the same round; intervals (95 %) are
+Student's t over rounds. CPU time is that of the server with its decoders, or of the loop; it
+depends less on other load. Vectors are 384 wide, of 5 classes with 5 examples; images are JPEG
+files of 320 x 240 pixels, encoded by EfficientNet-Lite0, of 3 classes with 4 examples.
 """
 
 import argparse
@@ -32,7 +32,7 @@ CONNECTIONS = (1, 8, 64)
 
 
 def interval(values: list[float]) -> str:
-    """Write a mean and its 95 % interval over rounds."""
+    """Format a mean with its 95 % interval over rounds."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return f"{mean:.2f}"
@@ -73,7 +73,7 @@ def measure_rates(
 
 
 def memory_of(port: int) -> float:
-    """Return the MiB that the server says it has."""
+    """Return the MiB that the server reports to use."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
         text = reply.read().decode()
     value = re.search(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
@@ -84,7 +84,7 @@ def memory_of(port: int) -> float:
 def measure_memory(
     page: Page, asked: Server, works: list[Work], seconds: float, pause: float
 ) -> None:
-    """Say how memory goes under 1, 8 and 64 connections, vectors and images in turn."""
+    """Measure memory under 1, 8 and 64 connections, with vectors and images in turn."""
     samples, answered, start = [memory_of(asked.port)], 0, time.monotonic()
     minutes = [0.0]
     turns = [(count, work) for count in CONNECTIONS for work in works]
@@ -111,7 +111,7 @@ def measure_memory(
 
 
 def measure_overload(page: Page, asked: Server, work: Work, limit: int, seconds: float) -> None:
-    """Say what happens when 64 connections ask a server that takes on a few."""
+    """Measure how a server with a small limit responds to 64 connections."""
     before = load_server(asked, work, 1, seconds)
     over = load_server(asked, work, 64, seconds)
     after = load_server(asked, work, 1, seconds)
@@ -127,7 +127,7 @@ def measure_overload(page: Page, asked: Server, work: Work, limit: int, seconds:
 
 
 def main() -> None:
-    """Measure everything."""
+    """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="0 measures memory alone")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each load in a round")

@@ -1,4 +1,4 @@
-"""A server under load, and the bare classifier beside it: what is asked, and what clients see."""
+"""A server under load, and the bare classifier for comparison."""
 
 import asyncio
 import io
@@ -27,32 +27,32 @@ WIDTH, WAYS, SHOTS = 384, 5, 5
 
 @dataclass
 class Load:
-    """What clients saw."""
+    """What clients measured."""
 
     seconds: float
     latencies: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     cpu: float = 0.0
-    """Seconds of whoever answered."""
+    """CPU seconds of the server or classifier."""
 
     @property
     def cpu_each(self) -> float:
-        """Milliseconds of CPU time for an answer."""
+        """Milliseconds of CPU time per answer."""
         return 1e3 * self.cpu / max(1, self.statuses[200])
 
     @property
     def rate(self) -> float:
-        """How many answers there were in a second."""
+        """Return the number of answers per second."""
         return self.statuses[200] / self.seconds
 
     def quantile(self, share: float) -> float:
-        """Return a quantile of the milliseconds that answers took."""
+        """Return a quantile of the latencies in milliseconds."""
         return 1e3 * float(np.quantile(self.latencies, share)) if self.latencies else float("nan")
 
 
 @dataclass(frozen=True)
 class Work:
-    """One kind of question: to the server as bytes, to the classifier as a call."""
+    """One kind of request: bytes for the server, a call for the classifier."""
 
     name: str
     request: Callable[[int], bytes]
@@ -69,7 +69,7 @@ def picture(rng: np.random.Generator, colour: int) -> bytes:
 
 
 def head(path: str, kind: str, body: bytes) -> bytes:
-    """Write a request of HTTP."""
+    """Return a complete HTTP request."""
     lines = (
         f"POST {path} HTTP/1.1",
         "Host: localhost",
@@ -80,7 +80,7 @@ def head(path: str, kind: str, body: bytes) -> bytes:
 
 
 def fully(classifier: TailClassifier, items: Any) -> object:  # noqa: ANN401 - vectors or files
-    """Answer as the server does by default."""
+    """Return all results that the server returns by default."""
     log_proba = classifier.predict_log_proba(items)
     return classifier.predict_set(log_proba=log_proba), classifier.novelty(items)
 
@@ -127,14 +127,14 @@ def images(folder: Path) -> Work:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs in another process."""
+    """A server in another process."""
 
     port: int
     pid: int
 
     @property
     def cpu(self) -> float:
-        """The CPU seconds that it and its decoders have had."""
+        """CPU seconds used by the server and its decoders."""
         tick, own, seconds = os.sysconf("SC_CLK_TCK"), [self.pid], 0.0
         while own:
             pid = own.pop()
@@ -173,7 +173,7 @@ def server(folders: list[Path], *options: str) -> Iterator[Server]:
 async def connection(
     port: int, work: Work, load: Load, until: float, first: int, pause: float
 ) -> None:
-    """Ask on one connection until the time is over, with pauses."""
+    """Send requests on one connection until the time is over, with pauses."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = first
     while time.perf_counter() < until:
@@ -199,7 +199,7 @@ async def connection(
 def load_server(
     asked: Server, work: Work, connections: int, seconds: float, pause: float = 0.0
 ) -> Load:
-    """Ask over so many connections."""
+    """Send requests over several connections."""
 
     async def run() -> Load:
         start, cpu = time.perf_counter(), asked.cpu
@@ -217,7 +217,7 @@ def load_server(
 
 
 def load_bare(work: Work, seconds: float) -> Load:
-    """Ask the classifier in a loop."""
+    """Call the classifier in a loop."""
     load, start, cpu = Load(seconds), time.perf_counter(), time.process_time()
     while (now := time.perf_counter()) < start + seconds:
         work.bare(load.statuses[200])

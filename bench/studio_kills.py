@@ -1,11 +1,11 @@
-"""What a studio loses when it is killed at any moment: nothing but the action in flight.
+"""Check that a studio killed at any moment loses at most the action in flight.
 
     python bench/studio_kills.py --kills 200 --out results/studio_kills.md
 
-A scripted labeller works in a process of its own, and tells after each action that it is done. It
-is killed (SIGKILL) at a random moment, the database is opened again, and the next one goes on.
-What it does next depends on the revision alone, so that the same script in a process that nobody
-kills says what the database must hold after each action, to the last label.
+A scripted labeller works in its own process and reports each completed action. It is killed
+(SIGKILL) at a random moment, the database is reopened, and the next labeller continues. Its next
+action depends only on the revision, so an undisturbed process with the same script determines what
+the database must hold after each action.
 """
 
 import argparse
@@ -29,34 +29,34 @@ from unitail.studio.store import Store
 ITEMS = 300
 MAX_CLASSES = 12
 LONGEST = 0.5
-"""Seconds that a labeller lives at most: it opens the database, and does a dozen actions or so."""
+"""Maximum lifetime of a labeller in seconds: enough for a dozen actions."""
 
 
 def step(store: Store) -> None:
-    """Do what the revision says."""
-    chance = random.Random(store.revision())
+    """Perform the next action, determined by the revision."""
+    generator = random.Random(store.revision())
     snapshot = store.since()
     classes = [row.id for row in snapshot.classes if not row.deleted]
     versions = {row.item: row.version for row in snapshot.labels}
-    kind = chance.choices(
+    kind = generator.choices(
         ["one", "many", "undo", "redo", "rename", "merge", "delete"], [8, 6, 4, 2, 2, 1, 1]
     )[0]
-    if len(classes) < 3 or (len(classes) < MAX_CLASSES and chance.random() < 0.1):
+    if len(classes) < 3 or (len(classes) < MAX_CLASSES and generator.random() < 0.1):
         store.add_class(f"class {store.revision()}")
         return
     try:
         if kind in ("one", "many"):
-            chosen = chance.sample(range(ITEMS), 1 if kind == "one" else 40)
+            chosen = generator.sample(range(ITEMS), 1 if kind == "one" else 40)
             items = {f"item {each}": versions.get(f"item {each}", 0) for each in chosen}
-            class_id = chance.choice([*classes, ASIDE, None])
+            class_id = generator.choice([*classes, ASIDE, None])
             store.label_each(dict.fromkeys(items, class_id), items)
         elif kind == "rename":
-            store.rename_class(chance.choice(classes), f"name {store.revision()}")
+            store.rename_class(generator.choice(classes), f"name {store.revision()}")
         elif kind == "merge":
-            one, other = chance.sample(classes, 2)
-            store.merge_classes(one, other)
+            source, target = generator.sample(classes, 2)
+            store.merge_classes(source, target)
         elif kind == "delete":
-            store.delete_class(chance.choice(classes))
+            store.delete_class(generator.choice(classes))
         else:
             store.undo() if kind == "undo" else store.redo()
     except InvalidInput:  # nothing to undo or redo
@@ -70,20 +70,20 @@ def digest(store: Store) -> str:
 
 
 def labour(url: str, line: Connection) -> None:
-    """Work until somebody ends it, and tell each revision once it is reached."""
+    """Perform actions until killed, and send each revision once it is committed."""
     store = Store(url)
     while True:
         step(store)
         line.send(store.revision())
 
 
-def kill_once(url: str, chance: random.Random) -> int | None:
-    """Let a labeller work, kill it, and return the last revision that it told of."""
+def kill_once(url: str, generator: random.Random) -> int | None:
+    """Let a labeller work, kill it, and return the last revision that it reported."""
     here, there = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=labour, args=[url, there])
     process.start()
     there.close()
-    time.sleep(chance.uniform(0, LONGEST))
+    time.sleep(generator.uniform(0, LONGEST))
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
@@ -97,14 +97,14 @@ def kill_once(url: str, chance: random.Random) -> int | None:
 
 
 class Reference:
-    """What the database must hold after each action, by a labeller that nobody kills."""
+    """Expected database contents after each action, from an undisturbed labeller."""
 
     def __init__(self, url: str) -> None:
         self._store = Store(url)
         self._digests = [digest(self._store)]
 
     def digest(self, revision: int) -> str:
-        """Return the sum of all rows at a revision."""
+        """Return the hash of all rows at a revision."""
         while len(self._digests) <= revision:
             step(self._store)
             self._digests.append(digest(self._store))
@@ -112,23 +112,23 @@ class Reference:
 
 
 def main() -> None:
-    """Kill, open again, compare."""
+    """Kill, reopen and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     page = Page(args.out, "Kills", f"A scripted labeller was killed {args.kills} times.")
-    chance = random.Random(args.seed)
+    generator = random.Random(args.seed)
     outcomes: Counter[str] = Counter()
     revision = 0
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/studio.db"
         reference = Reference(f"sqlite:///{folder}/reference.db")
         for _ in range(args.kills):
-            told = kill_once(url, chance)
+            reported = kill_once(url, generator)
             store = Store(url)
-            before, revision = revision if told is None else told, store.revision()
+            before, revision = revision if reported is None else reported, store.revision()
             outcomes["lost"] += revision < before
             outcomes["more than one in flight"] += revision > before + 1
             outcomes["one in flight was kept"] += revision == before + 1
@@ -140,8 +140,8 @@ def main() -> None:
         "*Lost*: an action that the labeller had been told was done is not there. *Half done*: the"
         " rows are not exactly those that the same script leaves where nobody kills it."
     )
-    bad = outcomes["lost"] + outcomes["more than one in flight"] + outcomes["half done"]
-    assert bad == 0, outcomes
+    failures = outcomes["lost"] + outcomes["more than one in flight"] + outcomes["half done"]
+    assert failures == 0, outcomes
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How long new answers take after a label: 2,000 items of 20 classes in a studio.
+"""Time until new predictions after a label: 2,000 items of 20 classes in a studio.
 
     python bench/studio_latency.py --banks BANKS --out results/studio_latency.md
 
 Every item is a row of a bank, so that only the studio is measured: the transaction, the fit, the
-answers of what is on the screen, then those of all items. One label is changed at a time, or one
-more item is labelled.
+predictions of the items on the screen, then those of all items. One label is changed at a time, or
+one more item is labelled.
 """
 
 import argparse
@@ -32,11 +32,11 @@ from unitail.studio.studio import Studio
 
 COLUMNS = ("screen", "all", "screen, CPU", "all, CPU", "novelty, CPU", "pool, CPU")
 SCREEN = 60
-"""Items that somebody looks at."""
+"""Number of items on the screen."""
 
 
 class RowOf(Encoder[int]):
-    """The rows of a bank, by the numbers that the texts are."""
+    """Encodes a text, the number of a row, as that row of the bank."""
 
     modality = Modality.TEXT
 
@@ -45,7 +45,7 @@ class RowOf(Encoder[int]):
         self._rows = rows
 
     def read(self, item: object) -> int:
-        """Read a number."""
+        """Parse the number."""
         return int(str(item).split()[1])
 
     def embed(self, batch: Sequence[int]) -> NDArray[np.float32]:
@@ -54,7 +54,7 @@ class RowOf(Encoder[int]):
 
 
 def choose_rows(bank: FeatureBank, items: int, ways: int) -> tuple[Any, NDArray[np.int64]]:
-    """Take equally many rows of the first classes, in a random order.
+    """Take equally many rows of the first classes, in random order.
 
     Where a class has fewer, its rows come again, moved by a tenth of their spread: how long answers
     take depends on sizes alone.
@@ -73,7 +73,7 @@ def choose_rows(bank: FeatureBank, items: int, ways: int) -> tuple[Any, NDArray[
 def measure(
     studio: Studio, repeats: int, items: Sequence[int], classes: Sequence[int]
 ) -> dict[str, list[float]]:
-    """Label items, one at a time, and note when answers come: wall seconds, and CPU seconds."""
+    """Label items one by one, and measure wall and CPU seconds until predictions arrive."""
     told: list[tuple[float, float]] = []
     seen_at: list[tuple[float, float]] = []
     count = len(studio.catalogue)
@@ -109,7 +109,7 @@ def measure(
 
 
 def joint_seconds(rows: NDArray[np.float32], labels: NDArray[np.int64], count: int) -> float:
-    """Return the CPU seconds of answering all items jointly."""
+    """Return the CPU seconds of predicting all items jointly."""
     classifier = TailClassifier(
         device="cpu", scale="none", precision="single", visibility="joint", random_state=0
     )
@@ -119,7 +119,7 @@ def joint_seconds(rows: NDArray[np.float32], labels: NDArray[np.int64], count: i
 
 
 def with_sizes(about: str | None) -> argparse.ArgumentParser:
-    """Make a parser with the options that say what is in the studio."""
+    """Return a parser with the options for the studio's sizes."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--banks", type=Path, required=True)
     parser.add_argument("--bank", default="efflite0/plantvillage")
@@ -132,7 +132,7 @@ def with_sizes(about: str | None) -> argparse.ArgumentParser:
 
 
 def read_items(args: argparse.Namespace) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return vectors and classes of the items that options ask for."""
+    """Return vectors and classes of the items that the options specify."""
     bank = FeatureBank.open(named_banks(args.banks)[args.bank])
     return choose_rows(bank, args.items, args.ways)
 
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def labelled_studio(table: Path, rows: NDArray[np.float32], truths: NDArray[np.int64]) -> Studio:
-    """Open a studio on rows of which the first are labelled, and answer all."""
+    """Open a studio in which the first rows are labelled, and predict all."""
     table.write_text("text\n" + "".join(f"item {n} of many\n" for n in range(len(rows))))
     store = Store(database_of(table, None))
     studio = Studio(Catalogue.read(table), store, encoder=RowOf(rows), device="cpu")
@@ -186,7 +186,7 @@ def labelled_studio(table: Path, rows: NDArray[np.float32], truths: NDArray[np.i
 
 
 def told_in_ms(seconds: Sequence[float]) -> str:
-    """Tell the median of some times, and the fastest."""
+    """Format the median and the minimum of some times, in ms."""
     return f"{1000 * statistics.median(seconds):.0f} ({1000 * min(seconds):.0f})"
 
 

@@ -1,11 +1,11 @@
-"""How long somebody waits in the studio's page: 2,000 items of 20 classes, in Chromium.
+"""Waiting times in the studio's page: 2,000 items of 20 classes, in Chromium.
 
     python bench/studio_page.py --banks BANKS --out results/studio_page.md
 
-From the key that labels an item to the frame that shows new answers, of the cards on the screen and
-of all items that have no label: the request, the transaction, the fit, the answers, the news and
-the page's own work, as they come. One label follows the other after a pause, in which the studio
-answers again with a pool and estimates accuracies, as it does while somebody works.
+From the key press that labels an item to the frame that shows new predictions, of the cards on the
+screen and of all unlabelled items: the request, the transaction, the fit, the predictions, the
+server's events and the page's own work. Labels follow each other after a pause, in which the studio
+predicts with a pool and estimates accuracies, as in normal use.
 """
 
 import shutil
@@ -54,7 +54,7 @@ window.begin = (count) => {
 """
 
 Times = dict[str, list[list[float]]]
-"""For what was done, and each time that it was: until the screen, and until all are new."""
+"""Milliseconds until the screen and until all items are updated, for each action."""
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def served(studio: Studio) -> Iterator[str]:
 
 
 def label_times(page: Any, sizes: tuple[int, int, int], repeats: int, pause: float) -> Times:  # noqa: ANN401
-    """Label items by keys, and return the ms until the screen and all are new.
+    """Label items by keys, and return the ms until the screen and all items are updated.
 
     First one item after the other, near the end, so that the last one is next; then that again and
     again. `sizes` are the numbers of items, of those that have labels at first, and of classes.
@@ -107,7 +107,7 @@ def label_times(page: Any, sizes: tuple[int, int, int], repeats: int, pause: flo
 
 
 def next_times(page: Any, repeats: int, pause: float) -> list[float]:  # noqa: ANN401
-    """Ask what to label next, and return the ms until it is shown."""
+    """Request what to label next, and return the ms until it is shown."""
     times = []
     for _ in range(repeats):
         page.locator("[data-key=view-all]").click()
@@ -122,7 +122,7 @@ def next_times(page: Any, repeats: int, pause: float) -> list[float]:  # noqa: A
 
 
 def in_words(times: Sequence[float]) -> list[str]:
-    """Tell the median, the fastest and the slowest."""
+    """Format the median, the minimum and the maximum."""
     return [f"{each:.0f}" for each in (statistics.median(times), min(times), max(times))]
 
 

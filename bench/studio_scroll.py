@@ -1,12 +1,12 @@
-"""How smoothly 10,000 items scroll in the studio's page: frame times in Chromium.
+"""Frame times while scrolling 10,000 items in the studio's page, in Chromium.
 
     python bench/studio_scroll.py --out results/studio_scroll.md
 
-10,000 small images, three classes with two labels each, everything answered. The page is scrolled
-by a wheel through a view of all items, once as they come and once the most doubtful first, and
-between two turns of the wheel a label is set. *Work* is the time that the page's own scripts take
-in a frame; *frame* is the time from one frame to the next, which what else the machine does makes
-longer: Chromium draws here without a graphics card.
+10,000 small images, three classes with two labels each, all predicted. The page is scrolled by a
+wheel through a view of all items, once in their order and once the most doubtful first, and a label
+is set between two turns of the wheel. *Work* is the time that the page's own scripts take in a
+frame; *frame* is the time between frames, which other load on the machine increases: Chromium
+renders here without a GPU.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from unitail.encoders.images import read_image
 
 COLOURS = {"red": (200, 60, 50), "green": (70, 160, 70), "blue": (60, 80, 190)}
 WHEEL = 600
-"""Pixels of a turn."""
+"""Pixels per turn of the wheel."""
 WATCH = """
 window.frames_seen = []; window.work_seen = [];
 const ask = window.requestAnimationFrame.bind(window);
@@ -52,7 +52,7 @@ ask(tick);
 
 
 class MeanColour(Encoder[NDArray[np.float32]]):
-    """The mean colour of an image: the page is measured, not an encoder."""
+    """Encodes an image as its mean colour, so that the page and not an encoder is measured."""
 
     modality = Modality.IMAGE
 
@@ -60,12 +60,12 @@ class MeanColour(Encoder[NDArray[np.float32]]):
         super().__init__(name="mean-colour", width=3, fingerprint="mean-colour", batch_size=256)
 
     def read(self, item: object) -> NDArray[np.float32]:
-        """Read the mean."""
+        """Read the mean colour."""
         means: NDArray[np.float32] = np.asarray(read_image(item), np.float32).mean(axis=(0, 1))
         return means
 
     def embed(self, batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Stack the means."""
+        """Stack the mean colours."""
         return np.stack(batch)
 
 
@@ -111,7 +111,7 @@ def serve(folder: Path) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve in another process."""
+    """Serve the studio in another process."""
     command = [sys.executable, __file__, "--serve", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -125,7 +125,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[Any], NDArray[Any]]:  # noqa: ANN401
-    """Turn the wheel through a view; return the milliseconds of frames, and of work in them."""
+    """Turn the wheel through a view; return frame times and script times in ms."""
     page.locator(f"[data-key=view-{view}]").click()
     page.wait_for_selector(f"[data-key=view-{view}][aria-current]")
     page.wait_for_selector(".card img")
@@ -143,13 +143,13 @@ def scroll(page: Any, view: str, *, turns: int, label: bool) -> tuple[NDArray[An
 
 
 def answered(title: str | None) -> int:
-    """Read how many items are answered from the title of a class."""
+    """Parse how many items are predicted from the title of a class."""
     found = re.search(r", (\d+) answered", title or "")
     return int(found[1]) if found else 0
 
 
 def measure(out: Page, url: str, chromium: str, count: int, turns: int) -> None:
-    """Fill the table."""
+    """Run all measurements and fill the table."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:

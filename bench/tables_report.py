@@ -1,4 +1,4 @@
-"""What bench/tables.py has measured, and the page about it."""
+"""The scores of bench/tables.py, and the page about them."""
 
 import argparse
 import json
@@ -15,15 +15,15 @@ from unitail.learners.fingerprints import default_stamp
 
 ISOLATED, JOINT = "unitail", "unitail, joint"
 MAX_ASKED = 500
-"""The most rows that are asked in all."""
+"""Largest number of queries per table."""
 Line = dict[str, Any]
 
 
 class Scores:
-    """What was measured, a line each; those of ours with another model do not count."""
+    """Measured scores, one per line; ours count only for the current model."""
 
     def __init__(self, path: Path, *, as_stored: bool = False) -> None:
-        """Read what is there: of ours, lines of the model that ships, or of the last that did."""
+        """Read the scores; ours only from the shipped model, or else the last measured one."""
         self.path, self.model = path, default_stamp()
         text = path.read_text() if path.exists() else ""
         lines = [json.loads(line) for line in text.splitlines()]
@@ -35,11 +35,11 @@ class Scores:
         return line["method"] not in (ISOLATED, JOINT) or line.get("model") == self.model
 
     def has(self, **key: Any) -> bool:  # noqa: ANN401
-        """Tell whether there is a line like this."""
+        """Return whether there is a line with this key."""
         return any(all(line[name] == key[name] for name in key) for line in self.lines)
 
     def add(self, lines: Sequence[Line]) -> None:
-        """Keep lines, and show them."""
+        """Store lines, and print them."""
         with self.path.open("a") as file:
             for each in lines:
                 own = {"model": self.model} if each["method"] in (ISOLATED, JOINT) else {}
@@ -48,7 +48,7 @@ class Scores:
                 print(*each.values(), flush=True)
 
     def by_draw(self, setting: str, tables: Sequence[str]) -> pandas.DataFrame:
-        """Return the scores of the draws that unitail has, by table and draw, and method."""
+        """Return scores by table and draw (rows) and method (columns), where unitail has them."""
         rows = [
             line for line in self.lines if line["setting"] == setting and line["table"] in tables
         ]
@@ -104,7 +104,7 @@ def report(
 
 
 def _lead(drawn: pandas.DataFrame, method: str) -> str:
-    """Write unitail's lead: the same draws of a table for both, then over tables."""
+    """Format unitail's lead: paired by draw, then averaged over tables."""
     if method == ISOLATED or method not in drawn or ISOLATED not in drawn:
         return ""
     leads = (drawn[ISOLATED] - drawn[method]).dropna().groupby("table").mean().tolist()

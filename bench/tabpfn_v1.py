@@ -1,4 +1,4 @@
-"""TabPFN v1, the peer for tables, beside TailClassifier and logistic regression on the same rows.
+"""Compare TabPFN v1 with TailClassifier and logistic regression on the same rows.
 
     python3 -m venv TABPFN
     TABPFN/bin/pip install -c constraints.txt -e '.[encoders]' 'hatchling<1.19'
@@ -7,9 +7,9 @@
     TABPFN/bin/python bench/tabpfn_v1.py --weights WEIGHTS/tabpfn-0.1.tar.gz --banks BANKS \
         --out results/tabpfn_v1.md
 
-An environment of its own: the weights are in the archive of version 0.1 only, the code of 0.1.11
-needs to be helped to run with today's torch and scikit-learn, and unpickles what it loads.
-It takes at most 10 classes and 100 columns, so of the banks only those of glove100 can be asked.
+A separate environment: the weights are only in the archive of version 0.1, and the code of 0.1.11
+needs patches to run with current torch and scikit-learn, and unpickles what it loads. It takes at
+most 10 classes and 100 columns, so of the banks only those of glove100 can be used.
 """
 
 import argparse
@@ -45,12 +45,12 @@ TABLES = {
 BANKS = ("glove100/agnews", "glove100/banking77")
 SHOTS = (1, 5, 20)
 MAX_CLASSES, MAX_QUERIES = 5, 10
-"""Classes of an episode, of more where there are more, and queries of a class."""
+"""Largest number of classes per episode, and queries per class."""
 Array = NDArray[Any]
 
 
 def tabpfn(weights: Path) -> Callable[[], Any]:
-    """Make the old code run, put the weights where it looks, and return what makes classifiers."""
+    """Patch the old code to run, install its weights, and return a classifier factory."""
     for name in ("Any", "Callable", "Optional", "Union"):
         setattr(torch.nn.modules.transformer, name, getattr(typing, name))
     load = torch.load
@@ -69,7 +69,7 @@ def tabpfn(weights: Path) -> Callable[[], Any]:
 
 
 def _renamed(check: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a check take the option's name of before scikit-learn 1.6."""
+    """Let a check accept the option name used before scikit-learn 1.6."""
 
     def old(*args: Any, force_all_finite: Any = True, **options: Any) -> Any:  # noqa: ANN401
         return check(*args, ensure_all_finite=force_all_finite, **options)
@@ -93,7 +93,7 @@ def learners(peer: Callable[[], Any], *, tables: bool) -> dict[str, Callable[[],
 def episodes(
     labels: Array, shots: int, count: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Draw rows to learn from and rows to ask."""
+    """Draw labelled rows and queries."""
     for seed in range(count):
         rng = np.random.default_rng(seed)
         classes = rng.permutation(np.unique(labels))[:MAX_CLASSES]
@@ -124,7 +124,7 @@ def measure(
 
 
 def tasks(tables: Sequence[str], banks: Path) -> Iterator[tuple[str, Any, Array]]:
-    """Give names, features and labels."""
+    """Yield names, features and labels."""
     for name in tables:
         features, labels = TABLES[name](return_X_y=True, as_frame=True)
         yield name, features, labels.to_numpy()

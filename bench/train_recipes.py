@@ -1,10 +1,10 @@
-"""Train every recipe of a folder, with several seeds, several runs at once.
+"""Train every recipe of a folder with several seeds, several runs at a time.
 
-All make the steps of their recipe, or `--steps`. With `--seconds` each run gets as many steps as it
-makes in this time beside the others, so that recipes have the same time and not the same steps.
+All runs use the steps of their recipe, or `--steps`. With `--seconds` each run gets as many steps
+as fit into this time next to the others, so that recipes get equal time rather than equal steps.
 With `--rates` each recipe is first tried with each learning rate for `--search-steps`, and then
-trained with the one that is best on held-out classes. A run that is already there is left alone,
-and one that was interrupted goes on at its last checkpoint.
+trained with the rate that is best on held-out classes. Finished runs are skipped, and interrupted
+ones resume from their last checkpoint.
 
     python bench/train_recipes.py recipes/ablations --banks BANKS --runs RUNS --seeds 0 1 2
 """
@@ -28,11 +28,11 @@ from unitail.training.step import TrainingStep
 from unitail.training.trainer import Trainer
 
 TIMED, UNTIMED = 60, 20
-"""The steps that tell how long one takes, and those before them."""
+"""Number of steps that are timed, and of warm-up steps before."""
 
 
 def affordable(recipe: Recipe, seconds: float, args: argparse.Namespace) -> int:
-    """Count the steps that fit into some time, beside whatever else runs now."""
+    """Return the number of steps that fit into a time, given the current load."""
     sources, processes = build_sources(recipe, args.banks), Processes(cpu=args.cpu)
     model = build_model(recipe.model)
     step = TrainingStep(recipe, sources.training, model, processes)
@@ -70,24 +70,24 @@ def train_one(args: argparse.Namespace) -> None:
 
 
 def start(args: argparse.Namespace, recipe: Path, folder: Path, *extra: object) -> None:
-    """Train one recipe in a process of its own, unless it was trained before."""
+    """Train one recipe in its own process, unless it has been trained before."""
     if (folder / "model").exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    words = [sys.executable, __file__, recipe, "--one", "--banks", args.banks, "--runs", folder]
-    words += [*extra, *(["--cpu"] if args.cpu else [])]
-    begun = time.perf_counter()
+    command = [sys.executable, __file__, recipe, "--one", "--banks", args.banks, "--runs", folder]
+    command += [*extra, *(["--cpu"] if args.cpu else [])]
+    started = time.perf_counter()
     log = folder.parent / f"{folder.name}.txt"
     with log.open("w") as file:
         code = subprocess.run(
-            [str(word) for word in words], check=False, stdout=file, stderr=file
+            [str(word) for word in command], check=False, stdout=file, stderr=file
         ).returncode
-    spent = time.perf_counter() - begun
-    print(f"{folder.name}: {'done' if code == 0 else 'FAILED'} in {spent:.0f} s", flush=True)
+    seconds = time.perf_counter() - started
+    print(f"{folder.name}: {'done' if code == 0 else 'FAILED'} in {seconds:.0f} s", flush=True)
 
 
 def best_rate(folders: dict[float, Path]) -> float:
-    """Return the learning rate whose run has the best last validation."""
+    """Return the learning rate whose run has the best final validation."""
     scores = {}
     for rate, folder in folders.items():
         entries = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
@@ -96,7 +96,7 @@ def best_rate(folders: dict[float, Path]) -> float:
 
 
 def train_all(args: argparse.Namespace) -> None:
-    """Train all recipes, some at once."""
+    """Train all recipes, several at a time."""
     paths = sorted(args.recipes.glob("*.toml")) if args.recipes.is_dir() else [args.recipes]
     paths = [path for path in paths if not args.only or path.stem in args.only]
     with ThreadPoolExecutor(args.at_once) as pool:
@@ -107,13 +107,13 @@ def train_all(args: argparse.Namespace) -> None:
                 path: {rate: args.runs / "search" / f"{path.stem}_{rate:g}" for rate in args.rates}
                 for path in paths
             }
-            waits = [
+            futures = [
                 pool.submit(start, args, path, folder, "--rate", rate, *trial)
                 for path, folders in trials.items()
                 for rate, folder in folders.items()
             ]
-            for wait in waits:
-                wait.result()
+            for future in futures:
+                future.result()
             rates = {path: best_rate(folders) for path, folders in trials.items()}
             print({path.stem: rate for path, rate in rates.items()}, flush=True)
         for path, seed in in_turn(paths, args.seeds, args.slow):
@@ -125,7 +125,7 @@ def train_all(args: argparse.Namespace) -> None:
 
 
 def in_turn(paths: list[Path], seeds: list[int], slow: list[str]) -> list[tuple[Path, int]]:
-    """List the runs: those that take longest first, then seed by seed."""
+    """Return the runs in order: slow recipes first, then seed by seed."""
     first = [path for name in slow for path in paths if path.stem == name]
     runs = [(path, seed) for path in first for seed in seeds]
     return runs + [(path, seed) for seed in seeds for path in paths if path not in first]

@@ -51,7 +51,7 @@ class Variant:
 def seconds(
     work: Callable[[int], object], warmup: int, repeats: int, device: torch.device
 ) -> float:
-    """Time `repeats` calls after `warmup` ones; return the mean of one."""
+    """Return the mean time of a call over `repeats` calls, after a warm-up."""
     for step in range(warmup):
         work(step)
     wait(device)
@@ -70,7 +70,7 @@ def peak(device: torch.device, size: int) -> float:
 
 
 def recipe(args: argparse.Namespace, variant: Variant) -> Recipe:
-    """Return a run of one shape: 5 ways, 5 shots, 10 queries of each class."""
+    """Return a recipe with a single shape: 5 ways, 5 shots, 10 queries per class."""
     return recipe_from_table(
         {
             "model": {"preset": args.preset, "visibility": variant.visibility},
@@ -100,7 +100,7 @@ def operations(trainer: Trainer) -> int:
 
 
 def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str]:
-    """Train a few steps, and sample a few batches; return the table's row."""
+    """Train some steps and sample some batches; return the table's row."""
     plan = recipe(args, variant)
     sources = build_sources(plan, args.banks)
     source = sources.training
@@ -131,7 +131,7 @@ def measure(args: argparse.Namespace, variant: Variant, rate: float) -> list[str
 
 
 def write_profile(trainer: Trainer, variant: Variant, folder: Path) -> None:
-    """Write which kernels the time of a step goes into."""
+    """Write how the time of a step is split over kernels."""
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities) as trace:
         for step in range(3):

@@ -1,7 +1,8 @@
-"""Transductive methods of the literature as learners, and the settings that each is chosen from.
+"""Transductive methods of the literature as learners, with their candidate settings.
 
-All episodes of a batch are answered at once, on any device. They do what easyfsl 1.5.0 does, an
-episode at a time, with its names and values of options; `easyfsl_check.py` compares the two.
+All episodes of a batch are predicted at once, on any device. The methods reproduce easyfsl 1.5.0,
+which works one episode at a time, with its names and values of options; `easyfsl_check.py` compares
+the two.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +18,14 @@ from unitail.framework.episode import Support
 from unitail.framework.learner import Paradigm
 
 SINKHORN_STEPS, SINKHORN_CHANGE, CHECKED_EVERY = 1000, 1e-6, 8
-"""The most steps, the change of a query's sum below which an episode is done, and when to look."""
+"""Largest number of steps, convergence threshold of a query's sum, and check interval."""
 Pair = tuple[Tensor, Tensor]
 """Features of support and queries, (B, n, d_T) and (B, m, d_T)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a method sees."""
+    """Inputs of a method."""
 
     support: Tensor
     query: Tensor
@@ -42,7 +43,7 @@ def cosines(rows: Tensor, prototypes: Tensor) -> Tensor:
 
 
 def rectified(rows: Rows) -> Tensor:
-    """Move the means of classes towards the queries that look most like each (BD-CSPN)."""
+    """Return class means shifted towards the most similar queries (BD-CSPN)."""
     means = rows.means()
     shift = rows.support.mean(dim=1, keepdim=True) - rows.query.mean(dim=1, keepdim=True)
     query = rows.query + shift
@@ -62,7 +63,7 @@ def bd_cspn(rows: Rows) -> Tensor:
 def laplacian_shot(
     rows: Rows, *, inference_steps: int = 20, knn: int = 3, lambda_regularization: float = 0.7
 ) -> Tensor:
-    """Let neighbours among the queries agree (Ziko et al., 2020); of `knn` the row is one."""
+    """Regularise over neighbouring queries (Ziko et al., 2020); `knn` counts the row itself."""
     query = rows.query
     unary = torch.cdist(query, rectified(rows)).square()
     near = torch.cdist(query, query).topk(int(knn), largest=False).indices[..., 1:]
@@ -75,7 +76,7 @@ def laplacian_shot(
 
 
 def transport(costs: Tensor, strength: float) -> Tensor:
-    """Share queries out evenly among classes at the least cost (Sinkhorn): (B, m, K)."""
+    """Assign queries evenly to classes by optimal transport (Sinkhorn): (B, m, K)."""
     each = costs.shape[1] // costs.shape[2]
     plan = (-strength * costs).exp()
     plan = plan / plan.sum(dim=(1, 2), keepdim=True)
@@ -99,7 +100,7 @@ def pt_map(
     fine_tuning_lr: float = 0.2,
     lambda_regularization: float = 10.0,
 ) -> Tensor:
-    """Optimal transport to prototypes that follow it (Hu, Gripon and Pateux, 2020).
+    """Optimal transport with iteratively updated prototypes (Hu, Gripon and Pateux, 2020).
 
     On features as they are prepared: easyfsl's own takes roots of the raw ones and no more. Its
     authors scale them to length 1 and centre them after that; without it distances are so long
@@ -114,15 +115,15 @@ def pt_map(
     return transport(torch.cdist(rows.query, prototypes).square(), lambda_regularization)
 
 
-def entropy(chances: Tensor) -> Tensor:
+def entropy(probabilities: Tensor) -> Tensor:
     """Return the entropy over the last dimension."""
-    return -(chances * (chances + 1e-12).log()).sum(dim=-1)
+    return -(probabilities * (probabilities + 1e-12).log()).sum(dim=-1)
 
 
 def tuned_prototypes(
     rows: Rows, loss: Callable[[Tensor], Tensor], *, steps: int, rate: float
 ) -> Tensor:
-    """Follow a loss of each episode, (B,), by Adam, which treats every number by itself."""
+    """Optimise prototypes with Adam on each episode's loss (B,), elementwise."""
     with torch.enable_grad():
         prototypes = rows.means().detach().requires_grad_()
         optimiser = torch.optim.Adam([prototypes], lr=rate)
@@ -142,7 +143,7 @@ def tim(
     conditional_entropy_weight: float = 0.1,
     temperature: float = 10.0,
 ) -> Tensor:
-    """Make answers sure and classes alike in number (Boudiaf et al., 2020)."""
+    """Maximise mutual information: confident, balanced predictions (Boudiaf et al., 2020)."""
     count = rows.support.shape[1]
     units = F.normalize(torch.cat([rows.support, rows.query], dim=1), dim=-1)
 
@@ -162,7 +163,7 @@ def tim(
 def transductive_finetuning(
     rows: Rows, *, fine_tuning_steps: int = 25, fine_tuning_lr: float = 5e-5
 ) -> Tensor:
-    """Make answers sure (Dhillon et al., 2020), by prototypes alone, as easyfsl does."""
+    """Minimise entropy (Dhillon et al., 2020), of prototypes only, as easyfsl does."""
 
     def loss(prototypes: Tensor) -> Tensor:
         known = -torch.cdist(rows.support, prototypes)
@@ -195,18 +196,18 @@ def centred(support: Tensor, query: Tensor) -> Pair:
 
 
 def together(support: Tensor, query: Tensor) -> Pair:
-    """Centre on the mean of all."""
+    """Centre on the mean of support and queries, then scale to length 1."""
     mean = torch.cat([support, query], dim=1).mean(dim=1, keepdim=True)
     return unit(support - mean, query - mean)
 
 
 def apart(support: Tensor, query: Tensor) -> Pair:
-    """Centre support and queries each on their own mean."""
+    """Centre support and queries separately, each on its own mean."""
     return unit(support - support.mean(dim=1, keepdim=True), query - query.mean(1, keepdim=True))
 
 
 def rooted(support: Tensor, query: Tensor) -> Pair:
-    """Do as the authors of PT-MAP: roots, if no feature is negative; length 1; centres apart."""
+    """Preprocess as PT-MAP's authors do: roots if nonnegative, length 1, separate centring."""
     if min(support.min(), query.min()) >= 0:
         support, query = (support + 1e-6).sqrt(), (query + 1e-6).sqrt()
     return apart(*unit(support, query))
@@ -229,11 +230,11 @@ class Peer:
     method: str
     preparation: str
     options: tuple[tuple[str, float], ...] = ()
-    """Where they are not easyfsl's."""
+    """Options that differ from easyfsl's defaults."""
     paradigm: ClassVar[Paradigm] = Paradigm.EXPLICIT
 
     def infer(self, support: Support, query_features: Tensor) -> Tensor:
-        """Answer queries given the support: log-probabilities (B, m, K)."""
+        """Predict the queries given the support: log-probabilities (B, m, K)."""
         examples, queries = PREPARATIONS[self.preparation](support.features, query_features)
         labels = F.one_hot(support.class_indices, support.ways).to(examples.dtype)
         answer = partial(METHODS[self.method], **dict(self.options))
@@ -272,4 +273,4 @@ GRID = {
     ),
     "TransductiveFinetuning": _peers("TransductiveFinetuning", {}),
 }
-"""What each peer is chosen from."""
+"""Candidate settings of each peer."""

@@ -1,14 +1,14 @@
-"""Is the shipped classifier a valid learning algorithm? Learning curves over tasks of many kinds.
+"""Test whether the shipped classifier is a valid learning algorithm, on many kinds of tasks.
 
     python bench/valid_classifier.py --packages PACKAGES --banks BANKS --kept CURVES \
         --out results/valid_classifier.md
 
 Constructed shapes of two columns, Gaussian classes of 2 to 1,000 columns, real tables as arrays
-(their columns of numbers alone; see bench/table_sets.py for PACKAGES), vectors of images, texts and
-sounds from banks. The test is that of `unitail validity`: every pair of sizes, all tasks together,
-at level 0.05. Sizes beyond those of `--shots` take longer and vary less: `--beyond` tests them with
-fewer draws, from the last of `--shots` on. Curves that CURVES has are not measured again; some may
-be measured at a time with --tasks.
+(numeric columns only; see bench/table_sets.py for PACKAGES), and vectors of images, texts and
+sounds from banks. The test is that of `unitail validity`: every pair of sizes, over all tasks
+together, at level 0.05. Sizes beyond `--shots` take longer and vary less: `--beyond` tests them
+with fewer draws, starting at the last of `--shots`. Curves stored in CURVES are not measured again;
+--tasks selects tasks, to measure some at a time.
 """
 
 import argparse
@@ -42,7 +42,7 @@ NAME = "unitail"
 
 
 def table(name: str, packages: Path | None) -> ArrayTask:
-    """Take the columns of numbers of a table."""
+    """Return the numeric columns of a table as a task."""
     loaded = table_sets.load(name, packages)
     numbers = loaded.features.select_dtypes("number").to_numpy(dtype=np.float64)
     indices = np.unique(loaded.labels, return_inverse=True)[1]
@@ -50,20 +50,20 @@ def table(name: str, packages: Path | None) -> ArrayTask:
 
 
 def bank(name: str, folder: Path) -> ArrayTask:
-    """Take the vectors of a bank."""
+    """Return the vectors of a bank as a task."""
     opened = FeatureBank.open(folder / name)
     features = np.asarray(opened.features, dtype=np.float32)
     return ArrayTask(features=features, class_indices=np.array(opened.class_indices), name=name)
 
 
 def gaussian(name: str, width: int) -> GaussianTask:
-    """Draw three normal classes that are as far apart in any width."""
+    """Draw three normal classes whose separation does not depend on the width."""
     means = torch.randn(3, width, generator=stream(0, width)) / width**0.25
     return GaussianTask(means=means, scale=torch.ones(width), name=name)
 
 
 def tasks(args: argparse.Namespace) -> Iterator[Task]:
-    """Give the tasks of these names, or all that there are data for; no other is loaded."""
+    """Yield the named tasks, or all for which there are data; no other is loaded."""
     makers: dict[str, Callable[[], Task]] = {
         name: partial(table, name, args.packages) for name in (*SHAPES, *TABLES)
     }
@@ -77,7 +77,7 @@ def tasks(args: argparse.Namespace) -> Iterator[Task]:
 
 
 def asked_beyond(task: Task, args: argparse.Namespace) -> bool:
-    """Tell whether a task is asked beyond `--shots`: its smallest class must have the rows."""
+    """Return whether a task has enough rows to be measured beyond `--shots`."""
     if args.beyond_tasks and task.name not in args.beyond_tasks:
         return False
     wanted = args.beyond[0] + args.queries
@@ -85,7 +85,7 @@ def asked_beyond(task: Task, args: argparse.Namespace) -> bool:
 
 
 def measured_rise(curve: LearningCurve) -> float:
-    """Return the largest difference of mean risks of a smaller and a larger size, or zero."""
+    """Return the largest increase of mean risk from a smaller to a larger size, or zero."""
     means = [risk.mean for risk in curve.risk()]
     return max(0.0, *(after - before for before, after in combinations(means, 2)))
 
@@ -93,7 +93,7 @@ def measured_rise(curve: LearningCurve) -> float:
 def add_table(
     page: Page, chosen: Sequence[Task], shots: Sequence[int], draws: int, args: argparse.Namespace
 ) -> None:
-    """Measure curves, test them together, and write a line for each."""
+    """Measure curves, test them together, and write a row for each."""
     study = study_validity(
         {NAME: TailClassifier(device="cpu", random_state=0)},
         chosen,

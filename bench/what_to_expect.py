@@ -1,11 +1,11 @@
-"""What to expect of the default model: points above the strongest simple method, over data sets.
+"""Points of the default model above the strongest simple method, over data sets.
 
     python bench/what_to_expect.py --out results/what_to_expect.md
 
-Reads the rows that `unitail bench` stored, of learners that answered the same episodes: hashes
-prove it, or, where rows came in another order, the answers of a learner that was asked in both.
-Differences are averaged over the feature tables of a data set first; intervals are Student's over
-data sets, so they speak about other data sets, not about other episodes.
+Reads the rows that `unitail bench` stored, for learners that answered the same episodes, which is
+verified by hashes or, if rows are in a different order, by the accuracies of a learner that is in
+both results. Differences are averaged over the feature tables of a data set first; intervals are
+Student's over data sets, so they apply to other data sets, not to other episodes.
 """
 
 import argparse
@@ -33,11 +33,11 @@ LABELS = {
     "tail": "TAIL (small), joint",
 }
 CHOSEN_ON = "tiny_imagenet"
-"""Held-out classes of this set helped to choose the default model: it counts nowhere here."""
+"""Left out everywhere, because its held-out classes helped to choose the default model."""
 ALL = "all"
 EPISODE = ["encoder", "data_set", "shots", "episode"]
 MIN_AGREEMENT = 0.999
-"""How often a learner answers the same rows alike, on another device and in another order."""
+"""Smallest share of equal accuracies between devices or row orders for one learner."""
 TEXT = """\
 Points above logistic regression on unit vectors around a shrunk mean (`linear_probe_shrunk`), the
 strongest simple method that we know, whose accuracy is the first row: mean ± 95 % interval over
@@ -51,7 +51,7 @@ other than four sets at random."""
 
 
 def read_rows(paths: list[Path]) -> pandas.DataFrame:
-    """Join the rows of several benchmarks: the episodes that all learners answered."""
+    """Join the rows of several benchmarks, restricted to episodes that all learners answered."""
     columns = ["learner", "group", *EPISODE, "hash", "accuracy"]
     words = dict.fromkeys(["learner", "group", "encoder", "data_set"], str)
     read = (pandas.read_parquet(path, columns=columns).astype(words) for path in paths)
@@ -66,7 +66,7 @@ def read_rows(paths: list[Path]) -> pandas.DataFrame:
 
 
 def same_episodes(first: pandas.DataFrame, other: pandas.DataFrame) -> bool:
-    """Tell whether two benchmarks asked the same, by hashes or by a learner that they share."""
+    """Return whether two benchmarks share their episodes, by hash or by a common learner."""
     hashes = [each[[*EPISODE, "hash"]].drop_duplicates() for each in (first, other)]
     pairs = hashes[0].merge(hashes[1], on=EPISODE)
     if (pairs["hash_x"] == pairs["hash_y"]).all():
@@ -76,7 +76,7 @@ def same_episodes(first: pandas.DataFrame, other: pandas.DataFrame) -> bool:
 
 
 def means_by_data_set(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Average in %, by learner, group, shots and data set; all groups together are a group, too."""
+    """Average in % by learner, group, shots and data set; "all" pools the groups."""
     keys = ["learner", "group", "shots", "data_set"]
     tables = rows.groupby([*keys, "encoder"])["accuracy"].mean().reset_index()
     both = pandas.concat([tables, tables.assign(group=ALL)])
@@ -84,7 +84,7 @@ def means_by_data_set(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def cell(means: pandas.DataFrame, learner: str, group: str, shots: int) -> str:
-    """Write the difference from the anchor, or the accuracy of the anchor itself."""
+    """Format the difference from the anchor, or the anchor's own accuracy."""
     anchor = means.loc[(ANCHOR, group, shots), "accuracy"]
     if learner == ANCHOR:
         return f"{anchor.mean():.1f} %"
@@ -94,7 +94,7 @@ def cell(means: pandas.DataFrame, learner: str, group: str, shots: int) -> str:
 
 
 def report(rows: pandas.DataFrame, command: str) -> str:
-    """Write a table for each number of shots."""
+    """Return the page, with a table for each number of shots."""
     means = means_by_data_set(rows)
     groups = [*dict.fromkeys(rows["group"]), ALL]
     episodes = rows.groupby(["learner", "encoder", "data_set", "shots"]).size().min()
@@ -112,7 +112,7 @@ def report(rows: pandas.DataFrame, command: str) -> str:
 
 
 def main() -> None:
-    """Read, pair, write."""
+    """Read the rows and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, nargs="+", default=list(ROWS))
     parser.add_argument("--out", type=Path, required=True)

@@ -1,7 +1,7 @@
-"""Which reduction of features wider than d_data is better, and how many draws it takes.
+"""Compare reductions of features wider than d_data, and numbers of draws.
 
-A model trained by recipes/wide_features.toml on 512-wide features answers tasks of 1280-wide ones,
-from classes that it was never trained on in any features:
+A model trained by recipes/wide_features.toml on 512-wide features is tested on tasks with 1280-wide
+ones, from classes that it was never trained on with any features:
 
     python bench/wide_features.py --run runs/wide_features --banks BANKS \
         --out results/wide_features.md
@@ -32,7 +32,7 @@ SHOTS, DRAWS, BATCH = (1, 5), (1, 4, 16), 50
 
 
 def measure(learner: Inference, source: BankEpisodes, shots: int, args: argparse.Namespace) -> str:
-    """Measure on the same 5-way episodes for every learner."""
+    """Measure every learner on the same 5-way episodes."""
     size = min(BATCH, args.episodes)
     ranges = EpisodeRanges.fixed(episodes=size, ways=5, shots=shots, queries=10)
     scores = []

@@ -1,14 +1,14 @@
-"""What bad input comes to: a right answer or one clear sentence, whatever is wrong with it.
+"""Fuzz commands and readers: bad input must give a correct answer or one clear sentence.
 
     python bench/reliability/bad_input.py --out results/reliability/bad_input.md
 
-Sound inputs of every kind are spoiled at random, by seed and number. Some are given to commands,
-each in a process of its own that may add 3 GiB of memory and take 30 CPU seconds. A fault is, if
-the command ends by a signal or with another exit code than 0, 1 and 2; if it shows a traceback or
-another program's warning; if it refuses in anything but one sentence; if it leaves a file behind
-that nobody asked for, or half of one that somebody did. Many more are given to the readers and the
-classifier in Python, 50 in each process: there a fault is any error that is not meant for users.
-`--only FAMILY --case NUMBER` runs one command again, and shows it.
+Intact inputs of every kind are corrupted at random, by seed and number. Some are passed to
+commands, each in its own process that may add 3 GiB of memory and use 30 CPU seconds. It is a fault
+if the command ends by a signal or with an exit code other than 0, 1 and 2; if it prints a traceback
+or another program's warning; if it refuses in anything but one sentence; if it leaves an unexpected
+file behind, or an incomplete output. Many more are passed to the readers and the classifier in
+Python, 50 per process: there, any error that is not meant for users is a fault. `--only FAMILY
+--case NUMBER` runs one command again, and shows it.
 """
 
 import argparse
@@ -41,24 +41,24 @@ from unitail.errors import UserError
 CODES = {0: "answered", 1: "answered in part", 2: "refused"}
 SECONDS = 30
 BATCH = 50
-"""Inputs that are read in one process."""
+"""Number of inputs read in one process."""
 GIVEN = ("commands", "reads")
 USUAL = re.compile("DataConversionWarning|mpg123|Xing stream|WeightWarning")
-"""Of scikit-learn on labels in a column; what the decoder of mp3 files says in C; our own."""
+"""Expected warnings: scikit-learn's on labels in a column, the mp3 decoder's, and our own."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a case."""
+    """Verdict on a case."""
 
     kind: str
-    """Answered, answered in part, refused; or what is wrong."""
+    """Answered, answered in part, refused; or the kind of fault."""
     fault: bool
     detail: str = ""
 
 
 def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict:
-    """Say whether a command ended as it must."""
+    """Check that a command ended as it must."""
     said = outcome.stderr.strip()
     last = said.splitlines()[-1] if said else ""
     if outcome.code < 0:
@@ -77,7 +77,7 @@ def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdic
 
 
 def _judge_files(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict | None:
-    """Say what is wrong with what a command left in its folder."""
+    """Check the files that a command left in its folder."""
     rest = [name for name in left if name not in case.kept]
     if outcome.code == 2 and rest:
         return Verdict("leaves something behind", True, ", ".join(rest))
@@ -98,7 +98,7 @@ def _is_one_sentence(said: str) -> bool:
 
 
 def _wrong_answers(content: bytes | None, rows: int | None) -> str:
-    """Say what is wrong with a file of answers."""
+    """Return what is wrong with a file of predictions."""
     if content is None:
         return "no file of answers"
     try:
@@ -126,7 +126,7 @@ def run_command(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[Ver
 
 
 def read_one(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[str, str]:
-    """Make a case and read it in this process; return what came of it, and the fault if any."""
+    """Make a case and read it in this process; return the verdict and the fault, if any."""
     place.mkdir()
     case = make(seeds, place, random.Random(name))
     assert case.read is not None
@@ -151,7 +151,7 @@ def read_one(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[str, s
 def read_batch(
     make: Family, seeds: Seeds, names: Sequence[str], place: Path
 ) -> tuple[Counter[str], list[str], Outcome]:
-    """Read some inputs in one fork; count what came of them, and list the faults."""
+    """Read some inputs in one fork; count the verdicts and list the faults."""
     notes = place / "notes.jsonl"
 
     def work() -> None:
@@ -170,7 +170,7 @@ def read_batch(
 
 
 def main() -> None:
-    """Run all families, and write a line of each."""
+    """Run all families, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commands", type=int, default=400, help="about so many in all")
     parser.add_argument("--reads", type=int, default=250, help="of each family that has readers")
@@ -209,7 +209,7 @@ def main() -> None:
 def _write_page(
     out: Path, pieces: Mapping[Family, Sequence[Piece]], done: Mapping[str, Any]
 ) -> int:
-    """Write a line of each family; return the number of faults."""
+    """Write a row for each family; return the number of faults."""
     page = Page(out, "Bad input", "Spoiled inputs of every kind.")
     page.table(["family", "given to commands", "read in Python", *CODES.values(), "faults",
                 "longest, s", "most memory, MiB"])  # fmt: skip
@@ -231,13 +231,13 @@ def _write_page(
 
 
 def _fill_cache(seeds: Seeds, root: Path) -> None:
-    """Encode the sound images once: the spoiled ones are compared with them again and again."""
+    """Encode the intact images once, because cases compare against them repeatedly."""
     arguments = ("fit", seeds.folder / "images", "--save", root / "filled")
     assert forked(command(*arguments), root / "log", memory=None).code == 0
 
 
 def _show(make: Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> None:
-    """Run one command again, and show it."""
+    """Run one command again and print it."""
     name = f"{args.seed} {make.name} {args.case}"
     verdict, outcome = run_command(make, seeds, name, root / "place")
     print(verdict, outcome.code, outcome.stdout, outcome.stderr, sep="\n")
@@ -245,7 +245,7 @@ def _show(make: Family, seeds: Seeds, args: argparse.Namespace, root: Path) -> N
 
 
 def _pieces(make: Family, seeds: Seeds, args: argparse.Namespace) -> list[Piece]:
-    """Cut a family into pieces."""
+    """Split a family into pieces."""
     commands = -(-args.commands * make.weight // sum(each.weight for each in FAMILIES))
     reads = args.reads if make.reads else 0
     return [

@@ -1,4 +1,4 @@
-"""Small files that stand for huge ones: pixels, pages, rows, cells, nesting."""
+"""Small files that expand to huge ones: pixels, pages, rows, cells, nesting."""
 
 import io
 import random
@@ -64,7 +64,7 @@ def _npy(array: Any) -> bytes:  # noqa: ANN401
 
 
 def _large_names(chance: random.Random) -> tuple[str, bytes]:
-    """Write class names of 6 GB."""
+    """Write class names that expand to 6 GB."""
     head = b"{'descr': '<U500000000', 'fortran_order': False, 'shape': (3,), }"
     head += b" " * (117 - len(head)) + b"\n"
     classes = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + bytes(10**7)
@@ -84,7 +84,7 @@ def _nested_line(chance: random.Random) -> tuple[str, bytes]:
 
 
 def _endless_sound(chance: random.Random) -> tuple[str, bytes]:
-    """Write a header that states two gigabytes."""
+    """Write a header that claims two gigabytes of samples."""
     form = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 8000, 1, 8)
     size = b"\xff\xff\xff\x7f"
     return "b.wav", b"RIFF" + size + b"WAVEfmt " + form + b"data" + size + bytes(1000)
@@ -107,4 +107,4 @@ BOMBS: dict[str, Callable[[random.Random], tuple[str, bytes]]] = {
     "jsonl nested": _nested_line,
     "wav": _endless_sound,
 }
-"""By name, what makes the name of a file and its content."""
+"""Functions that return a file's name and content, by name."""

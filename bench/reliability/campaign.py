@@ -1,7 +1,7 @@
-"""What the campaigns share: work in a forked process under limits, and the page of results.
+"""Shared code of the campaigns: work in forked processes under limits, and the result page.
 
 A new interpreter takes seconds to import torch. So everything is imported once, and each case runs
-in a fork of that process, with a limit on its time and on the memory that it may add.
+in a fork of that process, with limits on its time and on the memory it may add.
 """
 
 import os
@@ -27,14 +27,14 @@ __all__ = ["GIB", "Outcome", "Page", "command", "ended", "forked", "start", "tre
 
 GIB = 2**30
 SECONDS = 30
-"""Of a processor, after which a case counts as hanging; or ten times as many by the clock."""
+"""Limit of CPU seconds after which a case counts as hanging."""
 PATIENCE = 10
-"""By the clock, for every second of a processor: others may have the cores."""
+"""Wall-clock limit per CPU second, since other processes may use the cores."""
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 
 
 class Page(measuring.Page):
-    """A page that says which version was tried, and when."""
+    """A page that states the version under test and the date."""
 
     def __init__(self, path: Path, title: str, about: str) -> None:
         """Write the head."""
@@ -42,7 +42,7 @@ class Page(measuring.Page):
 
 
 def _version() -> str:
-    """Name the commit, or the version where there is none."""
+    """Return the commit, or the version if there is none."""
     arguments = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
         told = subprocess.run(arguments, capture_output=True, text=True, check=True)
@@ -56,17 +56,17 @@ class Outcome:
     """How a process ended."""
 
     code: int
-    """Its exit code; less than zero is the signal that ended it."""
+    """Exit code; negative for the signal that ended it."""
     seconds: float
     peak: int
-    """Bytes that were in memory at most, those of the process that it was forked from included."""
+    """Peak memory in bytes, including that of the parent process it was forked from."""
     stdout: str
     stderr: str
 
 
 @dataclass(frozen=True)
 class Started:
-    """A process that was forked, and where it writes."""
+    """A forked process and the files of its output."""
 
     pid: int
     log: Path
@@ -82,7 +82,7 @@ def forked(
     memory: int | None = 3 * GIB,
     prepare: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Run work in a fork to its end; what it prints goes to files in `log`."""
+    """Run work in a fork to its end, with its output in files in `log`."""
     return wait(start(work, log, folder=folder, seconds=seconds, memory=memory, prepare=prepare))
 
 
@@ -95,7 +95,7 @@ def start(
     memory: int | None = 3 * GIB,
     prepare: Callable[[], None] = lambda: None,
 ) -> Started:
-    """Begin work in a fork; `prepare` is called there after the limits are set."""
+    """Start work in a fork; `prepare` is called there after the limits are set."""
     log.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -129,7 +129,7 @@ def wait(process: Started) -> Outcome:
 
 
 def ended(process: Started, status: int, usage: resource.struct_rusage) -> Outcome:
-    """Say how a process ended that the system says this of."""
+    """Return the outcome of a process from its wait status."""
     return Outcome(
         code=os.waitstatus_to_exitcode(status),
         seconds=time.monotonic() - process.since,
@@ -140,7 +140,7 @@ def ended(process: Started, status: int, usage: resource.struct_rusage) -> Outco
 
 
 def _read(path: Path) -> str:
-    """Read what a process said; one that was killed at once said nothing."""
+    """Read the output of a process; empty if it was killed before writing any."""
     return path.read_text(errors="replace") if path.exists() else ""
 
 
@@ -156,7 +156,7 @@ def command(*arguments: object) -> Callable[[], object]:
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
-    """Return the files below a folder, by their names; folders hold nothing."""
+    """Return the contents of files below a folder, by name; folders have none."""
     return {
         os.fsdecode(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))

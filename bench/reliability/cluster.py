@@ -1,13 +1,13 @@
-"""The commands on two nodes of Ray, while workers are killed and a node is taken away.
+"""Run commands on two Ray nodes while workers are killed and a node is removed.
 
     python bench/reliability/cluster.py --repeats 2 --out results/reliability/cluster.md
 
 `unitail encode`, `unitail predict` and `unitail data prepare` run with `--engine ray` on two nodes
-that are processes of this machine; sounds are read from a `file://` address, one is broken. In the
-middle, after a random number of chunks, a worker is killed (SIGKILL) or the second node with all
-that runs there. Where mounting is permitted, the disk fills, too: the command must say so, and go
-on when there is room again. The result must be that of two local processes: every row once, vectors
-and banks to the last bit, answers to 1e-6.
+that are processes of this machine; sounds are read from a `file://` address, and one is broken.
+After a random number of chunks, a worker is killed (SIGKILL), or the second node with all its
+processes. Where mounting is permitted, the disk also fills up: the command must report it, and
+resume when there is room again. The result must equal that of two local processes: every row once,
+vectors and banks bitwise, probabilities to 1e-6.
 """
 
 import argparse
@@ -38,25 +38,25 @@ from unitail.engines.ray_cluster import QUIET, RayEngine
 from unitail.errors import UserError
 
 CLOSE = 1e-6
-"""Between two probabilities."""
+"""Largest accepted difference between two probabilities."""
 CHUNK_ROWS = 3
 ROOM: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
-"""Of a node; its store of objects is as small as Ray allows."""
+"""Resources of a node; its object store is as small as Ray allows."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that shares its work."""
+    """A command that distributes its work."""
 
     name: str
     arguments: tuple[str, ...]
     out: str
-    """What it writes, in the folder given with its last option."""
+    """Name of its output in the folder given by its last option."""
     exit_code: int
 
 
 def write_sounds(folder: Path, count: int) -> Path:
-    """Write sounds of two classes, and a file that is none."""
+    """Write sounds of two classes, and one broken file."""
     import soundfile
 
     rng, clock = np.random.default_rng(0), np.arange(1600) / 16_000
@@ -71,7 +71,7 @@ def write_sounds(folder: Path, count: int) -> Path:
 
 
 def commands(root: Path, count: int) -> list[Command]:
-    """Return the three commands, without their engine and the place of their output."""
+    """Return the three commands, without engine and output folder."""
     sounds = write_sounds(root / "genres", count)
     known = write_sounds(root / "known", 3)
     address = f"file://{sounds}"
@@ -84,7 +84,7 @@ def commands(root: Path, count: int) -> list[Command]:
 
 
 def run(command: Command, out: Path, *engine: object, refused: str = "") -> None:
-    """Run a command, which must end with its usual exit code, or be refused in these words."""
+    """Run a command; require its usual exit code, or an error with the given words."""
     place = f"file://{out}" if command.name != "data prepare" else str(out)
     options = ["--out", place, "--device", "cpu", "--chunk-rows", CHUNK_ROWS, *engine]
     found = CliRunner().invoke(app, [*command.arguments, *map(str, options)])
@@ -96,7 +96,7 @@ def run(command: Command, out: Path, *engine: object, refused: str = "") -> None
 
 
 def result_of(command: Command, out: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what must be equal to the last bit, and numbers that must be close."""
+    """Return what must be bitwise equal, and the numbers that must be close."""
     if command.name == "data prepare":
         return dict(tree(out / command.out)), {}
     import pandas
@@ -119,7 +119,7 @@ def _hashable(cell: object) -> object:
 def differences(
     wanted: tuple[dict[str, Any], dict[str, Any]], got: tuple[dict[str, Any], dict[str, Any]]
 ) -> tuple[int, int, float, list[str]]:
-    """Count rows that are missing or there twice; return the largest difference, and what else."""
+    """Count missing and duplicate rows; return the largest difference and other mismatches."""
     rows, own = (Counter(each[0].get("rows", ())) for each in (wanted, got))
     missing, twice = (rows - own).total(), (own - rows).total()
     odd = [name for name in wanted[0] if wanted[0][name] != got[0].get(name)]
@@ -130,7 +130,7 @@ def differences(
 
 @contextmanager
 def after_chunks(place: Path, chunks: int, act: Callable[[], None]) -> Iterator[list[int]]:
-    """Do something as soon as so many chunks are done; give how many were."""
+    """Act as soon as some chunks are done; yield the number of chunks done then."""
     told: list[int] = []
     over = threading.Event()
 
@@ -153,7 +153,7 @@ def after_chunks(place: Path, chunks: int, act: Callable[[], None]) -> Iterator[
 
 
 def fill_the_disk(command: Command, out: Path, *engine: object) -> int:
-    """Run a command on a disk with room for about half; make room, and run it again.
+    """Run a command on a disk that is half as large as needed; then add room and resume.
 
     Returns how many chunks were there in between.
     """
@@ -178,7 +178,7 @@ def mount(folder: Path, options: str) -> None:
 
 
 def kill_a_worker() -> None:
-    """Kill one of the workers that this process's nodes have started."""
+    """Kill one of the workers started by this process's nodes."""
     workers = [pid for pid in _processes() if _title(pid).startswith("ray::_Worker")]
     ours = [pid for pid in workers if os.getpid() in _ancestors(pid)]
     os.kill(random.choice(ours), signal.SIGKILL)
@@ -208,7 +208,7 @@ class TwoNodes:
     """Two nodes on this machine, each with room for one worker."""
 
     def __enter__(self) -> "TwoNodes":
-        """Start them, and join them."""
+        """Start the nodes, and connect to them."""
         self._nodes = Cluster()
         self._nodes.add_node(**ROOM, include_dashboard=False)
         self._second: Any = None
@@ -218,23 +218,23 @@ class TwoNodes:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop them."""
+        """Stop the nodes."""
         ray.shutdown()
         self._nodes.shutdown()  # type: ignore[no-untyped-call]
 
     def remove(self) -> None:
-        """Take the second one away, with all that runs there."""
+        """Remove the second node with everything that runs on it."""
         self._nodes.remove_node(self._second, allow_graceful=False)
         self._second = None
 
     def restore(self) -> None:
-        """Start the second one again, if it is away."""
+        """Start the second node again if it was removed."""
         if self._second is None:
             self._second = self._nodes.add_node(**ROOM)
 
 
 def main() -> None:
-    """Run all commands, undisturbed and not, and write a line of each run."""
+    """Run all commands with and without disturbances, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sounds", type=int, default=45, help="of each of two classes")
     parser.add_argument("--repeats", type=int, default=2, help="of each disturbance")
@@ -263,7 +263,7 @@ def main() -> None:
 def disturb(
     command: Command, place: Path, nodes: TwoNodes, page: Page, args: argparse.Namespace
 ) -> int:
-    """Run a command on two nodes, undisturbed and not; write a line of each, count faults."""
+    """Run a command on two nodes with and without disturbances; count faults."""
     run(command, place / "local", "--workers", 2)
     wanted, faults = result_of(command, place / "local"), 0
     chunks = -(-(2 * args.sounds + 1) // CHUNK_ROWS)

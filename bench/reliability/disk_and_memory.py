@@ -1,11 +1,11 @@
-"""What a full disk, a folder that cannot be written to, or too little memory comes to.
+"""Run jobs with a full disk, a folder without write access, or too little memory.
 
     python bench/reliability/disk_and_memory.py --out results/reliability/disk_and_memory.md
 
-Every job runs beside what an earlier run left, under a limit: a small file system that is full but
-for so many bytes (where mounting is permitted), a limit on the size of files (which fails as a
-quota does), a disk or folder that can only be read, or a limit on memory. It must
-finish, or refuse in one sentence with exit code 2, and leave what was there as it was.
+Every job runs next to the outputs of an earlier run, under a limit: a small file system that is
+full except for some bytes (where mounting is permitted), a limit on the size of files (which fails
+like a quota), a read-only disk or folder, or a limit on memory. It must finish, or refuse in one
+sentence with exit code 2 and leave existing files unchanged.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from campaign import Outcome, Page, command, forked, tree
 from seed_inputs import RECIPE, Seeds, preload
 
 ROOM = (0, 4, 12, 40, 100, 300)
-"""KiB that are left on a full disk, or that a file may have."""
+"""KiB left on a full disk, or allowed per file."""
 MEMORY = (8, 32, 64, 128, 256, 512)
 """MiB that a process may add."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command, and the names that it writes."""
+    """A command and the names it writes."""
 
     name: str
     arguments: tuple[object, ...]
@@ -38,7 +38,7 @@ class Job:
 
 
 def jobs(seeds: Seeds, folder: Path) -> list[Job]:
-    """Return commands that replace or go on with what is in a folder."""
+    """Return commands that replace or continue what is in a folder."""
     table = seeds.folder / "table.csv"
     recipe = folder.parent / "recipe.toml"
     recipe.write_text(RECIPE)
@@ -72,14 +72,14 @@ def judge(outcome: Outcome, before: dict[str, bytes | None], folder: Path, job: 
 
 
 def _may_stay(name: str, job: Job) -> bool:
-    """Tell whether something may be left: what a job goes on with, or whole files of several."""
+    """Return whether a file may remain: what a job resumes from, or complete outputs."""
     first = name.split("/")[0]
     goes_on = {"train": "run", "encode": ".bank.part", "bank import": "b", "evaluate --out": "c"}
     return name == "filler" or first == goes_on.get(job.name)
 
 
 def old_state(seeds: Seeds, folder: Path) -> None:
-    """Put there what an earlier run left."""
+    """Write the state of an earlier run."""
     (folder / "out.csv").write_text("old answers\n")
     (folder / "p.html").write_text("old page\n")
     shutil.copytree(seeds.folder / "classifiers" / "table", folder / "saved")
@@ -97,19 +97,19 @@ def run(
 
 
 def can_mount(folder: Path) -> bool:
-    """Tell whether a small file system can be mounted."""
+    """Return whether a small file system can be mounted."""
     folder.mkdir()
     return mount(folder, 100) and not subprocess.run(["umount", folder], check=False).returncode
 
 
 def mount(folder: Path, kib: int) -> bool:
-    """Mount a file system of that size."""
+    """Mount a file system of this size."""
     options = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
     return subprocess.run(options, capture_output=True, check=False).returncode == 0
 
 
 def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Fill a small file system but for some room."""
+    """Fill a small file system, leaving some room."""
     results: Counter[str] = Counter()
     for room in ROOM[:steps]:
         folder.mkdir()
@@ -132,7 +132,7 @@ def full_disk(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Co
 
 
 def quota(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Limit the size of files, which fails in the middle of writing as a quota does."""
+    """Limit the size of files, which fails in the middle of a write as a quota does."""
     results: Counter[str] = Counter()
     for room in ROOM[1 : steps + 1]:  # the log of what is said is a file, too
 
@@ -147,7 +147,7 @@ def quota(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counte
 
 
 def read_only(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Work in a file system that can only be read."""
+    """Run in a read-only file system."""
     folder.mkdir()
     assert mount(folder, 2000)
     try:
@@ -160,7 +160,7 @@ def read_only(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Co
 
 
 def closed(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Work in folders that are closed to writing, where nobody mounts; not for the superuser."""
+    """Run in folders without write permission, if mounting is not possible; not as root."""
     folder.mkdir()
     old_state(seeds, folder)
     for path in (folder, *folder.rglob("*")):
@@ -173,7 +173,7 @@ def closed(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Count
 
 
 def little_memory(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -> Counter[str]:
-    """Limit what a process may add to its memory."""
+    """Limit the memory that a process may add."""
     results: Counter[str] = Counter()
     for mib in MEMORY[:steps]:
         folder.mkdir()
@@ -184,7 +184,7 @@ def little_memory(job: Job, seeds: Seeds, folder: Path, log: Path, steps: int) -
 
 
 def main() -> None:
-    """Run all jobs under all limits, and write a line of each."""
+    """Run all jobs under all limits, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="jobs")
     parser.add_argument("--steps", type=int, default=len(ROOM), help="of each limit")

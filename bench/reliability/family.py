@@ -1,4 +1,4 @@
-"""A family of bad input makes a case of a seed and a number; what families share."""
+"""A family of bad input creates a case from a seed and a number; shared code of families."""
 
 import random
 import sys
@@ -16,19 +16,19 @@ OUT = "out.csv"
 
 @dataclass
 class Case:
-    """Something to run in a folder, and what it may leave there."""
+    """A command to run in a folder, and the files it may leave."""
 
     arguments: tuple[object, ...] = ()
     work: Callable[[], object] | None = None
-    """In place of the command."""
+    """Function to call instead of the command."""
     out: str | None = None
-    """The file of answers."""
+    """Name of the file of predictions."""
     rows: int | None = None
-    """How many it must have, if that is known."""
+    """Number of rows it must have, if known."""
     kept: set[str] = field(default_factory=set)
-    """What was there before."""
+    """Names of files that existed before."""
     read: Callable[[], object] | None = None
-    """Reads the same input in Python, far sooner than the command."""
+    """Reads the same input in Python, much faster than the command."""
 
 
 Make = Callable[[Seeds, Path, random.Random], Case]
@@ -36,28 +36,28 @@ Make = Callable[[Seeds, Path, random.Random], Case]
 
 @dataclass(frozen=True)
 class Family:
-    """Cases of one kind."""
+    """A kind of bad input."""
 
     name: str
     title: str
     weight: int
     make: Make
     reads: bool
-    """Whether its inputs are read in Python, too."""
+    """Whether its inputs are also read in Python."""
     encoders: tuple[str, ...]
-    """Those that its commands use."""
+    """Encoders that its commands use."""
     seeds: tuple[str, ...]
-    """The kinds of sound inputs that it needs."""
+    """Kinds of intact inputs that it needs."""
 
     def __call__(self, seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-        """Make a case in a folder."""
+        """Create a case in a folder."""
         return self.make(seeds, folder, chance)
 
 
 def family(
     title: str, weight: int, *encoders: str, seeds: str = "", reads: bool = True
 ) -> Callable[[Make], Family]:
-    """Make a family of a function; so many of 100 commands are of it."""
+    """Turn a function into a family with `weight` of 100 commands."""
 
     def named(make: Make) -> Family:
         kinds = tuple(seeds.split())
@@ -73,7 +73,7 @@ def answered(examples: object, query: object, *more: object, rows: int | None = 
 
 
 def called(work: Callable[[], object]) -> Case:
-    """Return a case of a call in Python, whose errors are told as the command tells them."""
+    """Return a case of a Python call whose errors are reported as by the command."""
 
     def run() -> None:
         warnings.simplefilter("default")

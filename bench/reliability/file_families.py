@@ -17,7 +17,7 @@ from unitail.inputs.read import read_labelled
 
 @family("images", 14, "efficientnet-lite0", seeds="images")
 def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Ask for a spoiled image."""
+    """Predict a corrupted image."""
     name = chance.choice(sorted(seeds.images))
     path = folder / f"query.{name.rpartition('.')[2]}"
     path.write_bytes(spoil(seeds.images[name], chance))
@@ -28,7 +28,7 @@ def images(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("sounds", 10, "log-mel", seeds="sounds")
 def sounds(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Ask for a spoiled sound."""
+    """Predict a corrupted sound."""
     suffix = chance.choice(sorted(seeds.sounds))
     path = folder / f"query.{suffix}"
     path.write_bytes(spoil(seeds.sounds[suffix], chance))
@@ -39,7 +39,7 @@ def sounds(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("CSV", 10, seeds="tables")
 def tables_csv(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from a spoiled table, or ask for one."""
+    """Fit on or predict a corrupted table."""
     suffix = chance.choice(["csv", "csv", "tsv"])
     (folder / f"bad.{suffix}").write_bytes(spoil_lines(seeds.csv, chance))
     return _either(seeds, folder / f"bad.{suffix}", chance)
@@ -47,7 +47,7 @@ def tables_csv(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("texts in CSV", 4, "minilm", seeds="texts")
 def tables_of_texts(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from spoiled texts, or ask for them."""
+    """Fit on or predict corrupted texts."""
     (folder / "bad.csv").write_bytes(spoil_lines(seeds.tables["texts"].decode(), chance))
     good = seeds.folder / "texts.csv"
     pair = ("bad.csv", good) if chance.random() < 0.5 else (good, "bad.csv")
@@ -56,7 +56,7 @@ def tables_of_texts(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("JSON lines", 6, seeds="tables")
 def tables_jsonl(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from spoiled lines, or ask for them."""
+    """Fit on or predict corrupted JSON lines."""
     lines = seeds.tables["jsonl"].splitlines()
     for at in chance.sample(range(len(lines)), chance.randint(1, 3)):
         lines[at] = spoil_json(lines[at], chance)
@@ -66,7 +66,7 @@ def tables_jsonl(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("Parquet", 7, seeds="tables")
 def tables_parquet(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from a spoiled Parquet file, or from one of rare types, or ask for it."""
+    """Fit on or predict a Parquet file that is corrupted or has rare types."""
     content = seeds.tables["parquet"]
     content = spoil(content, chance) if chance.random() < 0.6 else _rare_parquet(chance)
     (folder / "bad.parquet").write_bytes(content)
@@ -75,13 +75,13 @@ def tables_parquet(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("Excel", 5, seeds="tables sheets")
 def tables_xlsx(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from a spoiled sheet, or ask for it."""
+    """Fit on or predict a corrupted sheet."""
     (folder / "bad.xlsx").write_bytes(spoil_zip(seeds.tables["xlsx"], chance))
     return _either(seeds, folder / "bad.xlsx", chance)
 
 
 def _either(seeds: Seeds, path: Path, chance: random.Random) -> Case:
-    """Learn from a table, or ask for it."""
+    """Fit on a table or predict it."""
     good, bad, roll = seeds.folder / "table.csv", path.name, chance.random()
     if roll < 0.1:
         case = Case(("evaluate", bad, "--splits", 2))
@@ -126,7 +126,7 @@ def _rare_parquet(chance: random.Random) -> bytes:
 
 @family("file and class names", 6, "efficientnet-lite0", reads=False, seeds="images")
 def names(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn from, ask for and write files of hostile names."""
+    """Fit on, predict and write files with hostile names."""
     picture = seeds.images["png"]
     source = folder / "files"
     for label in chance.sample(NAMES, 2):

@@ -26,12 +26,12 @@ VALUES = (
     "", "-1", "0", "nan", "inf", "1e999", "99999999999999999999", "x", "../..", "a" * 5000, "\n",
     "é", "\udcff", "/", ".", "..", "~", "/dev/null", "/dev/full", "/proc/self/mem", "-",
 )  # fmt: skip
-"""Of options."""
+"""Values of options."""
 
 
 @family("banks", 6, seeds="banks")
 def banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Open a spoiled bank."""
+    """Open a corrupted bank."""
     seeds.copy("banks", folder / "banks")
     path = chance.choice(sorted((folder / "banks" / "maker" / "bank").iterdir()))
     change = spoil_json if path.suffix == ".json" else spoil
@@ -46,7 +46,7 @@ def banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("coded banks (npz)", 6, seeds="banks")
 def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Import a spoiled archive."""
+    """Import a corrupted archive."""
     seeds.copy("coded", folder / "coded")
     path = folder / "coded" / "maker" / "set.npz"
     path.write_bytes(spoil_zip(path.read_bytes(), chance))
@@ -58,7 +58,7 @@ def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("model folders", 6, seeds="tables models")
 def models(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Learn and ask with a spoiled model."""
+    """Fit and predict with a corrupted model."""
     model = seeds.copy(f"models/{chance.choice(['tail', 'relational'])}", folder / "model")
     path = chance.choice(sorted(model.iterdir()))
     change = spoil_json if path.suffix == ".json" else spoil_safetensors
@@ -69,7 +69,7 @@ def models(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("saved classifiers", 8, seeds="tables models")
 def classifiers(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Ask a spoiled classifier."""
+    """Predict with a corrupted classifier."""
     which = chance.choice(["table", "table", "own"])
     saved = seeds.copy(f"classifiers/{which}", folder / "saved")
     path = chance.choice([each for each in sorted(saved.iterdir()) if each.suffix != ".md"])
@@ -91,7 +91,7 @@ def classifiers(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("recipes and suites", 4)
 def recipes(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Read a spoiled TOML file."""
+    """Read a corrupted TOML file."""
     name = chance.choice(["recipe.toml", "suite.toml"])
     text = (seeds.folder / name).read_text()
     values = (
@@ -123,14 +123,14 @@ def recipes(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("the classifier's arguments", 14)
 def estimator(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Give the classifier odd arrays, labels and parameters."""
+    """Call the classifier with odd arrays, labels and parameters."""
     call = odd_calls(chance)
     return replace(called(call), read=call)
 
 
 @family("options of commands", 5, "efficientnet-lite0", reads=False, seeds="tables images banks")
 def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Give a command odd values."""
+    """Pass odd values to a command."""
     value = chance.choice(VALUES)
     table = seeds.folder / "table.csv"
     base: list[object] = ["predict", table, table]
@@ -165,7 +165,7 @@ def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("feature caches", 3, "efficientnet-lite0", seeds="images")
 def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Use a spoiled cache: it costs time, never an answer."""
+    """Use a corrupted cache, which may cost time but must not change predictions."""
     path = folder / "cache" / "features-1.sqlite"
     path.parent.mkdir()
     with sqlite3.connect(os.environ["UNITAIL_CACHE"] + "/features-1.sqlite") as connection:
@@ -202,7 +202,7 @@ def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 @family("bombs", 3, "efficientnet-lite0", "log-mel", reads=False, seeds="images sounds")
 def bombs(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
-    """Open small files that stand for huge ones."""
+    """Open small files that expand to huge ones."""
     kind = chance.choice(sorted(BOMBS))
     name, content = BOMBS[kind](chance)
     (folder / name).parent.mkdir(parents=True, exist_ok=True)

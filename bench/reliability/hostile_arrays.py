@@ -9,7 +9,7 @@ import numpy as np
 
 
 def odd_calls(chance: random.Random) -> Callable[[], object]:
-    """Return a fit and some questions with something odd about them."""
+    """Return a fit and some queries with something odd about them."""
     rng = np.random.default_rng(chance.getrandbits(32))
     rows, width = chance.choice([2, 3, 8, 20]), chance.choice([1, 2, 5, 30])
     x: Any = rng.normal(size=(rows, width))
@@ -50,7 +50,7 @@ def _ask_more(classifier: Any, what: str, x: Any, y: Any, asked: Any) -> None:  
 
 
 def _odd_x(x: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
-    """Make something odd of an array."""
+    """Return an odd variant of an array."""
     return chance.choice([*_odd_numbers(x, rng, chance), *_odd_containers(x)])()
 
 
@@ -59,7 +59,7 @@ def _odd_numbers(
     rng: np.random.Generator,
     chance: random.Random,
 ) -> list[Callable[[], Any]]:
-    """List arrays of odd numbers, dtypes and shapes."""
+    """Return arrays of odd numbers, dtypes and shapes."""
     size: float = chance.choice([1e-320, 1e-300, 1e-30, 1e30, 1e38, 1e150, 1e300, 1.7e308, 0.0])
     spotted = x.copy()
     spotted[rng.random(x.shape) < 0.3] = chance.choice([np.nan, np.inf, -np.inf, 1e308, -1e308, 0])
@@ -94,7 +94,7 @@ def _odd_numbers(
 
 
 def _odd_containers(x: Any) -> list[Callable[[], Any]]:  # noqa: ANN401
-    """List what holds numbers otherwise, or none at all."""
+    """Return other containers of numbers, or values that are none."""
     import pandas as pd
     import scipy.sparse as sparse
 
@@ -127,7 +127,7 @@ def _odd_containers(x: Any) -> list[Callable[[], Any]]:  # noqa: ANN401
 
 
 def _odd_y(y: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
-    """Make something odd of labels."""
+    """Return odd labels."""
     import pandas as pd
 
     count = len(y)

@@ -1,4 +1,4 @@
-"""The jobs that `kills.py` kills: what they do, how each kill is judged, what they leave."""
+"""The jobs that `kills.py` kills, and how each kill is judged."""
 
 import csv
 import hashlib
@@ -20,17 +20,17 @@ from unitail.training.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class Job:
-    """Something to be killed."""
+    """A job to be killed."""
 
     name: str
     work: Callable[[], object]
-    """Does it, or goes on with it, in the folder that it is called in."""
+    """Runs or resumes the job in the folder it is called in."""
     check: Callable[[Path], str]
-    """Says what is wrong with the folder after a kill, if something is."""
+    """Returns what is wrong with the folder after a kill; empty if nothing is."""
     result: Callable[[Path], object]
-    """Sums up what there is in the end."""
+    """Returns a digest of the final result."""
     resumes: bool = True
-    """Whether it goes on; else every run does all of it anew."""
+    """Whether the job resumes; otherwise each run starts anew."""
 
 
 def training() -> Job:
@@ -62,7 +62,7 @@ def training() -> Job:
 
 
 def bank() -> Job:
-    """Return a bank that is written in 60 chunks, each recorded."""
+    """Return the writing of a bank in 60 chunks, each recorded."""
     rows, width = 300, 16
     manifest = BankManifest(
         name="bank", encoder="maker", rows=rows, feature_dim=width, dtype=FeatureType.FLOAT32
@@ -92,7 +92,7 @@ def bank() -> Job:
 
 
 def predict(seeds: Seeds) -> Job:
-    """Return answers to a table that replace those to another."""
+    """Predictions of a table that replace those of another."""
     table = seeds.folder / "table.csv"
     old = "old answers\n"
 
@@ -115,7 +115,7 @@ def predict(seeds: Seeds) -> Job:
 
 
 def fit(seeds: Seeds) -> Job:
-    """Return a classifier that is saved over another."""
+    """Return the saving of a classifier over another."""
     table = seeds.folder / "table.csv"
 
     def work() -> None:

@@ -1,11 +1,10 @@
-"""What a kill (SIGKILL) costs: the work since the last save, and never what was saved.
+"""Check that a kill (SIGKILL) costs only the work since the last save.
 
     python bench/reliability/kills.py --kills 200 --workers 2 --out results/reliability/kills.md
 
-Each job runs again and again in a fork, and is killed: half of the times at a random moment, half
-of the times right before one of its calls that write, rename or remove something, so that saves are
-not missed. Where a job is begun again it must go on, and what it leaves in the end must be what the
-same job leaves that nobody kills, to the last bit.
+Each job runs repeatedly in a fork and is killed: half of the time at a random moment, half of the
+time right before one of its calls that write, rename or remove something, so that saves are hit. A
+restarted job must resume, and its final result must be bitwise equal to that of an undisturbed run.
 """
 
 import argparse
@@ -34,14 +33,14 @@ CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "open")
 SIGKILL = -int(signal.SIGKILL)
 COMMANDS = ("train", "predict", "fit", "bench")
 PIECE = 10
-"""Kills after which a job comes to its end."""
+"""Number of kills after which a job runs to its end."""
 COUNTS = ("killed", "in a call", "finished")
 Kill = Callable[[int, random.Random, Path], dict[str, Any]]
-"""Kills something so often in a folder, and counts."""
+"""Kills something a number of times in a folder, and returns counts."""
 
 
 def watch_calls(before: Callable[[int], None]) -> None:
-    """Call this before every call that changes files, with its number, from 1."""
+    """Call `before` with a count, from 1, before every call that changes files."""
     calls = 0
 
     def watched(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +57,7 @@ def watch_calls(before: Callable[[int], None]) -> None:
 
 
 def kill_before(number: int) -> Callable[[], None]:
-    """Return what makes a process kill itself before the call of that number."""
+    """Return a hook that kills the process before the call with this number."""
 
     def kill(call: int) -> None:
         if call == number:
@@ -68,7 +67,7 @@ def kill_before(number: int) -> Callable[[], None]:
 
 
 def run_undisturbed(job: Job, place: Path) -> None:
-    """Run a job once to its end; note how many such calls it makes and how long it takes."""
+    """Run a job once; return its number of such calls and its duration."""
     calls = [0]
 
     def counted() -> None:
@@ -87,7 +86,7 @@ def run_undisturbed(job: Job, place: Path) -> None:
 def kill_job(
     job: Job, reference: Path, kills: int, chance: random.Random, place: Path
 ) -> dict[str, Any]:
-    """Kill a job so often, and let it come to its end; return what was counted."""
+    """Kill a job a number of times, let it finish, and return the counts."""
     calls = int((reference / "calls").read_text())
     seconds = float((reference / "seconds").read_text())
     wanted = job.result(reference / "reference")
@@ -118,7 +117,7 @@ def kill_job(
 
 
 def _faults(job: Job, folder: Path, outcome: Outcome, wanted: object) -> list[str]:
-    """Say what is wrong after a run, if something is."""
+    """Return what is wrong after a run; empty if nothing is."""
     wrong = job.check(folder)
     if outcome.code == 0:
         unfinished = [
@@ -148,7 +147,7 @@ def vector_of(key: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def use_cache(folder: Path, seed: int) -> None:
-    """Look vectors up and put them in, without end; a wrong one ends the process."""
+    """Look up and store vectors in an endless loop; a wrong one ends the process."""
     cache, chance = FeatureCache(folder), random.Random(seed)
     while True:
         keys = {f"key {number}": number for number in chance.sample(range(400), 20)}
@@ -188,7 +187,7 @@ def kill_cache(kills: int, chance: random.Random, root: Path) -> dict[str, Any]:
 
 
 def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
-    """Cut a row into pieces of some kills, each with a seed of its own."""
+    """Split a row into pieces of some kills, each with its own seed."""
 
     def piece(first: int) -> Piece:
         count = min(PIECE, kills - first)
@@ -199,7 +198,7 @@ def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
 
 
 def main() -> None:
-    """Kill all jobs, and write a line of each."""
+    """Kill all jobs, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
@@ -243,7 +242,7 @@ def main() -> None:
 
 
 def rows_of(seeds: Seeds, root: Path, only: Sequence[str]) -> dict[str, Kill]:
-    """Return what kills each job, after it has run once undisturbed."""
+    """Return a function that kills each job, after an undisturbed run."""
     jobs = [training(), bank(), predict(seeds), fit(seeds), bench(seeds)]
     rows: dict[str, Kill] = {}
     for job in jobs:

@@ -1,4 +1,4 @@
-"""Sound inputs, and ways to spoil them: bytes, JSON, archives, tables, names."""
+"""Ways to corrupt intact inputs: bytes, JSON, archives, tables, names."""
 
 import io
 import json
@@ -18,24 +18,24 @@ WORDS = (
     "1.2.3", "../../etc/passwd", "/dev/zero", "x.png", "true", "2020-01-01", "<script>", "%s%n",
     "\\", "\r",
 )  # fmt: skip
-"""Cells that are none, or look like something else."""
+"""Cells that are empty or look like something else."""
 NODES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 1.5, -1e308, math.inf, -math.inf, math.nan,
     "", "x", "a" * 5000, "\ud800", "../x", [], {}, [[]], [None], {"": None}, [1, "a"], "float16",
     "<U100000000", "O", "default", "tail",
 )  # fmt: skip
-"""What may stand in JSON where something else belongs."""
+"""Values to put in JSON where something else belongs."""
 NAMES = (
     "new\nline", "tab\tname", "-rf", "--out", "-", "~", "$HOME", "`id`", "a b", " lead", "trail ",
     "é", "e\u0301", "日本語", "\U0001f600", "\u202egnp", "quote'", 'double"', "star*", "q?", "[x]",
     "per%cent", "semi;colon", "pipe|", "back\\slash", "x" * 240, "\x1b[31mred", "\x7f", "nul",
     "CON", ".hidden", "..x", "...", "a.b.c", "comma,", "=1+1", "@a", "<b>", "&amp;", "\udcff\udcfe",
 )  # fmt: skip
-"""File names that systems allow and programs forget."""
+"""File names that systems allow and programs rarely expect."""
 
 
 def spoil(content: bytes, chance: random.Random) -> bytes:
-    """Change some bytes, in one to four ways."""
+    """Corrupt some bytes, in one to four ways."""
     for _ in range(chance.randint(1, 4)):
         content = chance.choice(WAYS)(content, chance)
     return content
@@ -84,7 +84,7 @@ WAYS: tuple[Way, ...] = (_flip, _flip, _edge, _edge, _cut, _drop, _insert, _repe
 
 
 def spoil_json(content: bytes, chance: random.Random) -> bytes:
-    """Put other nodes into a JSON text; now and then spoil its bytes, or nest it deeply."""
+    """Replace nodes of a JSON text; sometimes corrupt its bytes or nest it deeply."""
     roll = chance.random()
     if roll < 0.15:
         return spoil(content, chance)
@@ -97,7 +97,7 @@ def spoil_json(content: bytes, chance: random.Random) -> bytes:
 
 
 def spoil_node(node: Any, chance: random.Random) -> Any:  # noqa: ANN401 - JSON
-    """Replace, remove or add something at a random place of a tree."""
+    """Replace, remove or add a node at a random place of a tree."""
     if isinstance(node, dict) and node and chance.random() < 0.85:
         name = chance.choice(sorted(node))
         if chance.random() < 0.15:
@@ -113,7 +113,7 @@ def spoil_node(node: Any, chance: random.Random) -> Any:  # noqa: ANN401 - JSON
 
 
 def spoil_zip(content: bytes, chance: random.Random) -> bytes:
-    """Spoil the members of an archive, and write it anew: its checksums are right."""
+    """Corrupt the members of an archive, and rewrite it with valid checksums."""
     if chance.random() < 0.35:
         return spoil(content, chance)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -140,7 +140,7 @@ def zipped(members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def spoil_safetensors(content: bytes, chance: random.Random) -> bytes:
-    """Spoil the header of a safetensors file, its numbers or its bytes."""
+    """Corrupt the header, the numbers or the bytes of a safetensors file."""
     roll = chance.random()
     if roll < 0.4:
         return spoil(content, chance)
@@ -158,7 +158,7 @@ def spoil_safetensors(content: bytes, chance: random.Random) -> bytes:
 
 
 def spoil_lines(content: str, chance: random.Random) -> bytes:
-    """Put hostile cells and lines into a table of commas, and change its encoding."""
+    """Put hostile cells and lines into a CSV table, and change its encoding."""
     rows = [line.split(",") for line in content.splitlines()]
     for _ in range(chance.randint(1, 5)):
         row = chance.choice(rows)

@@ -1,7 +1,7 @@
-"""The pieces of a campaign: done by several processes at once, and noted when they are done.
+"""Pieces of a campaign, run by several processes and recorded when they are done.
 
-What came of a piece is a line of a file beside the page. A campaign that is stopped goes on with
-the rest when the same command runs again; one that came to its end takes its notes away.
+The result of a piece is a line of a file next to the page. An interrupted campaign resumes with the
+remaining pieces when the same command runs again; a completed one removes the file.
 """
 
 import json
@@ -20,22 +20,22 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from measuring import add_rows
 
 SECONDS = 900
-"""After which a piece counts as hanging."""
+"""Seconds after which a piece counts as hanging."""
 RECORD = "record.json"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some work of a campaign, by itself."""
+    """An independent part of a campaign."""
 
     name: str
     work: Callable[[Path], Mapping[str, Any]]
-    """Does it in a folder of its own, in a fork; returns what came of it, as JSON can hold it."""
+    """Runs in a fork, in its own folder; returns the result as JSON-compatible values."""
 
 
 @dataclass
 class Running:
-    """A piece under way."""
+    """A piece in progress."""
 
     piece: Piece
     folder: Path
@@ -44,7 +44,7 @@ class Running:
 
     @classmethod
     def begin(cls, piece: Piece, root: Path) -> "Running":
-        """Begin a piece in a fork."""
+        """Start a piece in a fork."""
         folder = root / f"piece {piece.name}"
         folder.mkdir(parents=True)
 
@@ -54,7 +54,7 @@ class Running:
         return cls(piece, folder, start(work, folder / "log", seconds=SECONDS, memory=None))
 
     def has_ended(self) -> bool:
-        """Tell whether it has come to its end; its record is read then."""
+        """Return whether the piece has ended; its record is read then."""
         pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
         if not pid:
             return False
@@ -68,23 +68,23 @@ class Running:
 
 @dataclass
 class Crew:
-    """Processes that do pieces, and the file where these are noted."""
+    """Processes that run pieces, and the file that records them."""
 
     root: Path
-    """For the folders of the pieces."""
+    """Root of the folders of pieces."""
     workers: int = 1
     notes: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What the notes must have been made with."""
+    """Settings that recorded pieces must match."""
     minutes: float = float("inf")
-    """After which no piece is begun."""
+    """Minutes after which no piece is started."""
 
     def __post_init__(self) -> None:
-        """Begin to count the minutes."""
+        """Start the clock."""
         self.until = time.monotonic() + 60 * self.minutes
 
     def do(self, pieces: Sequence[Piece]) -> dict[str, Any]:
-        """Do the pieces that are not noted; return what came of each, in their order."""
+        """Run the pieces that are not recorded; return all results in order."""
         done = self._noted()
         waiting = [piece for piece in pieces if piece.name not in done]
         running: list[Running] = []
@@ -99,12 +99,12 @@ class Crew:
         return {piece.name: done[piece.name] for piece in pieces if piece.name in done}
 
     def finish(self) -> None:
-        """Take the notes away: the campaign is done."""
+        """Remove the records: the campaign is complete."""
         if self.notes is not None:
             self.notes.unlink(missing_ok=True)
 
     def _noted(self) -> dict[str, Any]:
-        """Read what was done before; notes of another campaign do not count."""
+        """Read the recorded pieces, ignoring those of another campaign."""
         if self.notes is None or not self.notes.exists():
             return {}
         text = self.notes.read_text()

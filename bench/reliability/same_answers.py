@@ -1,11 +1,11 @@
-"""How far answers depend on what should not matter: batches, order, dtype, threads, processes.
+"""Measure how predictions depend on batches, order, dtype, threads and processes.
 
     python bench/reliability/same_answers.py --workers 2 --out results/reliability/same_answers.md
 
-Random tasks of 2 to 6 classes and up to 40 columns, tables among them, are answered in the plain
+Random tasks of 2 to 6 classes and up to 40 columns, tables among them, are predicted in the default
 way and in every other way of the list; a row has the largest difference between two probabilities
-over all tasks, beside what is promised. `--device cuda` adds a row for answers of that device;
-`--only WORDS` keeps the rows whose names have one of these words.
+over all tasks, next to the promised tolerance. `--device cuda` adds a row for predictions of that
+device; `--only WORDS` keeps the rows whose names contain one of these words.
 """
 
 import argparse
@@ -31,17 +31,17 @@ from unitail.encoders.registry import make_encoder
 from unitail.estimator.classifier import TailClassifier
 
 ROUNDING = 1e-9
-"""Of probabilities in double precision, where sums are made in another order."""
+"""Tolerance of probabilities in double precision, where sums change their order."""
 SINGLE = 1e-4
-"""Of probabilities in single precision."""
+"""Tolerance of probabilities in single precision."""
 PIECE = 20
-"""Tasks that one process answers."""
+"""Number of tasks per process."""
 PLAIN: dict[str, Any] = {"random_state": 0, "device": "cpu"}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Labelled rows and questions."""
+    """Labelled rows and queries."""
 
     x: NDArray[np.float64]
     y: NDArray[np.int64]
@@ -128,7 +128,7 @@ def _pickled(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
 
 
 def _added(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
-    """Learn the examples in two steps; every class has one in the first."""
+    """Add the examples in two steps; the first has one of every class."""
     first = np.unique(task.y, return_index=True)[1]
     rest = np.setdiff1d(np.arange(len(task.y)), first)
     other = TailClassifier(**PLAIN, scale="none").fit(task.x[first], task.y[first])
@@ -158,7 +158,7 @@ WAYS: dict[str, tuple[Way, float]] = {
 
 
 def in_another_process(chosen: Sequence[Task], plain: Sequence[Answers], place: Path) -> float:
-    """Answer tasks in a process of their own; return the largest difference."""
+    """Predict tasks in another process; return the largest difference."""
 
     def work() -> None:
         answers = [fitted(task).predict_proba(task.asked).tolist() for task in chosen]
@@ -170,7 +170,7 @@ def in_another_process(chosen: Sequence[Task], plain: Sequence[Answers], place: 
 
 
 def with_cache(seed: int, place: Path) -> float:
-    """Encode sounds without a cache, into a cold and from a warm one; compare the vectors."""
+    """Encode sounds without a cache, into an empty one and from a filled one; compare vectors."""
     encoder, rng = make_encoder("log-mel", device="cpu"), np.random.default_rng(seed)
     items = [(rng.normal(size=800 * rng.integers(1, 5)), 16_000) for _ in range(7)]
     cache, worst = FeatureCache(place / "cache"), 0.0
@@ -184,7 +184,7 @@ def with_cache(seed: int, place: Path) -> float:
 
 
 def answer(numbers: range, args: argparse.Namespace, place: Path) -> dict[str, float]:
-    """Answer some tasks in all ways; return the largest difference of each."""
+    """Predict some tasks in all ways; return the largest difference of each."""
     chosen = list(tasks(numbers, args.seed))
     classifiers = [fitted(task) for task in chosen]
     plain = [each.predict_proba(task.asked) for each, task in zip(classifiers, chosen, strict=True)]
@@ -213,7 +213,7 @@ def _difference(name: str, task: Task, classifier: TailClassifier, answers: Answ
 
 
 def promises(args: argparse.Namespace) -> dict[str, float]:
-    """Return the rows that are asked for, with what is promised of each."""
+    """Return the selected rows, with the promised tolerance of each."""
     promised = {name: tolerance for name, (_, tolerance) in WAYS.items()}
     promised |= {PROCESS: 0.0, CACHED: 0.0}
     promised |= {args.device: ROUNDING} if args.device else {}
@@ -222,7 +222,7 @@ def promises(args: argparse.Namespace) -> dict[str, float]:
 
 
 def main() -> None:
-    """Answer all tasks in all ways, and write a line of each."""
+    """Predict all tasks in all ways, and write a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

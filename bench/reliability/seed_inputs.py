@@ -1,4 +1,4 @@
-"""Faultless inputs of every kind that is read, small, in one folder: what the campaigns spoil."""
+"""Small intact inputs of every kind, in one folder, for the campaigns to corrupt."""
 
 import io
 import shutil
@@ -69,7 +69,7 @@ sets = ["maker/*"]
 
 @dataclass(frozen=True)
 class Seeds:
-    """A folder of faultless inputs."""
+    """A folder of intact inputs."""
 
     folder: Path
     images: dict[str, bytes] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Seeds:
 
     @classmethod
     def make(cls, folder: Path, *kinds: str) -> "Seeds":
-        """Write some kinds of them, or all."""
+        """Write some kinds of inputs, or all."""
         seeds = cls(folder)
         folder.mkdir(parents=True)
         writers = {
@@ -233,7 +233,7 @@ def preload(*encoders: str) -> None:
 
 
 class Thumbnail(Encoder[NDArray[np.uint8]]):
-    """Where an encoder's weights are not installed: the pixels of a small square."""
+    """Replacement for an encoder without installed weights: the pixels of a small square."""
 
     modality = Modality.IMAGE
 

@@ -1,13 +1,13 @@
-"""Memory and open files over many rounds of work: both must be flat.
+"""Check that memory and open files stay flat over many rounds of work.
 
     python bench/reliability/soak.py --seconds 600 --out results/reliability/soak.md
 
-Each round encodes sounds through the cache, fits, asks, adds and removes examples, makes prediction
-sets, saves and loads, and runs `unitail predict` on a table. After a first tenth of the time, in
-which caches and pools fill, memory may grow by no more than 1 MiB for every 100 rounds, by a line
-through all measurements, and no file more may be open at the end than at the beginning. The command
-writes to one stream: of every stream that errors are ever written to, click keeps a copy, so a test
-runner that makes new ones for each command would grow by 1.5 KiB a round.
+Each round encodes sounds through the cache, fits, predicts, adds and removes examples, makes
+prediction sets, saves and loads, and runs `unitail predict` on a table. After the first tenth of
+the time, in which caches and pools fill, memory may grow by at most 1 MiB per 100 rounds, by a
+linear fit through all measurements, and the number of open files must not grow. The command writes
+to one stream: click keeps a copy of every stream that errors were written to, so a test runner that
+creates new ones for each command would grow by 1.5 KiB per round.
 """
 
 import argparse
@@ -30,10 +30,10 @@ from unitail.encoders.registry import make_encoder
 from unitail.estimator.classifier import TailClassifier
 
 MAX_GROWTH = 1.0
-"""MiB for every 100 rounds."""
+"""Largest growth in MiB per 100 rounds."""
 NOWHERE = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 SOUNDS = [(np.sin(np.arange(1600) * pitch), 16_000) for pitch in (0.1, 0.2, 0.5, 0.6)]
-"""Two deep ones and two high ones, with their rate."""
+"""Two low and two high sounds, with their sample rate."""
 
 
 def resident() -> float:
@@ -48,7 +48,7 @@ def open_files() -> int:
 
 
 def work(seeds: Seeds, root: Path, number: int) -> None:
-    """Do one round."""
+    """Run one round."""
     chance, rng = random.Random(number), np.random.default_rng(number)
     encoder = make_encoder("log-mel", device="cpu")
     cache = FeatureCache(root / "cache", limit_bytes=2**20)
@@ -70,7 +70,7 @@ def work(seeds: Seeds, root: Path, number: int) -> None:
 
 
 def main() -> None:
-    """Work for a while, measure now and then, and write a page."""
+    """Run rounds for a while, measure now and then, and write a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--out", type=Path, required=True)

@@ -1,1 +1,1 @@
-"""Frozen encoders: files and objects of any modality to feature vectors."""
+"""Frozen encoders from files and objects of any modality to feature vectors."""

@@ -1,4 +1,4 @@
-"""Vectors that were computed before, on disk, by encoder and content."""
+"""An on-disk cache of vectors, keyed by encoder and content."""
 
 import os
 import sqlite3
@@ -14,53 +14,53 @@ from unitail.errors import CannotWrite, InvalidConfig
 
 FOLDER_VARIABLE, LIMIT_VARIABLE = "UNITAIL_CACHE", "UNITAIL_CACHE_BYTES"
 AUTO = "auto"
-"""The user's cache, but for single items."""
+"""The user's cache, except that single items are not written to it."""
 DEFAULT_LIMIT = 2 * 1024**3
 """2 GiB: some 350,000 vectors of width 1280."""
 FILE = "features-1.sqlite"
-"""The number is that of the tables' layout."""
+"""The number is the version of the database schema."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheInfo:
-    """What a cache holds."""
+    """Size and contents of a cache."""
 
     folder: Path
     entries: int
     bytes: int
-    """On the disk."""
+    """Size on disk."""
     limit: int
     encoders: tuple[EncoderCount, ...]
 
 
 class FeatureCache:
-    """Vectors by the encoder's fingerprint and the content's hash; least recently used give way.
+    """An LRU cache of vectors, keyed by the encoder's fingerprint and the content's hash.
 
-    A cache that cannot be used costs time, never an answer: what went wrong is kept in `trouble`,
-    and the work goes on without it. Several processes may use one folder at once.
+    A cache that cannot be used costs time, never an answer: the error is stored in `trouble`, and
+    encoding continues without the cache. Several processes may share one folder.
     """
 
     def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT) -> None:
         self.folder, self.limit_bytes = folder, limit_bytes
         self.trouble: str | None = None
-        """One sentence for users, if something went wrong; nothing is put in from then on."""
+        """Error message for the user; None without errors. Once set, nothing more is written."""
         self._file = VectorFile(folder / FILE)
 
     def get_many(self, fingerprint: str, hashes: Iterable[str]) -> dict[str, Vector]:
-        """Return those that are there; a damaged one is not."""
+        """Return the cached vectors by hash; missing and damaged ones are left out."""
         vectors: dict[str, Vector] = {}
         with self._tolerant():
             vectors = self._file.read(fingerprint, list(hashes))
         return vectors
 
     def put_many(self, fingerprint: str, vectors: Mapping[str, Vector], *, name: str = "") -> None:
-        """Keep vectors; `name` is what `info` will call the encoder."""
+        """Store vectors by hash; `name` is the encoder's name in `info`."""
         if vectors and self.limit_bytes > 0 and self.trouble is None:
             with self._tolerant():
                 self._file.write(fingerprint, name, vectors, self.limit_bytes)
 
     def info(self) -> CacheInfo:
-        """Count what is there."""
+        """Return the size of the cache and its vectors per encoder."""
         counts: list[EncoderCount] = []
         with self._tolerant():
             counts = self._file.count()
@@ -73,7 +73,7 @@ class FeatureCache:
         )
 
     def clear(self) -> int:
-        """Remove all vectors; return how many there were."""
+        """Remove all vectors; return their number."""
         try:
             return self._file.clear()
         except (OSError, sqlite3.Error) as error:
@@ -86,7 +86,7 @@ class FeatureCache:
 
     @contextmanager
     def _tolerant(self) -> Iterator[None]:
-        """Remember what goes wrong, and go on."""
+        """Store an error in `trouble` instead of raising it."""
         try:
             yield
         except (OSError, sqlite3.Error) as error:
@@ -108,17 +108,17 @@ def default_cache() -> FeatureCache:
 
 
 def choose_cache(cache: object, *, single: bool = False) -> FeatureCache | None:
-    """Return the cache that `TailClassifier(cache=...)` means.
+    """Return the cache for a value of `TailClassifier(cache=...)`; None if it is off.
 
-    Under "auto" a single item is looked up and not kept: to write takes as long as to encode it.
+    With "auto" a single item is looked up but not stored: writing takes as long as encoding.
     """
     if cache is False:
         return None
     if cache is True:
         return default_cache()
     if isinstance(cache, str) and cache == AUTO:
-        usual = default_cache()
-        return FeatureCache(usual.folder, 0) if single else usual
+        default = default_cache()
+        return FeatureCache(default.folder, 0) if single else default
     if isinstance(cache, Path) or (isinstance(cache, str) and cache):
         return FeatureCache(Path(cache), default_cache().limit_bytes)
     raise InvalidConfig(
@@ -127,7 +127,7 @@ def choose_cache(cache: object, *, single: bool = False) -> FeatureCache | None:
 
 
 def user_folder() -> Path:
-    """Return where the system wants a user's caches to be."""
+    """Return the folder for a user's caches on this platform."""
     try:
         home = Path.home()
     except RuntimeError:  # a user without a home, as in some containers
@@ -136,5 +136,5 @@ def user_folder() -> Path:
         return home / "Library" / "Caches" / "unitail"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "unitail"
-    told = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (told if told.is_absolute() else home / ".cache") / "unitail"
+    xdg_folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (xdg_folder if xdg_folder.is_absolute() else home / ".cache") / "unitail"

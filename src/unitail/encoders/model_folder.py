@@ -1,7 +1,7 @@
-"""The folder of a pretrained model: found on the disk or downloaded, and checked before it is used.
+"""Find or download the folder of a pretrained model, and check that it is safe to load.
 
-A folder is trusted with numbers only. Pickled weights are refused, and so is a configuration that
-asks for attention code from the hub, which transformers would fetch and run.
+Only numbers are trusted. Pickled weights are refused, and so is a configuration that names
+attention code on the hub, which transformers would download and run.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from unitail.errors import UnknownEncoder, optional
 from unitail.files import sha256_of
 
 PROBE_SECONDS = 3.0
-"""How long the hub may take to answer before the network counts as absent."""
+"""Time for the hub to answer before the network counts as unavailable."""
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 SHARDS = "model-*-of-*.safetensors"
 SETTINGS = (
@@ -33,14 +33,14 @@ SETTINGS = (
     "sentence_bert_config.json",
     "1_Pooling/config.json",
 )
-"""All that is read of a model beside its weights; nothing else is downloaded."""
+"""All files that are read besides the weights; nothing else is downloaded."""
 
 
 def locate(name: str) -> Path:
-    """Return the folder of a model, downloading it only if it is nowhere on this disk.
+    """Return the folder of a model, downloading it only if it is not on this disk.
 
-    What was downloaded before is used as it is, without asking whether the hub has a newer one. A
-    hub id may end in `@REVISION`. Without network a model that is not on the disk fails at once.
+    A model that was downloaded before is used without checking the hub for a newer version. A hub
+    id may end in `@REVISION`. Without network a model that is not on the disk fails immediately.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -52,7 +52,7 @@ def locate(name: str) -> Path:
     wanted = {"revision": revision or None, "allow_patterns": [*WEIGHTS, *SETTINGS, SHARDS]}
     try:
         cached = Path(hub.snapshot_download(repository, local_files_only=True, **wanted))
-    except Exception:  # not there, or not an id at all; the hub's errors have no root of their own
+    except Exception:  # not cached, or not an id; the hub's errors have no common base class
         cached = None
     if cached is not None and has_weights(cached):
         return cached
@@ -64,17 +64,17 @@ def locate(name: str) -> Path:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Refuse a folder without safetensors, or with a configuration that names code to fetch."""
+    """Raise an error for a folder without safetensors, or with code on the hub to download."""
     config = read_settings(folder, "config.json")
     if not isinstance(config, dict):
         raise cannot_load(name, "no config.json")
     if not has_weights(folder):
-        others = sorted(
+        pickles = sorted(
             path.name for path in folder.iterdir() if path.suffix in {".bin", ".pt", ".pth"}
         )
         raise UnknownEncoder(
             f"model {name!r} has no safetensors weights",
-            got=", ".join(others[:3]) or "no weights",
+            got=", ".join(pickles[:3]) or "no weights",
             allowed="model.safetensors; pickled weights are never loaded",
             remedy="Name a copy or a revision (ID@REVISION) of the model that has safetensors.",
         )
@@ -83,12 +83,12 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def has_weights(folder: Path) -> bool:
-    """Tell whether there is a model with weights that may be loaded."""
+    """Return whether a folder holds a model with safetensors weights."""
     return (folder / "config.json").exists() and any((folder / file).exists() for file in WEIGHTS)
 
 
 def read_settings(folder: Path, file: str) -> Any:  # noqa: ANN401 - JSON
-    """Return what a JSON file of a model's folder holds; None if there is none."""
+    """Return the content of a JSON file in a model's folder; None if the file does not exist."""
     path = folder / file
     try:
         return parse_json(path.read_text(encoding="utf-8")) if path.exists() else None
@@ -97,7 +97,7 @@ def read_settings(folder: Path, file: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def hashes(folder: Path) -> list[str]:
-    """Return the names and hashes of all files that decide what a model answers."""
+    """Return the names and hashes of all files that affect a model's output."""
     files = [folder / file for file in (*WEIGHTS, *SETTINGS)] + sorted(folder.glob(SHARDS))
     return [
         part
@@ -108,7 +108,7 @@ def hashes(folder: Path) -> list[str]:
 
 
 def cannot_load(name: str, got: str) -> UnknownEncoder:
-    """Return the error for a model that is not what it should be."""
+    """Return the error for a model that cannot be loaded."""
     return UnknownEncoder(
         f"model {name!r} cannot be loaded",
         got=got,
@@ -117,12 +117,12 @@ def cannot_load(name: str, got: str) -> UnknownEncoder:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the gist of somebody else's error."""
+    """Return the first line of another library's error message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def _probe(hub: Any, name: str) -> None:  # noqa: ANN401 - the module huggingface_hub
-    """Refuse at once what would be tried again and again without network."""
+    """Raise an error if the hub cannot be reached, instead of retrying without network."""
     try:
         hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=PROBE_SECONDS)
     except Exception as error:  # whatever the hub's HTTP library raises
@@ -134,7 +134,7 @@ def _probe(hub: Any, name: str) -> None:  # noqa: ANN401 - the module huggingfac
 
 
 def _names_code(value: object, *, code: bool = False) -> bool:
-    """Tell whether a key `..._implementation`, at any depth, holds the id of a repository."""
+    """Return whether a key `..._implementation`, at any depth, names a repository on the hub."""
     if isinstance(value, dict):
         return any(
             _names_code(part, code=code or str(key).endswith("_implementation"))

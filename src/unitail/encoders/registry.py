@@ -1,4 +1,4 @@
-"""All encoders by name: the only file that knows every one of them."""
+"""Registry of all encoders by name: the only file that knows every one of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from unitail.errors import UnknownEncoder
 
 @dataclass(frozen=True)
 class RegisteredEncoder:
-    """An encoder with a name of its own."""
+    """A named encoder and its modality."""
 
     modality: Modality
     make: Callable[[torch.device], Encoder[Any]]
@@ -42,51 +42,52 @@ ENCODERS: dict[str, RegisteredEncoder] = {
     "log-mel": RegisteredEncoder(Modality.AUDIO, LogMelEncoder),
     "wav2vec2": RegisteredEncoder(Modality.AUDIO, partial(SpeechEncoder, "facebook/wav2vec2-base")),
 }
-"""Encoders with a name of their own."""
+"""Encoders with a name."""
 
 DEFAULT_ENCODERS: dict[Modality, str] = {
     Modality.IMAGE: "efficientnet-lite0",
     Modality.TEXT: "minilm",
     Modality.AUDIO: "log-mel",
 }
-"""What is taken if nobody names an encoder; these work without network."""
+"""Encoders that are used if none is named; they work without network."""
 
 MODELS: dict[Modality, Callable[[str, torch.device], Encoder[Any]]] = {
     Modality.IMAGE: VisionEncoder,
     Modality.TEXT: TextEncoder,
     Modality.AUDIO: SpeechEncoder,
 }
-"""What makes an encoder of any other transformers model."""
+"""Encoder classes for any other transformers model."""
 
 
 def make_encoder(
     name: str, modality: Modality | None = None, *, device: str = "auto"
 ) -> Encoder[Any]:
-    """Make the encoder of that name, or of a transformers model by hub id or folder.
+    """Create an encoder by its name, or from a transformers model by hub id or folder.
 
-    `modality` is what the items are: an encoder for others is refused, and a model without a name
-    here needs it.
+    `modality` is that of the items: required for a transformers model, and an error for a named
+    encoder of another modality.
     """
     name, where = encoder_name(name), choose_device(device)
-    encoder = _named(name, modality, where) if name in ENCODERS else _model(name, modality, where)
+    make = _named if name in ENCODERS else _model
+    encoder = make(name, modality, where)
     encoder.name = name
     return encoder
 
 
 def default_encoder(modality: Modality) -> str:
-    """Return the name of the encoder that is taken if nobody names one."""
+    """Return the name of the encoder that is used if none is named."""
     if modality not in DEFAULT_ENCODERS:
         raise UnknownEncoder(
             f"{modality} items have no frozen encoder",
             got=modality,
             allowed=", ".join(DEFAULT_ENCODERS),
-            remedy="Tables are encoded by what is fitted on their labelled rows.",
+            remedy="Tables are encoded by a TableEncoder, fitted to their labelled rows.",
         )
     return DEFAULT_ENCODERS[modality]
 
 
 def encoder_names() -> dict[str, Modality]:
-    """Return the encoders with a name of their own, and what they take."""
+    """Return the modality of every named encoder."""
     return {name: entry.modality for name, entry in ENCODERS.items()}
 
 
@@ -104,28 +105,28 @@ def _named(name: str, modality: Modality | None, device: torch.device) -> Encode
 def _model(name: str, modality: Modality | None, device: torch.device) -> Encoder[Any]:
     short = "/" not in name and not Path(name).is_dir()
     if modality not in MODELS:
-        raise _unknown(name, modality, "no such name") if short else _unsaid(name, modality)
+        raise _unknown(name, modality, "no such name") if short else _no_modality(name, modality)
     try:
         return MODELS[modality](name, device)
     except UnknownEncoder as error:
-        if short:  # a slip in a name is likelier than one of the hub's few ids without an owner
+        if short:  # a typo is more likely than one of the few hub ids without an owner
             reason = f"no such name or folder here, and from the hub: {error.got}"
             raise _unknown(name, modality, reason) from error
         raise
 
 
-def _unsaid(name: str, modality: Modality | None) -> UnknownEncoder:
+def _no_modality(name: str, modality: Modality | None) -> UnknownEncoder:
     return UnknownEncoder(
-        f"model {name!r} has no name here, so what it takes must be said",
+        f"model {name!r} needs a modality, as it is not a named encoder",
         got=f"modality {modality}",
         allowed=", ".join(MODELS),
-        remedy="Say the modality of the items.",
+        remedy="Name the modality of the items.",
     )
 
 
 def _unknown(name: str, modality: Modality | None, reason: str) -> UnknownEncoder:
     near = get_close_matches(name, ENCODERS, n=3)
-    hint = f"; perhaps {' or '.join(near)} is meant" if near else ""
+    hint = f"; perhaps you meant {' or '.join(near)}" if near else ""
     names = _names(modality) or list(ENCODERS)
     return UnknownEncoder(
         f"unknown encoder {name!r}{hint}",

@@ -1,10 +1,10 @@
-r"""Sounds from files, bytes and arrays: mono, at the rate that an encoder wants.
+r"""Decode sounds from files, bytes and arrays: mono, at an encoder's sampling rate.
 
-libsndfile decodes files (wav, flac, ogg, mp3 and more) and soxr changes the rate. What a file says
-about its size is checked before any of it is decoded.
+libsndfile decodes files (wav, flac, ogg, mp3 and more) and soxr resamples. The size in a file's
+header is checked before any of it is decoded.
 
-A wav, flac or mp3 file says how long it is, and one that ends too early is refused. Ogg is made for
-streaming and does not say: a part of an ogg file is a shorter sound.
+wav, flac and mp3 files state their length, so truncated ones are refused. Ogg is made for streaming
+and has no stated length: a part of an ogg file is a shorter sound.
 """
 
 import io
@@ -21,29 +21,29 @@ from unitail.errors import Unreadable, optional
 from unitail.wording import shown
 
 MAX_SECONDS = 600
-"""Longer sounds are refused: one vector says little about them."""
+"""Longer sounds are refused: one vector cannot summarise them."""
 MAX_BYTES = 2**30
-"""Larger files are refused unread."""
+"""Larger files are refused without reading them."""
 MAX_SAMPLES = 2**26
-"""Of all channels together; two channels at 48 kHz fit for the longest time."""
+"""Largest number of samples over all channels: `MAX_SECONDS` of two channels at 48 kHz fit."""
 MIN_RATE, MAX_RATE = 1_000, 768_000
-"""Samples a second."""
+"""Samples per second."""
 MAX_AMPLITUDE = 1e9
-"""Full scale is 1; beyond this, squares of samples are no longer safe in single precision."""
+"""Full scale is 1; above this, squares of samples may overflow in single precision."""
 MAX_CHANNELS = 64
-"""Of an array; more are samples along the wrong axis."""
+"""Largest number of channels of an array; with more, its axes are swapped."""
 MIN_DECODED_SHARE = 0.99
-"""The share of the stated length that must be there; headers of mp3 files are not exact."""
+"""Share of the stated length that must be present; headers of mp3 files are not exact."""
 UNSTATED_BYTES = 2**31 - 2**16
-"""From here on, the length in a wav file's header only says that its writer did not know it."""
+"""From this size on, the length in a wav header only means that its writer did not know it."""
 AUDIO = "a sound as wav, flac, ogg or mp3"
 
 
 def read_sound(item: object, rate: int) -> NDArray[np.float32]:
-    """Return the mean over channels at `rate` samples a second, (n,) with n >= 1.
+    """Return the mean over channels at `rate` samples per second, (n,) with n >= 1.
 
     `item` is a path, the bytes of a file, or a pair: samples (n,) or (n, channels), and their rate.
-    Integers are scaled by the range of their type, as files are; floats are left as they are.
+    Integers are scaled by the range of their dtype, as in files; floats are not scaled.
     """
     if isinstance(item, str | Path):
         return _read_file(shown(item), item, rate)
@@ -61,7 +61,7 @@ def read_sound(item: object, rate: int) -> NDArray[np.float32]:
 
 
 def is_sound(item: object) -> TypeGuard[tuple[NDArray[Any], float]]:
-    """Tell whether an item is a pair of an array of samples and a rate."""
+    """Return whether an item is a pair of an array of samples and a rate."""
     return (
         isinstance(item, tuple | list)
         and len(item) == 2
@@ -79,24 +79,24 @@ def _read_file(
         with opened(Path(os.fsdecode(source)), MAX_BYTES, kind="a sound") as file:
             size = os.fstat(file.fileno()).st_size
         _check_size(name, size)
-        if os.name == "posix":  # names are bytes there, and need not be text
+        if os.name == "posix":  # file names are bytes there, not necessarily valid text
             source = os.fsencode(source)
     try:
         sound = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, TypeError) as error:  # TypeError: .raw has no header
         raise Unreadable(
             f"{name} holds no sound that can be decoded",
-            got="another format, or a damaged or cut off header",
+            got="another format, or a damaged or truncated header",
             allowed=AUDIO,
         ) from error
     with sound:
         _check_length(name, sound.frames, sound.samplerate, sound.channels)
         try:
-            # All at once: soundfile seeks after each read, and in mp3 that is heard.
+            # Read everything at once: soundfile seeks after each read, which distorts mp3.
             samples = sound.read(dtype="float32", always_2d=True)
         except soundfile.LibsndfileError as error:
             raise Unreadable(
-                f"{name} is damaged or truncated", got=error.error_string, allowed=f"all of {AUDIO}"
+                f"{name} is damaged or truncated", got=error.error_string, allowed="a complete file"
             ) from error
         _check_whole(name, sound, len(samples))
         return _resampled(name, samples, sound.samplerate, rate)
@@ -106,12 +106,14 @@ def _check_whole(name: str, file: Any, read: int) -> None:  # noqa: ANN401 - it 
     share = min(_share_of_wav(file.extra_info), read / file.frames if file.frames else 1.0)
     if share < MIN_DECODED_SHARE:
         raise Unreadable(
-            f"{name} is truncated", got=f"{share:.0%} of the length it states", allowed="all of it"
+            f"{name} is truncated",
+            got=f"{share:.0%} of the length in its header",
+            allowed="a complete file",
         )
 
 
 def _share_of_wav(log: str) -> float:
-    """Return how much of a wav file is there: libsndfile corrects its length and logs it."""
+    """Return the share of a wav file that is present, from libsndfile's log of its correction."""
     sizes = re.search(r"^data : (\d+) \(should be (\d+)\)", log, re.MULTILINE)
     if not sizes or int(sizes[1]) >= UNSTATED_BYTES:
         return 1.0
@@ -124,7 +126,7 @@ def _from_array(samples: ArrayLike, own_rate: object, rate: int) -> NDArray[np.f
         array = np.asarray(samples)
         array = array[:, None] if array.ndim == 1 else array
         channels = array.shape[1] if array.ndim == 2 and array.dtype.kind in "iuf" else 0
-    except ValueError:  # rows of several lengths
+    except ValueError:  # rows of different lengths
         array, channels = np.zeros(0), 0
     if not 1 <= channels <= MAX_CHANNELS:
         raise Unreadable(
@@ -139,7 +141,7 @@ def _from_array(samples: ArrayLike, own_rate: object, rate: int) -> NDArray[np.f
 
 
 def _scaled(array: NDArray[Any]) -> NDArray[Any]:
-    """Map the range of an integer type to -1 .. 1; silence is its middle."""
+    """Map the range of an integer dtype to -1 .. 1, with silence in the middle."""
     if array.dtype.kind == "f":
         return array
     bounds = np.iinfo(array.dtype)
@@ -157,7 +159,7 @@ def _resampled(name: str, samples: NDArray[Any], own_rate: int, rate: int) -> ND
 
 def _mono(name: str, samples: NDArray[Any]) -> NDArray[np.float32]:
     mean = samples.mean(axis=1, dtype=np.float64)
-    if not (np.abs(mean) < MAX_AMPLITUDE).all():  # NaN is not less than anything
+    if not (np.abs(mean) < MAX_AMPLITUDE).all():  # also true for NaN
         raise Unreadable(
             f"{name} has samples that are not finite, or absurdly loud",
             got=f"{mean[~(np.abs(mean) < MAX_AMPLITUDE)][0]}",
@@ -178,8 +180,8 @@ def _check_size(name: str, size: int) -> None:
 
 def _check_length(name: str, length: int, rate: int, channels: int) -> None:
     if not MIN_RATE <= rate <= MAX_RATE:
-        allowed = f"{MIN_RATE} to {MAX_RATE} samples a second"
-        raise Unreadable(f"{name} has a strange rate", got=rate, allowed=allowed)
+        allowed = f"{MIN_RATE} to {MAX_RATE} samples per second"
+        raise Unreadable(f"{name} has an unusual sampling rate", got=rate, allowed=allowed)
     if length > MAX_SECONDS * rate or length * channels > MAX_SAMPLES:
         raise Unreadable(
             f"{name} is too long",

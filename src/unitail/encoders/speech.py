@@ -1,12 +1,12 @@
-r"""Audio models of transformers: wav2vec2, HuBERT, WavLM, Whisper's encoder and their like.
+r"""Audio models of transformers, such as wav2vec2, HuBERT, WavLM and Whisper's encoder.
 
 A clip's vector is the mean of the model's last hidden states over the frames with sound in them:
 
     φ_T(clip) = (1 / T) Σ_t h_t
 
-Clips are never padded to each other's length: models such as wav2vec2-base were trained without an
-attention mask and hear padding as silence, so the vector would depend on the batch. Each clip is
-run on its own, long ones in equal pieces whose frames are averaged together.
+Clips are never padded to a common length: models such as wav2vec2-base were trained without an
+attention mask and treat padding as silence, so the vector would depend on the batch. Each clip is
+run on its own. Long clips are split into equal pieces, and the mean is taken over all frames.
 """
 
 import math
@@ -24,11 +24,11 @@ from unitail.encoders.sounds import read_sound
 from unitail.errors import UnknownEncoder
 
 MAX_PIECE_SECONDS = 30.0
-"""The most that a model hears at once; attention costs the square of it."""
+"""Longest input of a model; the cost of attention is quadratic in it."""
 FRAME_SECONDS = 0.01
-"""Between the frames of spectrograms, in which some extractors state their length."""
+"""Hop between spectrogram frames, the unit in which some extractors state their maximum length."""
 MIN_SECONDS = 0.1
-"""Enough for every spectrogram; models that hear samples state their need exactly."""
+"""Enough input for every spectrogram; models on raw samples state their minimum exactly."""
 POOLING = f"mean over frames, pieces of {MAX_PIECE_SECONDS} s, 1"
 """Changed whenever the vectors change."""
 
@@ -36,8 +36,8 @@ POOLING = f"mean over frames, pieces of {MAX_PIECE_SECONDS} s, 1"
 class SpeechEncoder(Encoder[NDArray[np.float32]]):
     """A transformers audio model, by hub id or folder.
 
-    Models with a decoder are used without it (Whisper). Those that hear a spectrogram of fixed
-    length and return a summary of it give that summary (AST).
+    Encoder-decoder models are used without their decoder (Whisper). Models that pool a spectrogram
+    of fixed length contribute their pooled output (AST).
     """
 
     modality = Modality.AUDIO
@@ -61,7 +61,7 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
         return read_sound(item, self._rate)
 
     def embed(self, batch: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Return one vector for each clip; clips are run one by one."""
+        """Return one vector for each clip (n, d_T); clips are run one by one."""
         vectors = [self._vector(clip) for clip in batch]
         return np.stack(vectors) if vectors else np.zeros((0, self.width), dtype=np.float32)
 
@@ -73,7 +73,7 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
 
     @torch.inference_mode()
     def _frames(self, piece: NDArray[np.float32]) -> Tensor:
-        """Return the hidden states of a piece (T, d_T), or the model's own summary (1, d_T)."""
+        """Return the hidden states of a piece (T, d_T), or the model's pooled output (1, d_T)."""
         padded = np.pad(piece, (0, max(0, self._min_samples - len(piece))))
         inputs = self._extractor(
             padded, sampling_rate=self._rate, return_attention_mask=True, return_tensors="pt"
@@ -88,10 +88,10 @@ class SpeechEncoder(Encoder[NDArray[np.float32]]):
         return hidden[: _real_frames(mask, len(hidden))]
 
     def _probe(self, name: str) -> int:
-        """Return the width; refuse a model that cannot be used before a user waits for it."""
+        """Return the width of the vectors; an unsuitable model raises an error here, not later."""
         try:
             return self._frames(np.zeros(self._min_samples, dtype=np.float32)).shape[1]
-        except Exception as error:  # models raise whatever they like
+        except Exception as error:  # models raise errors of any type
             raise _no_audio_model(name, f"{type(error).__name__}: {error}") from error
 
 
@@ -110,7 +110,7 @@ def _sampling_rate(name: str, extractor: Any) -> int:  # noqa: ANN401 - each mod
 
 
 def _receptive_field(config: Any) -> int | None:  # noqa: ANN401 - each model has its own class
-    """Return the samples that one frame of a stack of convolutions needs; None without such."""
+    """Return the number of samples that one frame of a convolution stack needs; None for others."""
     kernels, strides = getattr(config, "conv_kernel", None), getattr(config, "conv_stride", None)
     if not isinstance(kernels, list | tuple) or not isinstance(strides, list | tuple):
         return None
@@ -121,7 +121,7 @@ def _receptive_field(config: Any) -> int | None:  # noqa: ANN401 - each model ha
 
 
 def _max_piece_seconds(extractor: Any) -> float:  # noqa: ANN401 - each model has its own class
-    """Return how much can be heard at once; extractors cut off the rest without a word."""
+    """Return the longest input in seconds; extractors silently truncate anything longer."""
     seconds = getattr(extractor, "chunk_length", None)  # Whisper
     frames = getattr(extractor, "max_length", None)  # AST
     if frames is not None:
@@ -130,7 +130,7 @@ def _max_piece_seconds(extractor: Any) -> float:  # noqa: ANN401 - each model ha
 
 
 def _real_frames(mask: Tensor | None, count: int) -> int:
-    """Return how many of the frames are no padding, when the mask is finer than the frames."""
+    """Return the number of frames that are not padding; the mask may be finer than the frames."""
     if mask is None:
         return count
     return max(1, math.ceil(int(mask.sum()) * count / mask.numel()))
@@ -138,7 +138,7 @@ def _real_frames(mask: Tensor | None, count: int) -> int:
 
 def _no_audio_model(name: str, got: str) -> UnknownEncoder:
     return UnknownEncoder(
-        f"model {name!r} is no audio model that can be used here",
+        f"model {name!r} is not a supported audio model",
         got=got.splitlines()[0],
         allowed="models with a feature extractor for sound that return hidden states, "
         "such as wav2vec2, HuBERT, WavLM or Whisper",

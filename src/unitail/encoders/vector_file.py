@@ -1,7 +1,7 @@
-"""Vectors in one SQLite file, by encoder and content.
+"""A SQLite file of vectors, keyed by encoder and content.
 
-Transactions keep the file whole when a process is killed, and let several processes read and write
-at once. SQLite has no checksums, so every vector carries one.
+Transactions keep the file intact if a process is killed, and let several processes read and write
+at once. SQLite has no checksums, so each vector has its own.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 TIMEOUT_SECONDS = 30.0
-"""Seconds to wait for another process that is writing."""
+"""Time to wait for another process that is writing."""
 READ_CHUNK = 500
-"""Vectors asked for in one statement; older builds of SQLite take up to 999."""
+"""Number of vectors per SELECT; older builds of SQLite allow 999 parameters."""
 EVICTED_CHUNK = 32
 USE_NOTED_SECONDS = 3600
-"""Seconds in which a vector's use is noted once, so that most reads write nothing."""
+"""A vector's last use is updated at most this often, so most reads write nothing."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""What SQLite says of a file that is damaged, is none of its own or has other tables."""
+"""Error codes for a file that is damaged, is not a database or has other tables."""
 TABLES = (
     "CREATE TABLE IF NOT EXISTS encoders (id INTEGER PRIMARY KEY, fingerprint TEXT UNIQUE,"
     " name TEXT)",
@@ -38,7 +38,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class EncoderCount:
-    """How many vectors there are of one encoder."""
+    """Number of vectors of one encoder."""
 
     name: str
     fingerprint: str
@@ -48,34 +48,35 @@ class EncoderCount:
 class VectorFile:
     """A file of vectors; every call opens it anew, so threads and forked processes may share it.
 
-    Raises `sqlite3.Error` and `OSError`. A damaged file is moved aside instead: it reads as empty.
+    Raises `sqlite3.Error` and `OSError`. A damaged file raises nothing: it is moved aside and reads
+    as empty.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.broken = path.with_name(f"{path.name}.broken")
-        """Where the last damaged file is."""
+        """Path that a damaged file is moved to."""
 
     @property
     def bytes(self) -> int:
-        """Size on the disk; 0 until the tables are there."""
+        """Size on disk; 0 before the tables exist."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def read(self, fingerprint: str, contents: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors that are there and whole."""
+        """Return the vectors by content, without missing and damaged ones."""
         vectors: dict[str, Vector] = {}
         if self.bytes == 0:
             return vectors
-        with self._sound(), closing(self._open()) as connection:
+        with self._set_damaged_aside(), closing(self._open()) as connection:
             for start in range(0, len(contents), READ_CHUNK):
                 chunk = contents[start : start + READ_CHUNK]
                 vectors.update(_read(connection, fingerprint, chunk))
         return vectors
 
     def write(self, fingerprint: str, name: str, vectors: Mapping[str, Vector], limit: int) -> None:
-        """Write all of the vectors or none, then evict those used least recently."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # as the XDG standard asks
-        with self._sound(), self._writing() as connection:
+        """Write all vectors or none, then evict the least recently used."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # required by XDG
+        with self._set_damaged_aside(), self._writing() as connection:
             sql = "INSERT OR IGNORE INTO encoders (fingerprint, name) VALUES (?, ?)"
             connection.execute(sql, (fingerprint, name))
             sql = "SELECT id FROM encoders WHERE fingerprint = ?"
@@ -90,15 +91,15 @@ class VectorFile:
                  GROUP BY encoder ORDER BY name, fingerprint"""
         counts: list[EncoderCount] = []
         if self.bytes > 0:
-            with self._sound(), closing(self._open()) as connection:
+            with self._set_damaged_aside(), closing(self._open()) as connection:
                 counts = [EncoderCount(*row) for row in connection.execute(sql)]
         return counts
 
     def clear(self) -> int:
-        """Remove all vectors; return how many there were."""
+        """Remove all vectors; return their number."""
         removed = 0
         if self.bytes > 0:
-            with self._sound(), self._writing() as connection:
+            with self._set_damaged_aside(), self._writing() as connection:
                 removed = connection.execute("DELETE FROM vectors").rowcount
                 connection.execute("DELETE FROM encoders")
         self.broken.unlink(missing_ok=True)
@@ -109,21 +110,21 @@ class VectorFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection whose changes are kept together, if nothing goes wrong."""
+        """Open a transaction, committed if no error is raised."""
         with closing(self._open()) as connection:
-            # The file shrinks as it empties; to be said before there is a table.
+            # Lets the file shrink as it empties; must be set before the first table.
             connection.execute("PRAGMA auto_vacuum = FULL")
-            # A power cut may cost the cache, never give a wrong vector: they have checksums.
+            # A power cut may destroy the cache, but checksums prevent wrong vectors.
             connection.execute("PRAGMA synchronous = OFF")
-            connection.execute("BEGIN IMMEDIATE")  # to wait for others here, not in the middle
+            connection.execute("BEGIN IMMEDIATE")  # wait for other writers here, not later
             for table in TABLES:
                 connection.execute(table)
             yield connection
             connection.execute("COMMIT")
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
-        """Move a damaged file aside; what was asked of it is left undone."""
+    def _set_damaged_aside(self) -> Iterator[None]:
+        """Move a damaged file aside instead of raising; the block ends early."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -136,19 +137,19 @@ class VectorFile:
 def _read(
     connection: sqlite3.Connection, fingerprint: str, contents: Sequence[str]
 ) -> dict[str, Vector]:
-    """Read some vectors, pass over those that were damaged, and note that they were used."""
+    """Return the undamaged vectors among these, and update their time of last use."""
     marks = ", ".join("?" * len(contents))
     sql = f"""SELECT vectors.rowid, content, vector, checksum, used FROM vectors JOIN encoders
               ON id = encoder WHERE fingerprint = ? AND content IN ({marks})"""
-    now, vectors, unnoted = int(time.time()), {}, []
+    now, vectors, updates = int(time.time()), {}, []
     for row, content, blob, checksum, used in connection.execute(sql, (fingerprint, *contents)):
         if not isinstance(blob, bytes) or checksum != _checksum(fingerprint, content, blob):
             continue
         vectors[content] = np.frombuffer(blob, dtype="<f4").astype(np.float32)
-        known = isinstance(used, int) and used >= now - USE_NOTED_SECONDS
-        unnoted += [] if known else [(now, row)]
-    with suppress(sqlite3.OperationalError):  # a cache that can only be read is still read
-        connection.executemany("UPDATE vectors SET used = ? WHERE rowid = ?", unnoted)
+        is_recent = isinstance(used, int) and used >= now - USE_NOTED_SECONDS
+        updates += [] if is_recent else [(now, row)]
+    with suppress(sqlite3.OperationalError):  # a read-only cache can still be read
+        connection.executemany("UPDATE vectors SET used = ? WHERE rowid = ?", updates)
     return vectors
 
 
@@ -163,7 +164,7 @@ def _checksum(fingerprint: str, content: str, blob: bytes) -> bytes:
 
 
 def _evict(connection: sqlite3.Connection, limit: int) -> None:
-    """Remove the vectors used least recently until the rest fit, within the transaction."""
+    """Remove the least recently used vectors until the file fits the limit, in one transaction."""
     page = _number(connection, "PRAGMA page_size")
     oldest = f"SELECT rowid FROM vectors ORDER BY used, rowid LIMIT {EVICTED_CHUNK}"
     removed = 1

@@ -1,4 +1,4 @@
-"""Image encoders of `transformers`: the vision tower of CLIP and its kin, or any vision model."""
+"""Image encoders of `transformers`: vision towers of CLIP-like models, or any vision model."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,23 +20,23 @@ TOWERS = {
     "siglip2": "Siglip2VisionModel",
     "metaclip_2": "MetaClip2VisionModelWithProjection",
 }
-"""Models of texts and images, of which only the images' half is loaded."""
+"""Classes of the vision towers of text-image models, by model type; only the tower is loaded."""
 IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 IMAGENET_DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
-"""Of red, green and blue, between 0 and 1."""
+"""Per channel (red, green, blue), for values between 0 and 1."""
 Inputs = Mapping[str, torch.Tensor]
-"""What the image processor makes of one image, by the names of the model's arguments."""
+"""Output of the image processor for one image, by the names of the model's arguments."""
 
 
 class VisionEncoder(Encoder[Inputs]):
-    """A vision model's image embedding, pooled output, or mean over its tokens or map.
+    """A vision model's image embedding, pooled output, or mean over its tokens or feature map.
 
     Resizing, cropping and scaling are the model's own. `model` is a hub id or a folder.
     """
 
     modality = Modality.IMAGE
     way = "image_embeds, else pooler_output, else mean of last_hidden_state"
-    """A part of the fingerprint."""
+    """How the vector is computed; part of the fingerprint."""
 
     def __init__(self, model: str, device: torch.device) -> None:
         folder = locate(model)
@@ -53,13 +53,13 @@ class VisionEncoder(Encoder[Inputs]):
         self._has_pooler = "pooler" not in loaded.untrained
         super().__init__(
             name=model,
-            width=self._try_out(model),
+            width=self._probe(model),
             fingerprint=combine(loaded.fingerprint, self.way),
             batch_size=32,
         )
 
     def read(self, item: object) -> Inputs:
-        """Return what the model sees of one image, a batch of one."""
+        """Return the model's inputs for one image, with a batch dimension of one."""
         inputs: Inputs = dict(self._processor(images=read_image(item), return_tensors="pt"))
         return inputs
 
@@ -68,7 +68,7 @@ class VisionEncoder(Encoder[Inputs]):
         """Return the vectors (n, d_T)."""
         if not batch:
             return np.empty((0, self.width), np.float32)
-        vectors = torch.cat([self._forward(part) for part in _stacks(batch)])
+        vectors = torch.cat([self._forward(inputs) for inputs in _stacked(batch)])
         return vectors.float().cpu().numpy()
 
     def _forward(self, inputs: Inputs) -> torch.Tensor:
@@ -81,28 +81,28 @@ class VisionEncoder(Encoder[Inputs]):
         states: torch.Tensor = outputs.last_hidden_state  # (n, tokens, d) or (n, d, height, width)
         return states.mean(1) if states.ndim == 3 else states.mean((2, 3))
 
-    def _try_out(self, model: str) -> int:
-        """Return the width, by embedding one image twice; refuse a model that throws dice."""
+    def _probe(self, model: str) -> int:
+        """Return the width by embedding one image twice; a model that is random is an error."""
         with load_errors(model):
             grey = self.read(np.full((64, 64, 3), 127, np.uint8))
             first, second = self.embed([grey, grey])
         if not np.allclose(first, second, rtol=1e-3, atol=1e-5):
-            raise cannot_load(model, "two vectors for the same image")
+            raise cannot_load(model, "different vectors for the same image")
         return len(first)
 
 
 class PaperVisionEncoder(VisionEncoder):
     """The pooled state of CLIP's vision tower, before its projection: the paper's phi for images.
 
-    The paper (appendix D.1) resizes images to 224 x 224, whatever their shape, and uses ImageNet's
-    normalisation, where CLIP's own way is to crop the middle and to use constants of its own. It
-    leaves open what is taken of the network: ViT-H's pooled state is 1280 wide, as d_data is.
+    The paper (appendix D.1) resizes images to 224 x 224, ignoring their aspect ratio, and uses
+    ImageNet's normalisation; CLIP itself crops the middle and has its own constants. The paper does
+    not state which output it uses: ViT-H's pooled state is 1280 wide, like the paper's d_data.
     """
 
     way = "pooler_output; bilinear resize to a square; ImageNet's mean and deviation"
 
     def read(self, item: object) -> Inputs:
-        """Return what the model sees of one image, a batch of one."""
+        """Return the model's inputs for one image, with a batch dimension of one."""
         config: Any = self._model.config
         pixels = whole_square(read_image(item), config.image_size) / np.float32(255)
         scaled = (pixels - IMAGENET_MEAN) / IMAGENET_DEVIATION
@@ -115,7 +115,7 @@ class PaperVisionEncoder(VisionEncoder):
 
 
 def _tower(folder: Path, name: str) -> tuple[str, object]:
-    """Return the class to load, and the configuration of the tower if the model is a pair."""
+    """Return the class to load, and the tower's configuration if the model has a text half too."""
     settings = read_settings(folder, "config.json")
     kind = settings.get("model_type")
     if "text_config" not in settings and "vision_config" not in settings:
@@ -125,15 +125,15 @@ def _tower(folder: Path, name: str) -> tuple[str, object]:
         raise cannot_load(name, f"a {kind} model, which is more than an image encoder")
     transformers = optional("transformers", extra="encoders")
     with quiet(transformers), load_errors(name):
-        whole = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    tower: Any = whole.vision_config
-    if hasattr(whole, "projection_dim"):  # the tower's own may be a default that is not so
-        tower.projection_dim = whole.projection_dim
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    tower: Any = config.vision_config
+    if hasattr(config, "projection_dim"):  # the tower's own value may be a wrong default
+        tower.projection_dim = config.projection_dim
     return TOWERS[kind], tower
 
 
-def _stacks(batch: Sequence[Inputs]) -> list[Inputs]:
-    """Stack the inputs, or leave each alone where a processor keeps the images' own shapes."""
+def _stacked(batch: Sequence[Inputs]) -> list[Inputs]:
+    """Stack the inputs into one batch, or return them one by one if their shapes differ."""
     shapes = {tuple((name, value.shape) for name, value in inputs.items()) for inputs in batch}
     if len(shapes) > 1:
         return list(batch)

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unitail.encoders.table_view import CHUNK, TableView, varied
+from unitail.encoders.table_view import CHUNK, TableView, numeric_coordinates
 from unitail.encoders.tables import MAX_DEVIATIONS, TableEncoder, weight
 from unitail.errors import InvalidConfig, require
 from unitail.estimator.rows import Rows
@@ -222,7 +222,10 @@ class Scaling:
         rows = self.rows if self.labelled is None else self.labelled
         features = torch.from_numpy(self.unlabelled(rows.features))
         return TableView.of(
-            features[None], torch.from_numpy(rows.class_indices)[None], rows.ways, varied(support)
+            features[None],
+            torch.from_numpy(rows.class_indices)[None],
+            rows.ways,
+            numeric_coordinates(support),
         )
 
     @cached_property

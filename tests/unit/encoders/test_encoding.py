@@ -88,7 +88,9 @@ def test_vectors_of_another_width_are_not_taken(cache: FeatureCache) -> None:
     encode_items(Letters(), ["a"], cache=cache)
     wider = Letters()
     wider.width = 4
-    with pytest.raises(UserError, match=r"Letters gave an array of the wrong shape: got \(1, 3\)"):
+    with pytest.raises(
+        UserError, match=r"Letters returned an array of the wrong shape: got \(1, 3\)"
+    ):
         encode_items(wider, ["a"], cache=cache)
 
 
@@ -142,7 +144,7 @@ def test_nothing_readable_is_an_empty_array() -> None:
 def test_vectors_that_are_not_finite_are_failures(cache: FeatureCache) -> None:
     found = encode_items(Letters(), ["a", "!", "b"], cache=cache)
     assert found.kept.tolist() == [0, 2]
-    assert found.unreadable == (Failure(1, "Letters gave values that are not finite"),)
+    assert found.unreadable == (Failure(1, "Letters returned values that are not finite"),)
     assert cache.info().entries == 2
 
 

@@ -199,7 +199,7 @@ def test_files_that_are_no_images(content: bytes, tmp_path: Path) -> None:
 
 
 def test_formats_that_start_programs_are_not_opened() -> None:
-    with pytest.raises(Unreadable, match="no format that is known"):
+    with pytest.raises(Unreadable, match="an unknown format"):
         read_image(encoded(halves(mode="RGB"), "EPS"))
 
 

@@ -38,7 +38,7 @@ def test_what_fails_while_reading_is_told_too(tmp_path: Path) -> None:
     with (
         pytest.raises(
             Unreadable,
-            match=r"latin cannot be read as text: got byte 0xe9 at place 0; allowed: text in UTF-8",
+            match=r"latin cannot be read as text: got byte 0xe9 at offset 0; allowed: text in UTF",
         ),
         opened(tmp_path / "latin", 9, kind="text") as file,
     ):

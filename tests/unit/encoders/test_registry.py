@@ -81,7 +81,9 @@ def test_any_other_model_needs_its_modality(
     assert encoder.name == str(tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     assert make_encoder("model", modality, device="cpu").fingerprint == encoder.fingerprint
-    with pytest.raises(UnknownEncoder, match="what it takes must be said: got modality None"):
+    with pytest.raises(
+        UnknownEncoder, match="needs a modality, as it is not a named encoder: got modality None"
+    ):
         make_encoder("model")
     with pytest.raises(UnknownEncoder, match="got modality table; allowed: image, text, audio"):
         make_encoder(str(tmp_path / "model"), Modality.TABLE)
@@ -89,7 +91,7 @@ def test_any_other_model_needs_its_modality(
 
 @pytest.mark.parametrize("modality", [None, Modality.IMAGE, Modality.TABLE])
 def test_a_slip_in_a_name_gets_suggestions(modality: Modality | None) -> None:
-    with pytest.raises(UnknownEncoder, match="perhaps efficientnet-lite0 is meant") as raised:
+    with pytest.raises(UnknownEncoder, match="perhaps you meant efficientnet-lite0") as raised:
         make_encoder("efficientnet_lite", modality, device="cpu")
     assert "openclip-vit-h-14" in str(raised.value)
     assert ("minilm" in str(raised.value)) == (modality is not Modality.IMAGE)

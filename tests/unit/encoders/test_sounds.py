@@ -186,7 +186,7 @@ def test_long_and_large_files_are_refused_undecoded(
         ((np.zeros(5) > 0, RATE), "of bool"),
         ((np.zeros(0), RATE), "is empty: got no samples"),
         ((np.zeros(5), "fast"), "has no rate: got 'fast'"),
-        ((np.zeros(5), 0), "strange rate: got 0; allowed: 1000 to 768000"),
+        ((np.zeros(5), 0), "unusual sampling rate: got 0; allowed: 1000 to 768000"),
     ],
 )
 def test_items_that_are_no_sounds_are_refused(item: object, message: str) -> None:

@@ -173,7 +173,7 @@ def test_a_model_that_returns_no_hidden_states_is_refused(tmp_path: Path) -> Non
     folder = save(
         transformers.EncodecModel(config), transformers.EncodecFeatureExtractor(), tmp_path
     )
-    with pytest.raises(UnknownEncoder, match=r"no audio model that can be used here.*wav2vec2"):
+    with pytest.raises(UnknownEncoder, match=r"is not a supported audio model.*wav2vec2"):
         SpeechEncoder(str(folder), CPU)
 
 

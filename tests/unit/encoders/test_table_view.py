@@ -8,7 +8,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from unitail.encoders import table_view
-from unitail.encoders.table_view import MAX_WIDTH, STEPS, TableView, steps_of, varied
+from unitail.encoders.table_view import (
+    MAX_WIDTH,
+    STEPS,
+    TableView,
+    numeric_coordinates,
+    steps_per_column,
+)
 from unitail.randomness import stream
 
 ROWS, WIDTH = 60, 5
@@ -69,7 +75,7 @@ def test_decimals_that_are_asked_lie_on_no_threshold() -> None:
 def test_two_values_are_no_numbers_even_if_rounding_makes_them_three() -> None:
     column = torch.tensor([0.3, 0.1 + 0.2, 1.0, 0.7 + 0.1 + 0.2], dtype=torch.float64)
     rounded = torch.stack([column, column.roll(1) + torch.arange(4) / 10], dim=1)
-    assert varied(rounded).tolist() == [1]
+    assert numeric_coordinates(rounded).tolist() == [1]
 
 
 def test_what_is_learned_in_chunks_is_the_same_in_bounded_memory(
@@ -183,8 +189,8 @@ def test_constant_columns_have_no_steps_and_say_nothing() -> None:
 
 def test_only_numbers_get_steps_and_wide_tables_fewer() -> None:
     mixed = torch.tensor([[0.0, 1.0, 5.0, 2.0], [3.0, 1.0, 6.0, 2.5], [0.0, 1.0, 7.0, 2.0]])
-    assert varied(mixed).tolist() == [2]
-    assert [steps_of(count) for count in (0, 1, 256, 300, 2000, MAX_WIDTH + 1)] == [
+    assert numeric_coordinates(mixed).tolist() == [2]
+    assert [steps_per_column(count) for count in (0, 1, 256, 300, 2000, MAX_WIDTH + 1)] == [
         8,
         8,
         8,

@@ -238,7 +238,7 @@ def test_a_column_of_another_kind_is_named(support: pd.DataFrame, encoder: Table
     "frame", [pd.DataFrame(), pd.DataFrame({"a": []}), pd.DataFrame({"a": [1, 1], "b": [None] * 2})]
 )
 def test_tables_that_say_nothing_are_refused(frame: pd.DataFrame) -> None:
-    with pytest.raises(InvalidInput, match="no column to tell its rows apart by"):
+    with pytest.raises(InvalidInput, match="no column that distinguishes its rows"):
         TableEncoder().fit(frame)
 
 

@@ -137,7 +137,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / "latin.txt", r"latin\.txt cannot be read as text: got byte 0x"),
         (
             tmp_path / "wide.txt",
-            r"wide\.txt cannot be read as text: got zeros in it; allowed: UTF-8",
+            r"wide\.txt cannot be read as text: got zero bytes; allowed: UTF-8",
         ),
         (tmp_path / "blank.txt", r"blank\.txt is empty"),
         (tmp_path / "long.txt", r"got 100 bytes; allowed: a file of at most 99 bytes"),

@@ -120,7 +120,7 @@ def test_torchvision_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_model_that_throws_dice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownEncoder, match="two vectors for the same image"):
+    with pytest.raises(UnknownEncoder, match="different vectors for the same image"):
         VisionEncoder(str(save_tiny_mae(tmp_path)), CPU)
 
 

@@ -62,7 +62,7 @@ def test_files_are_decoded_as_if_they_were_read_here(tmp_path: Path) -> None:
 
 BAD_FILES = [
     (Modality.IMAGE, b"", "the file is empty: got 0 bytes"),
-    (Modality.IMAGE, b"no image", "cannot be read as an image: got no format that is known"),
+    (Modality.IMAGE, b"no image", "cannot be read as an image: got an unknown format"),
     (Modality.IMAGE, picture((0, 0, 0), (20, 20))[:45], "cannot be read as an image"),
     (Modality.IMAGE, picture((0, 0, 0), (101, 100)), "too large: got 101 x 100 pixels"),
     (Modality.AUDIO, b"no sound", "holds no sound that can be decoded"),

@@ -158,7 +158,7 @@ def test_unreadable_files_are_told_and_skipped(support: Path, queries: Path) -> 
         ("examples", "red/0.png"),
         ("files", "blue/1.png"),
     ]
-    assert "no format that is known" in found.unreadable[1].reason
+    assert "an unknown format" in found.unreadable[1].reason
     assert found.examples["red"] == 3
     assert [answer.place for answer in found.answers] == [0, 2, 3, 4, 5]
     assert [answer.label for answer in found.answers][-1] == "red"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from unitail.encoders.table_view import TableView, steps_of
+from unitail.encoders.table_view import TableView, steps_per_column
 from unitail.encoders.tables import MAX_DEVIATIONS, MAX_WEIGHT
 from unitail.randomness import PerEpisode
 from unitail.tasks.batches import BatchShape
@@ -51,7 +51,7 @@ class TableShape:
     @property
     def width(self) -> int:
         """Width of an encoded row."""
-        steps = self.numbers * steps_of(self.numbers) if self.view else 0
+        steps = self.numbers * steps_per_column(self.numbers) if self.view else 0
         return self.numbers + self.missing + self.categories * self.levels + steps
 
 

@@ -20,20 +20,20 @@ from unitail.nn.transformer import INIT_GAIN, Transformer, WaitingSupport, numbe
 from unitail.randomness import stream
 
 EPSILON = 1e-6
-"""What LayerNorm adds to the variance, as published."""
+"""Epsilon of every LayerNorm, as published."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CamlConfig:
-    """Everything that decides which function a CAML model computes, but for its weights.
+    """All that determines the function of a CAML model besides its weights.
 
-    The defaults are the published ones, at this feature width, but for the normalisation.
+    The defaults are the published ones for this feature width, except for the normalisation.
     """
 
     feature_dim: int = 1280
-    """d_T, the one width of features that the model accepts."""
+    """d_T, the only feature width that the model accepts."""
     classes: int = 5
-    """C, the most classes a task can have: the number of label codes."""
+    """C, the largest number of classes in a task: the number of label codes."""
     label_dim: int = 256
     """Width of a label code."""
     layers: int = 24
@@ -43,7 +43,7 @@ class CamlConfig:
     mlp_dim: int = 4096
     """Hidden width of a block's MLP."""
     normalisation: Normalisation = Normalisation.SUPPORT
-    """How features are scaled, as TAIL's are; published: none."""
+    """How features are scaled, the same as in TAIL; published: none."""
 
     def __post_init__(self) -> None:
         take_words(self, normalisation=Normalisation)
@@ -63,7 +63,7 @@ class CamlConfig:
 
     @property
     def hidden_dim(self) -> int:
-        """The width of a token, which is that of the transformer."""
+        """The width of a token and of the transformer."""
         return self.feature_dim + self.label_dim
 
     @property
@@ -78,10 +78,10 @@ class CamlConfig:
 
 
 def elmes(classes: int, label_dim: int, generator: torch.Generator) -> Tensor:
-    """Return C vectors of length one, any two at the cosine -1 / (C - 1): (C, label_dim).
+    """Return C vectors of length one with pairwise cosine -1 / (C - 1): (C, label_dim).
 
     The rows of sqrt(C / (C - 1)) (I - 11^T / C) are such an equal length and maximally equiangular
-    set; a random orthonormal basis carries them into label_dim dimensions.
+    set (ELMES); a random orthonormal basis maps them to label_dim dimensions.
     """
     normal = torch.randn(label_dim, classes, generator=generator, dtype=torch.float64)
     basis = torch.linalg.qr(normal).Q  # (label_dim, C)
@@ -93,9 +93,9 @@ def elmes(classes: int, label_dim: int, generator: torch.Generator) -> Tensor:
 class Caml(SlotModel[Tensor]):
     """head(Transformer([x ; unknown], [x_1 ; scale e_y1], .., [x_n ; scale e_yn])) at the query.
 
-    e is fixed, an ELMES; its scale and the query's unknown label are learned. Each query is asked
-    in a sequence of its own, in which all tokens see each other. The published code puts the query
-    first; ours is last, which without positions is the same.
+    e is a fixed ELMES; its scale and the `unknown` label of queries are learned. Each query has a
+    sequence of its own, in which all tokens see each other. The published code puts the query
+    first, and ours last, which is the same without positions.
     """
 
     config: CamlConfig
@@ -120,7 +120,7 @@ class Caml(SlotModel[Tensor]):
         nn.init.normal_(self.head.weight, std=deviation, generator=generator)
 
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count the query and its copy of the support."""
+        """Count the tokens of each query and of its copy of the support."""
         tokens = num_query * (num_support + 1)
         return tokens * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
@@ -129,11 +129,11 @@ class Caml(SlotModel[Tensor]):
         return self.transformer.stack
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
-        """Make the support's tokens; all else waits for a query."""
+        """Make the support's tokens; the transformer needs a query."""
         return _tokens(features, self.scale * self.codes[slots])  # (B, n, hidden)
 
     def score_slots(self, memory: Tensor, queries: Tensor) -> Tensor:
-        """Read a sequence for each query: (B, m, d_T) -> (B, m, C)."""
+        """Score all slots, with a sequence for each query: (B, m, d_T) -> (B, m, C)."""
         tokens = _tokens(queries, self.unknown.expand(*queries.shape[:2], -1))  # (B, m, hidden)
         copies, query = copy_for_queries(memory, tokens)
         states = self.transformer.answer(WaitingSupport(copies, causal=False), query)
@@ -141,9 +141,9 @@ class Caml(SlotModel[Tensor]):
 
 
 def _first_scale(config: CamlConfig) -> float:
-    """Return the published 1 for raw features; coordinates of size one beside normalised ones.
+    """Return 1 for raw features, as published; otherwise a scale at which code coordinates are 1.
 
-    There codes of length one would be drowned: the model learns, but much later.
+    Beside normalised features, codes of length one would be too small: the model learns much later.
     """
     raw = config.normalisation is Normalisation.NONE
     return 1.0 if raw else math.sqrt(config.label_dim)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
-    start_label_columns,
+    initialise_label_columns,
     with_blank_labels,
     with_labels,
 )
@@ -31,20 +31,20 @@ from unitail.nn.transformer import (
 from unitail.randomness import stream
 
 POSITION_DEVIATION = 0.02
-"""Positions start small, so that at first an example is read alike wherever it stands."""
+"""Standard deviation of positions at initialisation: small, so that they hardly matter at first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpiclConfig:
-    """Everything that decides which function a GPICL model computes, but for its weights.
+    """All that determines the function of a GPICL model besides its weights.
 
     The transformer is that of the published replica.
     """
 
     projected_dim: int = 256
-    """The width that features of any width are projected to."""
+    """Width that features of any width are projected to."""
     classes: int = 5
-    """The most classes a task can have: the width of the one-hot labels."""
+    """Largest number of classes in a task: the width of the one-hot labels."""
     hidden_dim: int = 256
     """Width of the transformer."""
     layers: int = 4
@@ -54,9 +54,9 @@ class GpiclConfig:
     mlp_dim: int = 1024
     """Hidden width of a block's MLP."""
     positions: int = 256
-    """Rows of the table of positions; a sequence of n examples uses the first n + 1."""
+    """Number of learned positions; a sequence of n examples uses the first n + 1."""
     normalisation: Normalisation = Normalisation.SUPPORT
-    """How features are scaled before the projection, as TAIL's are."""
+    """How features are scaled before the projection, the same as in TAIL."""
 
     def __post_init__(self) -> None:
         take_words(self, normalisation=Normalisation)
@@ -76,15 +76,15 @@ class GpiclConfig:
 
     @property
     def max_support(self) -> int:
-        """One position is the query's."""
+        """Largest number of support examples; one position is for the query."""
         return self.positions - 1
 
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """x -> x W with independent W_ij ~ N(0, 1 / d_T), at any width, drawn for each episode.
+    """x -> x W with independent W_ij ~ N(0, 1 / d_T) for any width, drawn for each episode.
 
-    Coordinates of root mean square one stay so.
+    This preserves the root mean square of coordinates.
     """
 
     projected_dim: int
@@ -99,9 +99,9 @@ class GaussianLaw:
 class Gpicl(SlotModel[Tensor]):
     """head(Transformer(A z_1 + p_1, .., A z_n + p_n, A z + p_(n+1))) at the last position.
 
-    z_i = [pi(x_i) ; one-hot slot], and zeros in the query's place of the label. Each token has its
-    own label, where the original has that of the token before: so queries can be asked of one
-    support, each in a sequence of its own. Every token sees itself and what precedes it.
+    z_i = [pi(x_i) ; one-hot slot], with zeros for the label of the query. Each token has its own
+    label, where the original has that of the token before, so that each query of a support can have
+    a sequence of its own. Every token sees itself and all before it.
     """
 
     config: GpiclConfig
@@ -117,7 +117,7 @@ class Gpicl(SlotModel[Tensor]):
         self._initialise(stream(seed, "weights"))
 
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count the query and its copy of the support."""
+        """Count the tokens of each query and of its copy of the support."""
         tokens = num_query * (num_support + 1)
         return tokens * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
@@ -126,12 +126,12 @@ class Gpicl(SlotModel[Tensor]):
         return self.transformer.stack
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
-        """Make the support's tokens; all else waits for a query."""
+        """Make the support's tokens; the transformer needs a query."""
         tokens = self.entry(with_labels(features, slots, self.config.classes))  # (B, n, hidden)
         return in_working_precision(tokens + self.positions[: features.shape[1]])
 
     def score_slots(self, memory: Tensor, queries: Tensor) -> Tensor:
-        """Read a sequence for each query: (B, m, d_data) -> (B, m, classes)."""
+        """Score all slots, with a sequence for each query: (B, m, d_data) -> (B, m, classes)."""
         tokens = self.entry(with_blank_labels(queries, self.config.classes))  # (B, m, hidden)
         tokens = in_working_precision(tokens + self.positions[memory.shape[1]])
         copies, last = copy_for_queries(memory, tokens)
@@ -140,7 +140,9 @@ class Gpicl(SlotModel[Tensor]):
 
     def _initialise(self, generator: torch.Generator) -> None:
         initialise_linear(self.entry, generator)
-        start_label_columns(self.entry.weight, slice(self.config.projected_dim, None), generator)
+        initialise_label_columns(
+            self.entry.weight, slice(self.config.projected_dim, None), generator
+        )
         nn.init.normal_(self.positions, std=POSITION_DEVIATION, generator=generator)
         self.transformer.initialise(generator)
         initialise_linear(self.head, generator)

@@ -1,9 +1,9 @@
 """Linear probe: a linear classifier trained on the frozen features of each support set.
 
 The baseline of the paper's section 6.1, after Woerner and Baumgartner, *Navigating Data Scarcity
-using Foundation Models*, 2024. The paper states no settings: those of its variant here are the
-fixed ones of its first author's public benchmark (github.com/StefanoWoerner/medimeta-fsl-benchmark,
-deploy_all_ft_test_fixedparams.py): a head that begins at zero, 150 steps of Adam at 1e-4.
+using Foundation Models*, 2024. The paper states no settings. Variant `paper` uses the fixed ones of
+its first author's public benchmark (github.com/StefanoWoerner/medimeta-fsl-benchmark,
+deploy_all_ft_test_fixedparams.py): a head that starts at zero, and 150 steps of Adam at 1e-4.
 """
 
 import math
@@ -20,7 +20,7 @@ from unitail.framework.episode import Support, check_finite, check_query_fits
 from unitail.framework.learner import Paradigm
 
 STEPS, LEARNING_RATE, BETAS, EPSILON = 150, 1e-4, (0.9, 0.999), 1e-8
-"""The training of the paper's variant."""
+"""Training settings of variant `paper`."""
 
 
 class ProbeVariant(StrEnum):
@@ -31,7 +31,7 @@ class ProbeVariant(StrEnum):
     TUNED = "tuned"
     """Features centred by the support mean and of unit length, logistic regression."""
     SHRUNK = "shrunk"
-    """As tuned, but of unit length before, and centred by James and Stein's guess of the mean."""
+    """As `tuned`, but of unit length before too, and centred by the James-Stein mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,8 @@ class LinearClassifier:
 class LinearProbe:
     """A linear classifier trained anew on each support, batched over episodes.
 
-    `strength` is scikit-learn's C: the loss of the support against the penalty ||W||^2 / 2, where
-    that is what is minimised. Its default was chosen on training data (results/probe_strength.md).
+    `strength` is scikit-learn's C, the weight of the loss against the penalty ||W||^2 / 2; variant
+    `paper` ignores it. Its default was chosen on training data (results/probe_strength.md).
     """
 
     paradigm = Paradigm.EXPLICIT
@@ -103,26 +103,26 @@ def descend_by_adam(rows: Tensor, targets: Tensor) -> Tensor:
 
 
 def _prepare(features: Tensor, support: Support, variant: ProbeVariant) -> Tensor:
-    """Return features as the variant reads them, in float32 or wider."""
+    """Return features as the variant needs them, in float32 or wider."""
     wide = torch.promote_types(features.dtype, torch.float32)
-    rows, shown = features.to(wide), support.features.to(wide)
+    rows, support_rows = features.to(wide), support.features.to(wide)
     match variant:
         case ProbeVariant.PAPER:
             return rows
         case ProbeVariant.TUNED:
-            centre = shown.mean(dim=1, keepdim=True)
+            centre = support_rows.mean(dim=1, keepdim=True)
         case ProbeVariant.SHRUNK:
-            rows, shown = F.normalize(rows, dim=-1), F.normalize(shown, dim=-1)
-            centre = shrunk_mean(shown)
+            rows, support_rows = F.normalize(rows, dim=-1), F.normalize(support_rows, dim=-1)
+            centre = shrunk_mean(support_rows)
     return F.normalize(rows - centre, dim=-1)
 
 
 def shrunk_mean(rows: Tensor) -> Tensor:
-    """Guess the mean of what rows (B, n, d) were drawn from: (B, 1, d).
+    """Return the James-Stein estimate of the mean behind rows (B, n, d): (B, 1, d).
 
-    The mean of a few rows is a poor guess of where the encoder has its mean. James and Stein's is
+    The mean of a few rows is a poor estimate of the encoder's mean. The James-Stein estimate is
     max(0, 1 - v / |mean|^2) mean, with v = sum_i |row_i - mean|^2 / (n - 1) / n the variance of the
-    mean: near the origin where the mean could be chance, near the mean where it is plain.
+    mean: near the origin where the mean may be chance, near the mean where it is significant.
     """
     count = rows.shape[1]
     mean = rows.mean(dim=1, keepdim=True)

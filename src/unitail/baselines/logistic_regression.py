@@ -1,8 +1,8 @@
 """Multinomial logistic regression for a batch of data sets at once, without a line search.
 
-scikit-learn's, which has the same minimum (tests hold this one to it), fits one data set at a time
-in one process on a CPU. A benchmark has thousands of small ones: as batches, on the device where
-the features are, they take a fraction of the time.
+scikit-learn's has the same minimum, as tests check, but fits one data set at a time in one process
+on a CPU. A benchmark has thousands of small data sets. In batches, on the device of the features,
+they take a fraction of the time.
 
 The directions are those of L-BFGS (Liu and Nocedal, *On the limited memory BFGS method for large
 scale optimization*, 1989); the step comes from the curvature of softmax, as in Bach,
@@ -21,11 +21,11 @@ from torch import Tensor
 from unitail.errors import CannotSolve
 
 MAX_STEPS = 50_000
-"""The most steps. Dozens are usual; where C is large and classes overlap it may take thousands."""
+"""Largest number of steps. Dozens are usual; with a large C and overlapping classes, thousands."""
 MEMORY = 10
-"""The last steps that a direction takes into account."""
+"""Number of past steps in the L-BFGS direction."""
 ROUNDING = 32
-"""How far above the rounding of its terms a gradient may be and yet count as zero."""
+"""A gradient below this many times the rounding of its terms counts as zero."""
 
 
 def logistic_regression(features: Tensor, targets: Tensor, strength: float) -> Tensor:
@@ -34,15 +34,16 @@ def logistic_regression(features: Tensor, targets: Tensor, strength: float) -> T
     `features` (B, n, d) are x, of unit length or shorter; `targets` (B, n, K) are y as one-hot
     rows; `strength` is C. Returns W with b as its last row: (B, d + 1, K).
 
-    With two classes scikit-learn fits the one vector w = W_1 - W_0 under ||w||^2 / 2. The least
-    ||W||^2 with this difference is ||w||^2 / 2, at W = (-w/2, w/2): half of C gives the same w.
+    With two classes scikit-learn fits the single vector w = W_1 - W_0 with penalty ||w||^2 / 2. The
+    smallest ||W||^2 for this difference is ||w||^2 / 2, at W = (-w/2, w/2), so half of C gives the
+    same w.
     """
     rows, ways = targets.shape[1:]
     if ways == 2:
         strength /= 2
-    # What W has outside the span of the rows changes no answer and costs penalty: it is zero.
+    # W is zero outside the span of the rows, where it would cost a penalty and change no answer.
     basis, coordinates = torch.linalg.qr(features.mT)  # (B, d, r), (B, r, n)
-    # At the start p = 1/K: this constant bends the objective for b as the penalty does for W.
+    # With this constant the curvature for b is that of the penalty for W at the start, p = 1/K.
     constant = (1 + ways / (strength * rows)) ** 0.5
     minimum = _minimise(Objective(with_constant(coordinates.mT, constant), targets, strength))
     return torch.cat([basis @ minimum[:, :-1], constant * minimum[:, -1:]], dim=1)
@@ -55,7 +56,7 @@ def with_constant(features: Tensor, constant: float = 1.0) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What is minimised, as a function of weights (B, r + 1, K) whose last row is the intercept."""
+    """The objective, as a function of weights (B, r + 1, K) whose last row is the intercept."""
 
     rows: Tensor
     """The features, the last of them constant: (B, n, r + 1)."""
@@ -65,20 +66,20 @@ class Objective:
     """C, for softmax."""
 
     def errors(self, probabilities: Tensor) -> Tensor:
-        """C (p - y), (B, n, K); 1 - p of the true class is the sum of the others: none cancels."""
-        others = probabilities * (1 - self.targets)
+        """Return C (p - y), (B, n, K), with 1 - p of the true class summed from the others."""
+        others = probabilities * (1 - self.targets)  # a sum, as 1 - p would cancel
         return self.strength * (others - self.targets * others.sum(dim=-1, keepdim=True))
 
     def gradient(self, weights: Tensor, errors: Tensor) -> Tensor:
-        """C x^T (p - y) + W, and for b the same without a penalty: (B, r + 1, K)."""
+        """Return C x^T (p - y) + W, and for b the same without a penalty: (B, r + 1, K)."""
         return self.rows.mT @ errors + _penalised(weights)
 
     def tolerance(self, errors: Tensor) -> Tensor:
-        """How long a gradient may be and yet count as zero: (B, 1, 1).
+        """Return the largest norm of a gradient that counts as zero: (B, 1, 1).
 
-        Rounding of n terms adds up to their root sum of squares times 1, or sqrt(n) if rows are
-        alike. W is no further from the minimum than the gradient is long, as the penalty alone
-        bends the objective by 1.
+        The rounding errors of n terms add up to their root sum of squares, or to sqrt(n) times that
+        if rows are equal. The distance of W from the minimum is at most the norm of the gradient,
+        as the penalty alone gives the objective a curvature of 1.
         """
         longest: Tensor = self.rows[:, :1, -1:] * _norm(errors)
         rounding = ROUNDING * torch.finfo(errors.dtype).eps * (1 + self.rows.shape[1] ** 0.5)
@@ -87,7 +88,7 @@ class Objective:
     def safe_step(
         self, probabilities: Tensor, slope: Tensor, direction: Tensor, change: Tensor
     ) -> Tensor:
-        """How far the objective surely falls along a direction D: (B, 1, 1).
+        """Return a step along a direction D over which the objective certainly falls: (B, 1, 1).
 
         Let f(t) be the objective at W + t D; `slope` is f'(0) and `change` is u = x D. Then f'' is
         D's penalty plus C times the sum of the variances of u_i under p_i, and f''' is C times the
@@ -100,7 +101,7 @@ class Objective:
         and t to Newton's -f'(0) / f''(0).
         """
         span = (change.amax(dim=-1) - change.amin(dim=-1)).amax(dim=-1)[:, None, None]
-        span = span.clamp(min=torch.finfo(span.dtype).eps)  # any larger M is as true
+        span = span.clamp(min=torch.finfo(span.dtype).eps)  # a larger M is valid too
         spread = change - (probabilities * change).sum(dim=-1, keepdim=True)
         curvature = self.strength * _inner(probabilities, spread**2)
         curvature = curvature + _inner(_penalised(direction), direction)
@@ -108,9 +109,9 @@ class Objective:
 
 
 def _minimise(objective: Objective) -> Tensor:
-    """Go downhill from zero until every episode's gradient counts as zero.
+    """Minimise from zero until every episode's gradient counts as zero.
 
-    Each step lowers the objective of its episode; one that is done does not change any more.
+    Each step lowers the objective of its episode. Episodes that have converged do not change.
     """
     rows, targets = objective.rows, objective.targets
     weights = rows.new_zeros(rows.shape[0], rows.shape[2], targets.shape[2])
@@ -132,7 +133,7 @@ def _minimise(objective: Objective) -> Tensor:
         moved, previous = step * direction, gradient
         weights, logits = weights + moved, logits + step * change
     raise CannotSolve(
-        "logistic regression did not come to its minimum",
+        "logistic regression did not converge",
         got=f"gradients up to {float(_norm(gradient).max()):.1e} after {MAX_STEPS} steps",
         allowed=f"{float(objective.tolerance(errors).max()):.1e}",
         remedy="Choose a smaller strength.",
@@ -141,7 +142,7 @@ def _minimise(objective: Objective) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """What a past step tells of the curvature: weights moved by s, so the gradient changed by y."""
+    """A past step: weights changed by s, and so the gradient by y, which shows the curvature."""
 
     moved: Tensor
     """s, (B, r + 1, K)."""
@@ -154,14 +155,14 @@ class _Pair:
 
     @classmethod
     def of(cls, moved: Tensor, change: Tensor) -> Self:
-        """Weigh a step; as the objective is convex <s, y> is above zero, but for rounding."""
+        """Make the pair of a step. As the objective is convex, <s, y> > 0 except for rounding."""
         along = _inner(moved, change)
         weight = torch.where(along > 0, 1 / along, 0)
         return cls(moved, change, weight, along / _inner(change, change))
 
 
 def _direction(gradient: Tensor, pairs: Sequence[_Pair]) -> Tensor:
-    """Return -H g, with H the inverse curvature that the pairs tell, latest last: (B, r + 1, K)."""
+    """Return -H g, with H the inverse curvature from the pairs, latest last: (B, r + 1, K)."""
     uphill, shares = gradient, []
     for pair in reversed(pairs):
         share = pair.weight * _inner(pair.moved, uphill)
@@ -169,14 +170,14 @@ def _direction(gradient: Tensor, pairs: Sequence[_Pair]) -> Tensor:
         shares.append(share)
     uphill = pairs[-1].scale * uphill
     for pair, share in zip(pairs, reversed(shares), strict=True):
-        rest = share - pair.weight * _inner(pair.change, uphill)
-        uphill = torch.addcmul(uphill, rest, pair.moved)
-    # Rounding may turn it downhill, and before the first step it is NaN.
+        correction = share - pair.weight * _inner(pair.change, uphill)
+        uphill = torch.addcmul(uphill, correction, pair.moved)
+    # By rounding it may point downhill, and before the first step it is NaN.
     return -torch.where(_inner(uphill, gradient) > 0, uphill, gradient)
 
 
 def _penalised(weights: Tensor) -> Tensor:
-    """Return the weights without the intercept, whose place is zero."""
+    """Return the weights with the intercept set to zero."""
     return F.pad(weights[:, :-1], (0, 0, 0, 1))
 
 
@@ -186,6 +187,6 @@ def _inner(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _norm(values: Tensor) -> Tensor:
-    """Return the length in each episode, (B, 1, 1)."""
+    """Return the norm in each episode, (B, 1, 1)."""
     lengths: Tensor = torch.linalg.vector_norm(values, dim=(1, 2), keepdim=True)
     return lengths

@@ -40,7 +40,7 @@ class Prototypes:
         query = self._prepare(query_features)
         means = class_means(self._prepare(self.support.features), self.support)  # (B, K, d_T)
         if self.variant is PrototypeVariant.PAPER:
-            # The faster form, through products, cancels where features have an offset.
+            # The faster form, by products, suffers from cancellation where features have an offset.
             distance = torch.cdist(query, means, compute_mode="donot_use_mm_for_euclid_dist")
             similarity = -distance.pow(2)
         else:
@@ -48,7 +48,7 @@ class Prototypes:
         return similarity.log_softmax(dim=-1)
 
     def _prepare(self, features: Tensor) -> Tensor:
-        # Distances do not change when all is centred, and are known better.
+        # Centring changes no distance, and reduces rounding.
         wide = torch.promote_types(features.dtype, torch.float32)
         centred = features.to(wide) - self.support.features.to(wide).mean(dim=1, keepdim=True)
         return centred if self.variant is PrototypeVariant.PAPER else F.normalize(centred, dim=-1)
@@ -64,10 +64,10 @@ class ProtoHead:
     ) -> None:
         self.variant = choice(PrototypeVariant, variant, "variant")
         self.sharpness = sharpness
-        """Multiplies cosines before the softmax; it shapes probabilities, not decisions."""
+        """Factor on cosines before the softmax; it changes probabilities, but no decision."""
 
     def fit(self, support: Support) -> Prototypes:
-        """Keep the support; the means are cheap."""
+        """Store the support; class means are cheap enough to compute for each query batch."""
         support.check_values()
         return Prototypes(support, self.variant, self.sharpness)
 
@@ -77,6 +77,6 @@ class ProtoHead:
 
 
 def class_means(features: Tensor, support: Support) -> Tensor:
-    """Average the rows (B, n, d) of each class: (B, K, d)."""
+    """Return the mean of the rows (B, n, d) of each class: (B, K, d)."""
     member = F.one_hot(support.class_indices, support.ways).to(features.dtype)  # (B, n, K)
     return member.mT @ features / member.sum(dim=1).unsqueeze(-1)

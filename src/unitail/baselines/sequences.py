@@ -1,4 +1,4 @@
-"""One sequence for each query, as SNAIL, GPICL and CAML read episodes."""
+"""Sequences of SNAIL, GPICL and CAML: one for each query, with a copy of the support."""
 
 import torch
 import torch.nn.functional as F
@@ -8,19 +8,19 @@ from unitail.nn.transformer import INIT_GAIN
 
 
 def with_labels(features: Tensor, slots: Tensor, classes: int) -> Tensor:
-    """Join features with their one-hot slots: (B, n, d), (B, n) -> (B, n, d + classes)."""
+    """Concatenate features and one-hot slots: (B, n, d), (B, n) -> (B, n, d + classes)."""
     return torch.cat([features, F.one_hot(slots, classes).to(features.dtype)], dim=-1)
 
 
 def with_blank_labels(features: Tensor, classes: int) -> Tensor:
-    """Join features with zeros where others have a label: (B, m, d) -> (B, m, d + classes)."""
+    """Append zeros in place of a label: (B, m, d) -> (B, m, d + classes)."""
     return F.pad(features, (0, classes))
 
 
-def start_label_columns(weight: Tensor, columns: slice, generator: torch.Generator) -> None:
-    """Let a one-hot label weigh as much at first as all coordinates of normalised features do.
+def initialise_label_columns(weight: Tensor, columns: slice, generator: torch.Generator) -> None:
+    """Give a one-hot label as much weight at first as all coordinates of normalised features.
 
-    As one coordinate among many of its size it would hardly be seen: models learn, but much later.
+    As one coordinate among many of its size it would hardly matter, and models learn much later.
     """
     with torch.no_grad():
         nn.init.normal_(weight[:, columns], std=INIT_GAIN, generator=generator)
@@ -36,5 +36,5 @@ def copy_for_queries(support: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gather_answers(answers: Tensor, episodes: int) -> Tensor:
-    """Put the answers of all sequences back to their episodes: (B * m, M) -> (B, m, M)."""
+    """Group the answers of all sequences by episode: (B * m, M) -> (B, m, M)."""
     return answers.reshape(episodes, -1, answers.shape[1])

@@ -1,4 +1,4 @@
-"""SNAIL: causal convolutions to gather an episode, causal attention to look things up in it.
+"""SNAIL: causal convolutions aggregate an episode, and causal attention retrieves from it.
 
 Mishra, Rohaninejad, Chen and Abbeel, *A Simple Neural Attentive Meta-Learner*, 2018.
 """
@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
-    start_label_columns,
+    initialise_label_columns,
     with_blank_labels,
     with_labels,
 )
@@ -27,33 +27,32 @@ from unitail.nn.transformer import INIT_GAIN
 from unitail.randomness import stream
 
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""All but cuDNN's, whose backward pass failed in this network (torch 2.11, bfloat16, H200)."""
+"""All kernels but cuDNN's, whose backward pass failed here (torch 2.11, bfloat16, H200)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnailConfig:
-    """Everything that decides which function a SNAIL model computes, but for its weights.
+    """All that determines the function of a SNAIL model besides its weights.
 
-    The defaults are the published ones for few-shot classification, but for the normalisation.
+    The defaults are the published ones for few-shot classification, except for the normalisation.
     """
 
     feature_dim: int = 1280
-    """d_T, the one width of features that the model accepts."""
+    """d_T, the only feature width that the model accepts."""
     classes: int = 5
-    """The most classes a task can have: the width of the one-hot labels."""
+    """Largest number of classes in a task: the width of the one-hot labels."""
     most_support: int = 25
-    """n, the most examples; with the query T = n + 1 tokens, which set the convolutions' number.
-
-    Not called `max_support`, as model folders and recipes have it by this name.
+    """n, the largest number of examples. With the query there are T = n + 1 tokens, which determine
+    the number of convolutions. Model folders and recipes use this name, so it is not `max_support`.
     """
     key_dims: tuple[int, ...] = (64, 256, 512)
-    """The width of queries and keys in each attention block."""
+    """Width of queries and keys in each attention block."""
     value_dims: tuple[int, ...] = (32, 128, 256)
-    """The width of values in each attention block."""
+    """Width of values in each attention block."""
     filters: int = 128
-    """What each dense block adds to the states."""
+    """Width that each dense block adds to the states."""
     normalisation: Normalisation = Normalisation.SUPPORT
-    """How features are scaled, as TAIL's are; published: none."""
+    """How features are scaled, the same as in TAIL; published: none."""
 
     def __post_init__(self) -> None:
         take_words(self, normalisation=Normalisation)
@@ -72,7 +71,7 @@ class SnailConfig:
 
     @property
     def max_support(self) -> int:
-        """The most examples that the model can read."""
+        """Largest number of support examples."""
         return self.most_support
 
     @property
@@ -82,12 +81,12 @@ class SnailConfig:
 
     @property
     def dilations(self) -> tuple[int, ...]:
-        """1, 2, 4, ...: ceil(log2 T) of them, with which the last token sees all T tokens."""
+        """1, 2, 4, ...: ceil(log2 T) dilations, so that the last token sees all T tokens."""
         return tuple(2**index for index in range(self.most_support.bit_length()))
 
 
 class CausalAttention(nn.Module):
-    """x <- [x ; softmax(q k^T / sqrt(key_dim)) v]: position t sees the keys 1 .. t."""
+    """x <- [x ; softmax(q k^T / sqrt(key_dim)) v], where position t sees the keys 1 .. t."""
 
     def __init__(self, width: int, key_dim: int, value_dim: int) -> None:
         super().__init__()
@@ -95,7 +94,7 @@ class CausalAttention(nn.Module):
         self.qkv = nn.Linear(width, sum(self.parts))
 
     def forward(self, states: Tensor) -> Tensor:
-        """Look up what earlier positions hold: (S, T, width) -> (S, T, width + value_dim)."""
+        """Append attention over earlier positions: (S, T, width) -> (S, T, width + value_dim)."""
         q, k, v = self.qkv(states).unsqueeze(1).split(self.parts, dim=-1)  # (S, 1, T, part) each
         with sdpa_kernel(KERNELS):
             seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -105,8 +104,8 @@ class CausalAttention(nn.Module):
 class DenseBlock(nn.Module):
     """x <- [x ; tanh(f) * sigmoid(g)], where (f, g)_t = W x_t + V x_(t - dilation) + b.
 
-    That is two convolutions with kernel 2, as the products they are made of: states keep the layout
-    that attention wants. Positions before the first are zero.
+    These are two convolutions with kernel size 2, written as matrix products, so that states keep
+    the layout that attention needs. Positions before the first are zero.
     """
 
     def __init__(self, width: int, filters: int, dilation: int) -> None:
@@ -116,7 +115,7 @@ class DenseBlock(nn.Module):
         self.earlier = nn.Linear(width, 2 * filters, bias=False)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Join each position with an earlier one: (S, T, width) -> (S, T, width + filters)."""
+        """Append filters of two positions each: (S, T, width) -> (S, T, width + filters)."""
         moved = F.pad(self.earlier(states), (0, 0, self.dilation, 0))[:, : states.shape[1]]
         signal, gate = (self.now(states) + moved).chunk(2, dim=-1)  # (S, T, filters) each
         return torch.cat([states, signal.tanh() * gate.sigmoid()], dim=-1)
@@ -125,12 +124,12 @@ class DenseBlock(nn.Module):
 class Snail(SlotModel[Tensor]):
     """Attention -> TC -> Attention -> TC -> Attention -> linear, read at the query, which is last.
 
-    A token is [x ; one-hot slot], with zeros in the query's place of the label; TC, a temporal
-    convolution, is a stack of dense blocks. Each query is asked in a sequence of its own.
+    A token is [x ; one-hot slot], with zeros for the label of the query. TC, a temporal
+    convolution, is a stack of dense blocks. Each query has a sequence of its own.
 
-    The published model has sequences of one length T, shorter ones padded on the left. Padding that
-    attention does not see and that convolutions see as zeros is no padding at all, as a causal
-    convolution has zeros before the first token in any case: sequences are read at their length.
+    The published model pads sequences on the left to one length T. If attention masks the padding
+    and convolutions see zeros, padding has no effect, as a causal convolution has zeros before the
+    first token anyway. So sequences are not padded.
     """
 
     config: SnailConfig
@@ -150,26 +149,26 @@ class Snail(SlotModel[Tensor]):
         self._initialise(stream(seed, "weights"))
 
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count the query and its copy of the support."""
+        """Count the tokens of each query and of its copy of the support."""
         tokens = num_query * (num_support + 1)
-        return tokens * 2 * self.head.in_features  # each layer copies what it adds to
+        return tokens * 2 * self.head.in_features  # each layer copies its input
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Tensor:
-        """Make the support's tokens; all else waits for a query."""
+        """Make the support's tokens; the layers need a query."""
         tokens = with_labels(features, slots, self.config.classes)  # (B, n, d_T + classes)
         return in_working_precision(tokens)
 
     def score_slots(self, memory: Tensor, queries: Tensor) -> Tensor:
-        """Read a sequence for each query: (B, m, d_T) -> (B, m, classes)."""
+        """Score all slots, with a sequence for each query: (B, m, d_T) -> (B, m, classes)."""
         tokens = with_blank_labels(queries, self.config.classes)  # (B, m, d_T + classes)
         copies, last = copy_for_queries(memory, in_working_precision(tokens))
         states = self.layers(torch.cat([copies, last], dim=1))  # (B * m, n + 1, width)
         return gather_answers(self.head(states[:, -1]), len(queries))
 
     def _initialise(self, generator: torch.Generator) -> None:
-        """Start from small normal weights and no biases.
+        """Draw small normal weights; biases are zero.
 
-        All layers see the tokens, which their predecessors only add to.
+        Layers only append to the tokens, so every layer has columns for the labels.
         """
         tokens = self.config.feature_dim + self.config.classes
         for weight in self.parameters():
@@ -178,4 +177,4 @@ class Snail(SlotModel[Tensor]):
             else:
                 deviation = INIT_GAIN / math.sqrt(weight.shape[1])
                 nn.init.normal_(weight, std=deviation, generator=generator)
-                start_label_columns(weight, slice(self.config.feature_dim, tokens), generator)
+                initialise_label_columns(weight, slice(self.config.feature_dim, tokens), generator)

@@ -1,7 +1,8 @@
-"""What all meta-trained networks have in common: support first, queries second, nothing random.
+"""The base class of all meta-trained networks: read a support, then answer queries from it.
 
-Who sees whom is one named policy, `Visibility`, stored with every model. On which footing features
-come is another: a `FeatureScale`, measured on the support and applied to support and queries.
+Given a draw, a network is deterministic. Which tokens attend to which is one named policy,
+`Visibility`, stored with every model. Features are normalised by a `FeatureScale`, measured on the
+support and applied to support and queries.
 """
 
 from abc import ABC, abstractmethod
@@ -21,8 +22,8 @@ from unitail.framework.learner import Paradigm
 class Visibility(StrEnum):
     """Which tokens a token may look at. The sequence is the n support tokens, then the m queries.
 
-    The paper writes g(S, x) with one query, yet puts all queries into one sequence; these are the
-    readings of that, and they are different learners.
+    The paper writes g(S, x) with one query, yet puts all queries into one sequence. These are the
+    possible readings of that, and they are different learners.
     """
 
     ISOLATED = "isolated"
@@ -34,13 +35,13 @@ class Visibility(StrEnum):
 
     @property
     def isolates_queries(self) -> bool:
-        """Whether an answer is the same whatever else is asked."""
+        """Whether an answer is independent of the other queries."""
         return self is Visibility.ISOLATED
 
     def matrix(self, num_support: int, num_query: int) -> Tensor:
-        """Return the definition: (n + m, n + m), true where the row's token sees the column's.
+        """Return the mask that defines the policy: (n + m, n + m), true where row sees column.
 
-        The network never builds this matrix (it is quadratic in m); tests hold it to it.
+        Networks never build this matrix, as it is quadratic in m; tests hold them to it.
         """
         size = num_support + num_query
         if self is Visibility.JOINT:
@@ -52,18 +53,18 @@ class Visibility(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """What is done to features before they are projected."""
+    """How features are normalised before they are projected."""
 
     SUPPORT = "support"
     """Centre by the support mean, divide by the root mean square of the centred support."""
     LENGTH = "length"
-    """The same, then stretch narrow features to the length of tokens that are filled."""
+    """The same, then scale up narrow features to the length of features that fill a token."""
     NONE = "none"
-    """Features are taken as they are."""
+    """Leave features unchanged."""
 
 
 MAX_SCALED = 1e6
-"""A feature this many times the support's scale is as far as it gets; squares stay finite."""
+"""Scaled features are clamped to this, so that their squares stay finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +83,11 @@ class FeatureScale:
         normalisation: Normalisation,
         projected_dim: int | None = None,
     ) -> Self:
-        """Measure a support set (B, n, d_T) whose features will be `projected_dim` wide.
+        """Measure a support set (B, n, d_T) whose features will be projected to `projected_dim`.
 
-        Coordinates of root mean square one make vectors of length sqrt(d_T). Spread over more
-        places, a narrow vector would be short beside the label; `LENGTH` makes it sqrt(d_data)
-        long, so that zeros appended to all features change nothing.
+        Coordinates of root mean square one make vectors of length sqrt(d_T). A narrow vector in
+        d_data coordinates would be short beside the label; `LENGTH` makes its length sqrt(d_data),
+        so that zeros appended to all features change nothing.
         """
         if normalisation is Normalisation.NONE:
             zero = torch.zeros_like(at_least_float32(support_features[:, :1]))
@@ -105,7 +106,7 @@ class FeatureScale:
         return cls(centre, torch.where(peak.isfinite(), peak * rms, torch.inf))
 
     def keeping_origin(self, max_distance: float) -> Self:
-        """Scale alone, and move the origin only if it is farther from the mean than that."""
+        """Scale without centring, but move the origin if it is farther than this from the mean."""
         offset = self.centre / self.scale  # (B, 1, d_T)
         size = offset.pow(2).mean(dim=(1, 2), keepdim=True).sqrt()
         kept = offset * (max_distance / size).clamp_max(1) * self.scale
@@ -119,29 +120,29 @@ class FeatureScale:
 
 
 def at_least_float32(features: Tensor) -> Tensor:
-    """Take features out of half precision, in which means and differences mean little."""
+    """Convert half precision to float32, as it is too coarse for means and differences."""
     return features.to(torch.promote_types(features.dtype, torch.float32))
 
 
 class ModelConfig(Protocol):
-    """Everything that decides which function a model computes, but for its weights."""
+    """All that determines the function of a model besides its weights."""
 
     @property
     def max_ways(self) -> int | None:
-        """The most classes that the model can tell apart, if there is a limit."""
+        """Largest number of classes, or None without a limit."""
         ...
 
     @property
     def max_support(self) -> int | None:
-        """The most examples that the model can read, if there is a limit."""
+        """Largest number of support examples, or None without a limit."""
         ...
 
 
 class EpisodeDraw(Protocol):
-    """All the randomness of a batch of episodes, as a value."""
+    """All random choices for a batch of episodes, as a value."""
 
     def part(self, episodes: slice) -> Self:
-        """Keep some episodes of the batch, as one of several processes does."""
+        """Return the draw of some episodes of the batch, for one of several processes."""
         ...
 
     def to(self, device: torch.device | str) -> Self:
@@ -150,16 +151,16 @@ class EpisodeDraw(Protocol):
 
 
 class ReadEpisodes(Protocol):
-    """A support set after it was read: all that is needed to answer any number of queries."""
+    """A support set after it was read, with all that is needed to answer any number of queries."""
 
     @property
     def support(self) -> Support:
-        """What was read."""
+        """The support that was read."""
         ...
 
     @property
     def visibility(self) -> Visibility:
-        """Who will see whom."""
+        """The visibility for the queries."""
         ...
 
 
@@ -169,19 +170,19 @@ Read = TypeVar("Read", bound=ReadEpisodes)
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What labelled rows add to the score of one class for each query."""
+    """What each labelled row adds to the score of one class for each query."""
 
     values: Tensor
-    """Of each labelled row, (B, m, n)."""
+    """(B, m, n)."""
     score: Tensor
-    """Of the class, above the mean of all classes, (B, m)."""
+    """Score of the class, minus the mean over all classes, (B, m)."""
 
 
 class ShardUnit(nn.Module):
-    """A layer that is sharded as one: gathered when one of its entry points is called."""
+    """A layer that is sharded as a whole, and gathered when one of its entry points is called."""
 
     entry_points: ClassVar[tuple[str, ...]] = ()
-    """The methods beside `forward` that read weights and are called from outside."""
+    """Methods other than `forward` that use weights and are called from outside."""
 
 
 class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
@@ -190,11 +191,11 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     config: ModelConfig
     paradigm: ClassVar[Paradigm] = Paradigm.IMPLICIT
     visibilities: ClassVar[tuple[Visibility, ...]] = (Visibility.ISOLATED,)
-    """Who may see whom in this kind of network, trained so or not."""
+    """The visibilities that this kind of network supports, whether trained for them or not."""
     trained_visibilities: tuple[Visibility, ...] = ()
-    """What the recipe's steps drew from, where it names several."""
+    """The visibilities that training drew from, where the recipe names several."""
     takes_pool: ClassVar[bool] = False
-    """Whether unlabelled rows can be read with the support, for all queries to come."""
+    """Whether a pool of unlabelled rows can be read with the support."""
 
     @abstractmethod
     def draw_for(
@@ -205,66 +206,66 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         feature_dim: int,
         generator: torch.Generator,
     ) -> Drawn:
-        """Draw for episodes of these sizes, on the generator's device."""
+        """Draw the random choices for episodes of these sizes, on the generator's device."""
 
     @abstractmethod
     def _read(self, support: Support, draw: Drawn, visibility: Visibility) -> Read:
-        """Read a support that was checked."""
+        """Read a support that has been checked."""
 
     def _read_pool(self, support: Support, draw: Drawn, pool: Tensor) -> Read:
-        """Read a support and a pool (B, u, d_T) that were checked."""
-        raise NotImplementedError(f"{type(self).__name__} says that it takes a pool")
+        """Read a support and a pool (B, u, d_T) that have been checked."""
+        raise NotImplementedError(f"{type(self).__name__} has takes_pool, but no _read_pool")
 
     @abstractmethod
     def _answer(self, read: Read, query_features: Tensor) -> Tensor:
-        """Score the classes for queries (B, m, d_T) that were checked: (B, m, K)."""
+        """Score the classes for queries (B, m, d_T) that have been checked: (B, m, K)."""
 
     @abstractmethod
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count the numbers in memory at once while queries look at labelled rows.
+        """Return how many numbers are in memory at once while queries attend to labelled rows.
 
-        Reading a support is the work of its own rows looking at each other.
+        Reading a support takes the work of its rows as queries.
         """
 
     @property
     def visibility(self) -> Visibility:
-        """Who sees whom if nothing else is asked for."""
+        """The visibility that is used by default."""
         return Visibility.ISOLATED
 
     @property
     def trained_for(self) -> tuple[Visibility, ...]:
-        """Who saw whom in training, the model's own way first: other answers mean little."""
+        """The visibilities of training, the default one first; answers in others are unreliable."""
         return tuple(dict.fromkeys((self.visibility, *self.trained_visibilities)))
 
     @property
     def weights_may_idle(self) -> bool:
-        """Whether some weights are for some visibilities only."""
+        """Whether some weights are unused in some visibilities."""
         return False
 
     def shard_units(self) -> Sequence[ShardUnit]:
-        """Return the layers that several processes may hold in shards, each gathered when used."""
+        """Return the layers that may be sharded over processes, each gathered when it is used."""
         return ()
 
     def preconditioner(self, support: Support) -> FeatureScale | None:
-        """Return a change of scale and origin that the model does not notice, if there is one.
+        """Return a change of scale and origin to which answers are invariant, if there is one.
 
-        Made on support and queries alike before they enter single precision, it keeps features from
-        overflowing and from drowning in an offset.
+        Applied to support and queries before they are converted to single precision, it prevents
+        overflow, and loss of precision to a large offset.
         """
         return None
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     @property
     def only_draw(self) -> Drawn | None:
-        """All that can be drawn, if nothing of the model is random."""
+        """The only possible draw, if nothing in the model is random; else None."""
         return None
 
     def draw(self, support: Support, generator: torch.Generator) -> Drawn:
-        """Draw for each episode of `support`, on the generator's device."""
+        """Draw the random choices for each episode of `support`, on the generator's device."""
         return self.draw_for(
             episodes=support.num_episodes,
             ways=support.ways,
@@ -292,8 +293,8 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
     ) -> Read:
         """Read a support set once, as far as the visibility allows without the queries.
 
-        `pool` (B, u, d_T) are unlabelled rows, read with the support and by its side: every query
-        is then answered from both, by itself, whatever else is asked.
+        `pool` (B, u, d_T) are unlabelled rows, read together with the support. Each query is then
+        answered from both, independently of other queries.
         """
         limit = self.config.max_support
         if limit is not None and support.num_support > limit:
@@ -320,20 +321,20 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
         return self._answer(read, query_features)
 
     def contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
-        """Say what each labelled row adds to the scores of classes (B, m) for isolated queries."""
+        """Return what each labelled row adds to scores of classes (B, m) for isolated queries."""
         check_query_fits(read.support, queries)
         return self._contributions(read, queries, classes)
 
     def _contributions(self, read: Read, queries: Tensor, classes: Tensor) -> Contributions:
         raise CannotSolve(
-            "what each labelled row adds to an answer is not known of this model",
+            "the model cannot attribute its answers to labelled rows",
             got=type(self).__name__,
             allowed="a relational model, as the default is",
             remedy="Choose the default model, or leave rows out one by one.",
         )
 
     def _check_pool(self, support: Support, visibility: Visibility, pool: Tensor) -> None:
-        """Refuse a pool that the model cannot read, or that does not fit."""
+        """Refuse a pool if the model takes none, or if the pool does not fit."""
         if not self.takes_pool:
             raise CannotSolve(
                 "the model takes no pool of unlabelled rows",
@@ -352,4 +353,4 @@ class EpisodeModel(nn.Module, ABC, Generic[Drawn, Read]):
 
 
 AnyModel = EpisodeModel[Any, Any]
-"""A model of whatever kind."""
+"""A model of any kind."""

@@ -1,4 +1,4 @@
-"""pi: features of any width d_T into R^d_data, drawn anew for each episode (paper, 4.1 and A.4)."""
+"""pi, a map of features of any width d_T to R^d_data, drawn per episode (paper, 4.1 and A.4)."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,36 +12,36 @@ from unitail.randomness import random_injections
 
 
 class ProjectionKind(StrEnum):
-    """The law of pi, for features that are at most `projected_dim` wide."""
+    """Distribution of pi for features that are at most `projected_dim` wide."""
 
     PERMUTATION = "permutation"
     """A uniform extended permutation: the paper's choice."""
     DENSE = "dense"
     """A Gaussian matrix: the paper's first ablation."""
     NONE = "none"
-    """Zeros appended, nothing random: the paper's second ablation."""
+    """Zeros are appended, and nothing is random: the paper's second ablation."""
 
 
 class WidthReduction(StrEnum):
-    """What is done to features wider than `projected_dim`, where no injection exists."""
+    """How features wider than `projected_dim` are reduced, as there is no injection."""
 
     ORTHONORMAL = "orthonormal"
-    """A random orthonormal projection keeps something of every coordinate."""
+    """A random orthonormal projection; every coordinate contributes."""
     SUBSET = "subset"
-    """A random subset of the coordinates; other draws see other ones."""
+    """A random subset of the coordinates, different in each draw."""
 
 
 class Projection(Protocol):
-    """A drawn pi, one for each episode of a batch or one for all of them."""
+    """A drawn pi: one for each episode of a batch, or one for all of them."""
 
     @property
     def feature_dim(self) -> int:
-        """d_T, the width it was drawn for."""
+        """d_T, the input width."""
         ...
 
     @property
     def projected_dim(self) -> int:
-        """d_data, the width it leads to."""
+        """d_data, the output width."""
         ...
 
     def __call__(self, features: Tensor) -> Tensor:
@@ -59,15 +59,15 @@ class Projection(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DrawnMap:
-    """What all maps have in common, for a batch of episodes."""
+    """Base class of all maps for a batch of episodes."""
 
     shared: ClassVar[tuple[str, ...]] = ()
-    """The tensors that are the same for all episodes; others have a row for each."""
+    """Names of tensors that all episodes share; others have a row for each episode."""
 
     def part(self, episodes: slice) -> Self:
         """Keep some episodes of the batch."""
-        own = {name: tensor for name, tensor in self._tensors().items() if name not in self.shared}
-        return replace(self, **{name: tensor[episodes] for name, tensor in own.items()})
+        split = {name: value for name, value in self._tensors().items() if name not in self.shared}
+        return replace(self, **{name: value[episodes] for name, value in split.items()})
 
     def to(self, device: torch.device | str) -> Self:
         """Move to a device."""
@@ -79,7 +79,7 @@ class DrawnMap:
 
 @dataclass(frozen=True, eq=False)
 class ExtendedPermutation(DrawnMap):
-    """Coordinate i goes to place `places[i]`; the other places are zero (appendix A.4)."""
+    """Coordinate i goes to place `places[i]`, and the other places are zero (appendix A.4)."""
 
     places: Tensor
     """An injection [d_T] -> [d_data] for each episode, (B, d_T)."""
@@ -91,16 +91,17 @@ class ExtendedPermutation(DrawnMap):
         return self.places.shape[1]
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Scatter the coordinates to their places."""
+        """Scatter coordinates to their places."""
         projected = features.new_zeros(*features.shape[:2], self.projected_dim)
         return projected.scatter(2, self.places.unsqueeze(1).expand_as(features), features)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearMap(DrawnMap):
-    """x -> x W, with a matrix W (d_T, d_data) for each episode: (B, d_T, d_data)."""
+    """x -> x W, with one matrix W for each episode."""
 
     matrix: Tensor
+    """W, (B, d_T, d_data)."""
 
     @property
     def feature_dim(self) -> int:
@@ -113,16 +114,16 @@ class LinearMap(DrawnMap):
         return self.matrix.shape[2]
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Multiply."""
+        """Multiply by W."""
         return features @ self.matrix.to(features.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class OrthonormalReduction(DrawnMap):
-    """x -> (signs * x[order]) Q: one uniform orthonormal Q, turned otherwise for each episode.
+    """x -> (signs * x[order]) Q: one uniform orthonormal Q, with an order and signs per episode.
 
-    Q's factorisation costs as much as thousands of projections, so a batch shares it; orders and
-    signs keep the episodes from sharing its luck. The product is again uniform.
+    The factorisation for Q costs as much as thousands of projections, so a batch shares it. Orders
+    and signs make the projections of its episodes differ; each of them is again uniform.
     """
 
     shared = ("matrix",)
@@ -130,7 +131,7 @@ class OrthonormalReduction(DrawnMap):
     order: Tensor
     """A permutation of [d_T] for each episode, (B, d_T)."""
     signs: Tensor
-    """(B, d_T)."""
+    """1 or -1, (B, d_T)."""
     matrix: Tensor
     """Orthonormal columns, (d_T, d_data)."""
 
@@ -145,15 +146,15 @@ class OrthonormalReduction(DrawnMap):
         return self.matrix.shape[1]
 
     def __call__(self, features: Tensor) -> Tensor:
-        """Turn and project."""
-        turned = features.gather(2, self.order.unsqueeze(1).expand_as(features))
-        turned = turned * self.signs.unsqueeze(1).to(features.dtype)
-        return turned @ self.matrix.to(features.dtype)
+        """Permute, change signs and project."""
+        permuted = features.gather(2, self.order.unsqueeze(1).expand_as(features))
+        signed = permuted * self.signs.unsqueeze(1).to(features.dtype)
+        return signed @ self.matrix.to(features.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class CoordinateSubset(DrawnMap):
-    """Place j takes coordinate `sources[j]`: an extended permutation read backwards."""
+    """Place j takes coordinate `sources[j]`: the reverse of an extended permutation."""
 
     sources: Tensor
     """An injection [d_data] -> [d_T] for each episode, (B, d_data)."""
@@ -188,7 +189,7 @@ class Unchanged(DrawnMap):
 
 @dataclass(frozen=True)
 class FixedWidth:
-    """No projection at all: features must have the width that the model was built for."""
+    """No projection: features must have the width that the model was built for."""
 
     projected_dim: int
 
@@ -207,8 +208,8 @@ class FixedWidth:
 class ProjectionLaw:
     """The distribution that projections are drawn from.
 
-    All of its maps keep the scale of the features: coordinates of root mean square one stay so
-    where d_T >= d_data, and lengths are kept where d_T < d_data.
+    All maps preserve the scale of features: the root mean square of coordinates if d_T >= d_data,
+    and the length of vectors if d_T < d_data.
     """
 
     kind: ProjectionKind
@@ -240,5 +241,5 @@ class ProjectionLaw:
         return OrthonormalReduction(
             order=random_injections(episodes, feature_dim, feature_dim, generator),
             signs=2 * signs - 1,
-            matrix=q * r.diagonal().sign(),  # without it the signs of the factors are not free
+            matrix=q * r.diagonal().sign(),  # QR fixes these signs; free ones make Q uniform
         )

@@ -1,6 +1,6 @@
-"""Networks that read projected features and labels as slots: TAIL, and the baselines like it.
+"""The base class of networks with projected features and a slot per class: TAIL and baselines.
 
-All that is random in them is a value, the `Draw` of a batch of episodes.
+All of their randomness is a value, the `Draw` for a batch of episodes.
 """
 
 from abc import abstractmethod
@@ -29,7 +29,7 @@ class SlotConfig(Protocol):
 
     @property
     def max_support(self) -> int | None:
-        """The most examples that the model can read, if there is a limit."""
+        """Largest number of support examples, or None without a limit."""
         ...
 
     @property
@@ -39,11 +39,11 @@ class SlotConfig(Protocol):
 
 
 class Projections(Protocol):
-    """A distribution of projections pi."""
+    """A distribution that projections pi are drawn from."""
 
     @property
     def projected_dim(self) -> int:
-        """d_data, the width that projections lead to."""
+        """d_data, the output width of projections."""
         ...
 
     def draw(self, episodes: int, feature_dim: int, generator: torch.Generator) -> Projection:
@@ -61,7 +61,7 @@ class Draw:
     """rho, the dictionary slot of each class: (B, K)."""
 
     def part(self, episodes: slice) -> Self:
-        """Keep some episodes of the batch, as one of several processes does."""
+        """Return the draw of some episodes of the batch, for one of several processes."""
         return type(self)(self.projection.part(episodes), self.injection[episodes])
 
     def to(self, device: torch.device | str) -> Self:
@@ -69,7 +69,7 @@ class Draw:
         return type(self)(self.projection.to(device), self.injection.to(device))
 
     def check_fits(self, support: Support, projected_dim: int) -> None:
-        """Refuse a support of another shape, and a model of another d_data."""
+        """Refuse a support of another shape, or a model with another d_data."""
         if self.projection.projected_dim != projected_dim:
             raise DrawMismatch(
                 "the draw was made for another model",
@@ -101,10 +101,10 @@ class ReadSlots(Generic[Memory]):
 
 
 class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
-    """Features are normalised by the support's statistics and projected by pi.
+    """A model of features that are normalised by the support's statistics and projected by pi.
 
-    rho sends the K classes to K of M slots. A model says what it remembers of the support so seen
-    (`remember`), and how it scores the slots for queries (`score_slots`); the K in use compete.
+    rho maps the K classes to K of M slots. A subclass reads the support into a memory (`remember`),
+    and scores all slots for queries (`score_slots`); answers are a softmax over the K in use.
     """
 
     config: SlotConfig
@@ -116,7 +116,7 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
 
     @abstractmethod
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> Memory:
-        """Do the work on support features (B, n, d_data) and slots (B, n) that needs no query."""
+        """Read support features (B, n, d_data) and slots (B, n), as far as no query is needed."""
 
     @abstractmethod
     def score_slots(self, memory: Memory, queries: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
     ) -> Draw:
         """Draw (pi, rho) for episodes of these sizes.
 
-        `active_slots` restricts rho to the first slots, for a dictionary that grows in training.
+        `active_slots` limits rho to the first slots, for a dictionary that grows in training.
         """
         size = self.config.max_ways
         slots = size if active_slots is None else active_slots
@@ -144,7 +144,7 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
         )
 
     def preconditioner(self, support: Support) -> FeatureScale | None:
-        """Return the support's own scale, where the model measures in it in any case."""
+        """Return the support's scale, if the model normalises by it anyway."""
         if self.config.normalisation is Normalisation.NONE:
             return None
         return FeatureScale.of(support.features, self.config.normalisation)
@@ -163,7 +163,7 @@ class SlotModel(EpisodeModel[Draw, ReadSlots[Memory]], Generic[Memory]):
         return class_scores(self.score_slots(read.memory, queries), read.draw.injection)
 
     def _project(self, features: Tensor, scale: FeatureScale, draw: Draw) -> Tensor:
-        """Scale in the features' own precision, then enter that of the model."""
+        """Scale in the dtype of the features, then convert to that of the model."""
         return draw.projection(scale(features)).to(next(self.parameters()).dtype)
 
 
@@ -172,7 +172,7 @@ def draw_injections(
 ) -> Tensor:
     """Draw rho, a uniform injection of the K classes into the first `active_slots`: (B, K) slots.
 
-    A dictionary that grows during training is one whose active slots become more.
+    A dictionary grows during training by an increase of `active_slots`.
     """
     if ways > active_slots:
         raise TooManyClasses(
@@ -184,19 +184,19 @@ def draw_injections(
 
 
 def class_scores(slot_scores: Tensor, injection: Tensor) -> Tensor:
-    """Psi: pick s_rho(y), the scores of the slots in use: (B, m, M), (B, K) -> (B, m, K)."""
+    """Psi: select s_rho(y), the scores of the slots in use: (B, m, M), (B, K) -> (B, m, K)."""
     slots = injection.unsqueeze(1).expand(-1, slot_scores.shape[1], -1)
     return slot_scores.gather(2, slots)
 
 
 def in_working_precision(tokens: Tensor) -> Tensor:
-    """Take tokens into autocast's dtype where autocast is on.
+    """Convert tokens to autocast's dtype where autocast is on.
 
-    The residual stream, or the states that grow by concatenation, then stay in the shorter dtype,
-    which halves the memory traffic between matrix products; features were normalised before.
+    The residual stream, or states that grow by concatenation, then stay in the shorter dtype, which
+    halves the memory traffic between matrix products. Features have been normalised before.
     """
-    # The meta device has no autocast to ask about. (`is_autocast_available` would know, but
-    # torch.compile of some versions cannot trace it.)
+    # `is_autocast_enabled` fails on the meta device. (`is_autocast_available` would detect this,
+    # but some versions of torch.compile cannot trace it.)
     device = tokens.device.type
     if not tokens.is_meta and torch.is_autocast_enabled(device):
         return tokens.to(torch.get_autocast_dtype(device))

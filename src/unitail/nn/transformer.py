@@ -17,14 +17,14 @@ INIT_GAIN = 0.8
 
 @dataclass(frozen=True)
 class CachedSupport:
-    """A support set that was read for good: what each layer keeps for the queries to come."""
+    """A support set after it was read: the cache of each layer for all later queries."""
 
     layers: tuple[SupportKeys, ...]
 
 
 @dataclass(frozen=True)
 class WaitingSupport:
-    """A support set that can only be read together with the queries, and how."""
+    """A support set that can only be read together with the queries."""
 
     tokens: Tensor
     causal: bool
@@ -36,7 +36,7 @@ SupportMemory = CachedSupport | WaitingSupport
 class TransformerBlock(ShardUnit):
     """z <- z + Attention(LN(z)); z <- z + MLP(LN(z))."""
 
-    entry_points = ("read", "keep", "answer")
+    entry_points = ("read", "cache", "answer")
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, epsilon: float = 1e-5) -> None:
         super().__init__()
@@ -47,33 +47,33 @@ class TransformerBlock(ShardUnit):
         self.mlp_out = nn.Linear(mlp_dim, dim)
 
     def forward(self, tokens: Tensor, *, causal: bool) -> Tensor:
-        """Update a sequence in which tokens see each other."""
+        """Update a sequence of tokens that attend to each other."""
         tokens = tokens + self.attention(self.attention_norm(tokens), causal=causal)
-        return self._think(tokens)
+        return self._add_mlp(tokens)
 
     def read(self, support: Tensor) -> tuple[Tensor, SupportKeys]:
-        """Update the support, and keep what queries will need of it."""
-        attended, kept = self.attention.read(self.attention_norm(support))
-        return self._think(support + attended), kept
+        """Update the support; return it, and the cache for queries."""
+        attended, cache = self.attention.read(self.attention_norm(support))
+        return self._add_mlp(support + attended), cache
 
-    def keep(self, support: Tensor) -> SupportKeys:
-        """Keep what queries will need; the support goes no further."""
-        return self.attention.keep(self.attention_norm(support))
+    def cache(self, support: Tensor) -> SupportKeys:
+        """Return the cache for queries alone, in the last block."""
+        return self.attention.cache(self.attention_norm(support))
 
     def answer(self, query: Tensor, support: SupportKeys) -> Tensor:
-        """Update queries that see the support and themselves."""
+        """Update queries, each of which attends to the support and itself."""
         query = query + self.attention.answer(self.attention_norm(query), support)
-        return self._think(query)
+        return self._add_mlp(query)
 
-    def _think(self, tokens: Tensor) -> Tensor:
-        thought: Tensor = self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(tokens))))
-        return tokens + thought
+    def _add_mlp(self, tokens: Tensor) -> Tensor:
+        change: Tensor = self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(tokens))))
+        return tokens + change
 
 
 class Transformer(nn.Module):
     """A stack of blocks with a final LayerNorm (paper, appendix D.2).
 
-    `epsilon` is what every LayerNorm adds to the variance.
+    `epsilon` is that of every LayerNorm.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(dim, eps=epsilon)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Start from small weights; the residual branches together start at the scale of one."""
+        """Draw small weights, such that all residual branches together have the scale of one."""
         branches = 2 * len(self.blocks)
         for block in self.stack:
             initialise_linear(block.attention.qkv, generator)
@@ -95,21 +95,21 @@ class Transformer(nn.Module):
             initialise_linear(block.mlp_out, generator, gain=branches**-0.5)
 
     def read(self, support: Tensor, visibility: Visibility) -> SupportMemory:
-        """Do all the work on the support (B, n, dim) that does not depend on the queries."""
+        """Read the support (B, n, dim) as far as that does not depend on the queries."""
         if not visibility.isolates_queries:
             return WaitingSupport(support, causal=visibility is Visibility.CAUSAL)
         *blocks, last = self.stack
         layers = []
         for block in blocks:
-            support, kept = block.read(support)
-            layers.append(kept)
-        return CachedSupport((*layers, last.keep(support)))
+            support, cache = block.read(support)
+            layers.append(cache)
+        return CachedSupport((*layers, last.cache(support)))
 
     def answer(self, memory: SupportMemory, query: Tensor) -> Tensor:
         """Return the final states of the queries, (B, m, dim)."""
         if isinstance(memory, CachedSupport):
-            for block, kept in zip(self.stack, memory.layers, strict=True):
-                query = block.answer(query, kept)
+            for block, cache in zip(self.stack, memory.layers, strict=True):
+                query = block.answer(query, cache)
         else:
             tokens = torch.cat([memory.tokens, query], dim=1)  # (B, n + m, dim)
             for block in self.stack:
@@ -125,12 +125,12 @@ class Transformer(nn.Module):
 
 
 def numbers_per_token(dim: int, mlp_dim: int) -> int:
-    """Count what a block keeps in memory at once for a token."""
-    return 6 * dim + 2 * mlp_dim  # states, normed, queries, keys, values and answers; the MLP
+    """Return how many numbers a block has in memory at once for each token."""
+    return 6 * dim + 2 * mlp_dim  # states, normalised, queries, keys, values, attended; the MLP
 
 
 def initialise_linear(layer: nn.Linear, generator: torch.Generator, gain: float = 1.0) -> None:
-    """Start a linear layer from small normal weights and no bias."""
+    """Draw small normal weights for a linear layer, and set its bias to zero."""
     deviation = gain * INIT_GAIN / math.sqrt(layer.in_features)
     nn.init.normal_(layer.weight, std=deviation, generator=generator)
     nn.init.zeros_(layer.bias)

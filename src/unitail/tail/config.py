@@ -1,4 +1,4 @@
-"""What a TAIL model is made of, and the presets."""
+"""The configuration of a TAIL model, and presets."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from unitail.nn.projection import ProjectionKind, WidthReduction
 
 @dataclass(frozen=True, kw_only=True)
 class TailConfig:
-    """Everything that decides which function a TAIL model computes, but for its weights.
+    """All that determines the function of a TAIL model besides its weights.
 
-    The paper's are all sizes (appendix D.2), the projection (4.1), the dictionary (4.2) and that
-    all queries stand in one sequence. Ours, where it is silent or differs: features are normalised,
-    those wider than d_data are reduced to it, a linear layer leads to another width of the
-    transformer, and answers are a softmax over the K slots in use, not over all M.
+    From the paper: all sizes (appendix D.2), the projection (4.1), the dictionary (4.2), and all
+    queries in one sequence. Ours, where the paper is silent or differs: features are normalised;
+    those wider than d_data are reduced to it; a linear layer maps tokens to the transformer's width
+    if that differs; and answers are a softmax over the K slots in use, not over all M.
     """
 
     projected_dim: int = 1280
@@ -23,7 +23,7 @@ class TailConfig:
     label_dim: int = 256
     """d_label, the width of a label embedding."""
     hidden_dim: int = 1536
-    """Width of the transformer; where it is not d_data + d_label a linear layer leads to it."""
+    """Width of the transformer; if it is not d_data + d_label, a linear layer maps tokens to it."""
     layers: int = 16
     """Number of transformer blocks."""
     heads: int = 16
@@ -31,13 +31,13 @@ class TailConfig:
     mlp_dim: int = 3072
     """Hidden width of a block's MLP."""
     dictionary_size: int = 100
-    """M, the most classes a task can have."""
+    """M, the largest number of classes in a task."""
     visibility: Visibility = Visibility.JOINT
-    """Which tokens see which: joint is the paper's; isolated queries get g(S, x) exactly."""
+    """Which tokens see which: joint in the paper; isolated queries get g(S, x) exactly."""
     projection: ProjectionKind = ProjectionKind.PERMUTATION
-    """The law of the projection pi."""
+    """Distribution of the projection pi."""
     reduction: WidthReduction = WidthReduction.ORTHONORMAL
-    """How features wider than d_data are brought down to it (ours)."""
+    """How features wider than d_data are reduced to it (ours)."""
     normalisation: Normalisation = Normalisation.SUPPORT
     """How features are scaled before the projection (ours)."""
 
@@ -70,7 +70,7 @@ class TailConfig:
 
     @property
     def token_dim(self) -> int:
-        """d_data + d_label, the width of a token before any input layer."""
+        """d_data + d_label, the width of a token before the input layer, if there is one."""
         return self.projected_dim + self.label_dim
 
 
@@ -96,5 +96,5 @@ PRESETS = {
         visibility=Visibility.ISOLATED,
     ),
 }
-"""Models by name. The paper's two have joint queries. Ours have isolated ones: one that trains in
-minutes on a GPU, one for a CPU."""
+"""Models by name. The two of the paper have joint queries. Ours have isolated ones: `small` trains
+in minutes on a GPU, and `tiny` is for a CPU."""

@@ -19,7 +19,7 @@ from unitail.tail.config import TailConfig
 
 
 class LabelDictionary(nn.Module):
-    """E: M learnable vectors (paper, 4.2), and the marker c in a query's label place."""
+    """E: M learnable vectors (paper, 4.2), and the marker c that replaces a query's label."""
 
     def __init__(self, dictionary_size: int, label_dim: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class LabelDictionary(nn.Module):
         self.query_marker = nn.Parameter(torch.empty(label_dim))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Start from independent normal vectors, at the scale of normalised features."""
+        """Draw independent normal vectors, at the scale of normalised features."""
         nn.init.normal_(self.embeddings, generator=generator)
         nn.init.normal_(self.query_marker, generator=generator)
 
@@ -37,7 +37,7 @@ class LabelDictionary(nn.Module):
 
 
 class Tokens(nn.Module):
-    """z = [pi(phi(x)) ; label part], then a linear layer if the transformer is not that wide."""
+    """z = [pi(phi(x)) ; label part], then a linear layer if the transformer's width differs."""
 
     def __init__(self, config: TailConfig) -> None:
         super().__init__()
@@ -45,12 +45,12 @@ class Tokens(nn.Module):
         self.entry = nn.Identity() if same else nn.Linear(config.token_dim, config.hidden_dim)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Start the input layer, where there is one."""
+        """Initialise the input layer, if there is one."""
         if isinstance(self.entry, nn.Linear):
             initialise_linear(self.entry, generator)
 
     def forward(self, projected: Tensor, label_part: Tensor) -> Tensor:
-        """Join (B, rows, d_data) features with (B, rows, d_label) or (d_label,) label parts."""
+        """Concatenate features (B, rows, d_data) and labels (B, rows, d_label) or (d_label,)."""
         label_part = label_part.expand(*projected.shape[:2], -1)
         tokens: Tensor = self.entry(torch.cat([projected, label_part], dim=-1))
         return in_working_precision(tokens)  # (B, rows, hidden)
@@ -61,8 +61,8 @@ class Tail(SlotModel[SupportMemory]):
 
     Z = ([pi(phi(x_i)) ; E(rho(y_i))]_i, [pi(phi(x)) ; c]), with the draw (pi, rho) an argument.
 
-    Code beside paper: `projections` the law of pi, `labels` E and c, `tokens` Z, `transformer`
-    Upsilon, `head` s. `forward` returns the scores s_rho(y) of the K classes.
+    In the code `projections` is the distribution of pi, `labels` is E and c, `tokens` makes Z,
+    `transformer` is Upsilon and `head` is s. `forward` returns the scores s_rho(y) of K classes.
     """
 
     config: TailConfig
@@ -86,7 +86,7 @@ class Tail(SlotModel[SupportMemory]):
 
     @property
     def visibility(self) -> Visibility:
-        """As it was trained."""
+        """The visibility of the configuration, which is that of training."""
         return self.config.visibility
 
     def shard_units(self) -> Sequence[ShardUnit]:
@@ -94,16 +94,16 @@ class Tail(SlotModel[SupportMemory]):
         return self.transformer.stack
 
     def work(self, num_support: int, num_query: int, ways: int) -> int:
-        """Count a token for each query; attention is fused, so that pairs take no memory."""
+        """Count a token for each query; with fused attention, pairs take no memory."""
         return num_query * numbers_per_token(self.config.hidden_dim, self.config.mlp_dim)
 
     def remember(self, features: Tensor, slots: Tensor, visibility: Visibility) -> SupportMemory:
-        """Read the support's tokens, as far as the visibility allows without the queries."""
+        """Read the support's tokens as far as the visibility allows without the queries."""
         tokens = self.tokens(features, self.labels(slots))  # (B, n, hidden)
         return self.transformer.read(tokens, visibility)
 
     def score_slots(self, memory: SupportMemory, queries: Tensor) -> Tensor:
-        """Read the queries' tokens: (B, m, d_data) -> (B, m, M)."""
+        """Score all slots for queries: (B, m, d_data) -> (B, m, M)."""
         tokens = self.tokens(queries, self.labels.query_marker)  # (B, m, hidden)
         scores: Tensor = self.head(self.transformer.answer(memory, tokens))  # (B, m, M)
         return scores

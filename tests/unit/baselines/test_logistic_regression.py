@@ -132,5 +132,5 @@ def test_the_steps_are_few(
 def test_no_minimum_within_the_allowed_steps_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_STEPS", 3)
     rows, targets, _ = problem((2, 3), 6)
-    with pytest.raises(CannotSolve, match=r"did not come to its minimum: got .* after 3 steps"):
+    with pytest.raises(CannotSolve, match=r"did not converge: got .* after 3 steps"):
         logistic_regression(rows, targets, 10)

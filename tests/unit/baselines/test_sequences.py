@@ -5,7 +5,7 @@ from torch import nn
 from unitail.baselines.sequences import (
     copy_for_queries,
     gather_answers,
-    start_label_columns,
+    initialise_label_columns,
     with_blank_labels,
     with_labels,
 )
@@ -51,7 +51,7 @@ def test_a_label_starts_with_the_weight_of_all_features_together() -> None:
     layer = nn.Linear(width + classes, 500)
     nn.init.normal_(layer.weight, std=0.8 / width**0.5, generator=stream(0))
     before = layer.weight.clone()
-    start_label_columns(layer.weight, slice(width, width + classes), stream(1))
+    initialise_label_columns(layer.weight, slice(width, width + classes), stream(1))
     assert torch.equal(layer.weight[:, :width], before[:, :width])
     assert layer.weight.requires_grad
     features = torch.randn(classes, width, generator=stream(2))

@@ -111,7 +111,7 @@ def test_queries_do_not_matter_to_each_other() -> None:
 def test_models_that_cannot_say_are_named() -> None:
     model: Tail = small_model()
     classifier = TailClassifier(model, n_draws=1).fit(X, Y)
-    with pytest.raises(CannotSolve, match=r"not known of this model.*got Tail"):
+    with pytest.raises(CannotSolve, match=r"cannot attribute its answers.*got Tail"):
         classifier.influence(ASKED)
 
 

@@ -40,7 +40,7 @@ def test_reading_and_answering_is_attention_under_the_isolated_mask(
     attended, kept = layer.read(sequence[:, :support])
     answered = layer.answer(sequence[:, support:], kept)
     torch.testing.assert_close(torch.cat([attended, answered], dim=1), expected)
-    again = layer.answer(sequence[:, support:], layer.keep(sequence[:, :support]))
+    again = layer.answer(sequence[:, support:], layer.cache(sequence[:, :support]))
     assert torch.equal(again, answered)
 
 
@@ -67,7 +67,7 @@ def test_half_precision_is_as_good_as_under_a_mask(dtype: torch.dtype) -> None:
     layer, sequence = attention(), tokens(40, 0)
     exact = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
     layer, sequence = layer.to(dtype), sequence.to(dtype)
-    found = layer.answer(sequence[:, 10:], layer.keep(sequence[:, :10]))
+    found = layer.answer(sequence[:, 10:], layer.cache(sequence[:, :10]))
     plain = masked(layer, sequence, Visibility.ISOLATED.matrix(10, 30))[:, 10:]
     error, allowed = ((each.double() - exact).abs().mean() for each in (found, plain))
     assert error < 1.3 * allowed

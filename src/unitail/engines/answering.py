@@ -1,4 +1,4 @@
-"""The work of a worker that answers: a chunk of rows to the classes that they belong to."""
+"""Work for the workers of an engine: predict the classes of a chunk of rows."""
 
 import json
 import time
@@ -25,38 +25,42 @@ from unitail.workflows.predict import answer_rows
 
 @dataclass(eq=False)
 class AnswerChunk:
-    """Answers chunks with a fitted classifier, which was sent to every worker.
+    """Answers chunks with a fitted classifier, which is sent to every worker.
 
-    What is sent is small: the examples' vectors and the names of encoder and model, which a worker
-    loads once. Every row is answered by itself, so how they are cut into chunks changes nothing.
+    It is small: the examples' vectors, and the names of the encoder and the model, which a worker
+    loads once. Every row is answered by itself, so the size of the chunks does not matter.
     """
 
     classifier: TailClassifier
-    """With the encoder of its examples."""
+    """A fitted classifier with the encoder of its examples."""
     reading: Reading
     results: ChunkFolder
     coverage: float
     top: int
 
     @cached_property
-    def _by(self) -> InputEncoder:
+    def _encoder(self) -> InputEncoder:
         encoder = self.classifier.kept_examples().encoder
         assert encoder is not None
         return encoder
 
     @cached_property
-    def _asked(self) -> TailClassifier:
+    def _for_vectors(self) -> TailClassifier:
         return self.classifier.with_encoder(None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_by", "_asked")}
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_encoder", "_for_vectors")
+        }
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
-        """Write the rows with their answers, and say what came of them."""
+        """Write the rows with their answers, and return a report on them."""
         began = time.monotonic()
         with self.reading.items(chunk) as items:
             read = time.monotonic()
-            [vectors] = encode(self._by, items.items, on_unreadable="skip")
+            [vectors] = encode(self._encoder, items.items, on_unreadable="skip")
         encoded = time.monotonic()
         answers = self._answers(items, vectors)
         answered = time.monotonic()
@@ -74,34 +78,36 @@ class AnswerChunk:
 
     def _answers(self, items: Items, vectors: Vectors) -> Answers:
         rows = vectors.features
-        told = answer_rows(self._asked, rows, self.coverage, self.top) if len(rows) else []
+        answered = (
+            answer_rows(self._for_vectors, rows, self.coverage, self.top) if len(rows) else []
+        )
         return Answers(
             answers=tuple(
                 Answer(place=place, name=items.names[place], **answer)
-                for place, answer in zip(vectors.kept.tolist(), told, strict=True)
+                for place, answer in zip(vectors.kept.tolist(), answered, strict=True)
             ),
             unreadable=unread_items("files", items, vectors),
             modality=items.modality,
-            encoder=self._by.name,
+            encoder=self._encoder.name,
             examples={},
             coverage=self.coverage,
             joint=False,
         )
 
     def _table(self, rows: Any, items: Items, answers: Answers) -> Any:  # noqa: ANN401 - of pyarrow
-        """Add the columns of answers to a user's own, of the same types in every chunk."""
+        """Append the columns of answers to the user's, with the same types in every chunk."""
         pyarrow = optional("pyarrow", extra="scale")
-        label, own = self.reading.label_column, rows.column_names
-        written = AnswerTable.of(answers, items, label)
-        for name in self._columns(written, own):
-            cells = [_flat(row.get(name)) for row in written.rows]
+        label, columns = self.reading.label_column, rows.column_names
+        table = AnswerTable.of(answers, items, label)
+        for name in self._new_columns(table, columns):
+            cells = [_flat(row.get(name)) for row in table.rows]
             kind = _kind(name, pyarrow)
             rows = rows.append_column(name, pyarrow.array(cells, kind))
         return rows
 
-    def _columns(self, written: AnswerTable, own: list[str]) -> list[str]:
-        """Name what is added; a chunk without any answer has the ranks of others, too."""
-        added = [name for name in written.columns if name not in own]
+    def _new_columns(self, table: AnswerTable, columns: list[str]) -> list[str]:
+        """Name the columns to append; they are the same even for a chunk without any answer."""
+        added = [name for name in table.columns if name not in columns]
         prefix = next(name for name in added if name.endswith("answer")).removesuffix("answer")
         ways = len(self.classifier.classes_)
         ranks = range(2, min(self.top, ways) + 1)

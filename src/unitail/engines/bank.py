@@ -1,4 +1,4 @@
-"""A feature bank from the result of a job, equal to the one that a single process makes."""
+"""Write a feature bank from the results of a job, equal to the bank of a single process."""
 
 import hashlib
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from unitail.workflows.encode_bank import ANOTHER, source_of
 
 @dataclass(frozen=True, kw_only=True)
 class BankFacts:
-    """What the manifest says beside what is in the rows."""
+    """Fields of the manifest that do not follow from the rows."""
 
     name: str
     licence: str = ""
@@ -39,20 +39,20 @@ def write_bank(
     *,
     label_column: str,
 ) -> FeatureBank:
-    """Write the rows that have a vector and a label, in their order.
+    """Write a bank of the rows that have a vector and a label, in their order.
 
-    A bank that is begun is continued, one that is there is opened if it is the same.
+    An unfinished bank is continued; a complete one is opened if it has the same content.
     """
     digest, labels = hashlib.sha256(), list[str]()
-    for _, hashes, own in _rows(results, summary, label_column):
-        for content, label in zip(hashes, own, strict=True):
+    for _, hashes, chunk_labels in _rows(results, summary, label_column):
+        for content, label in zip(hashes, chunk_labels, strict=True):
             digest.update(f"{content} {label}\n".encode("utf-8", "surrogatepass"))
-        labels += own
+        labels += chunk_labels
     if len(set(labels)) < 2:
         raise InvalidInput(
             "a bank needs two classes or more",
-            got=f"{len(labels):,} rows with a vector and a label, of {len(set(labels))}",
-            allowed="labelled rows of several classes that can be read",
+            got=f"{len(labels):,} readable rows with a label, of {len(set(labels))} classes",
+            allowed="readable rows with labels of several classes",
         )
     names, indices = np.unique(np.array(labels, dtype=object), return_inverse=True)
     manifest = BankManifest(
@@ -83,8 +83,8 @@ def _append(
 ) -> None:
     with BankWriter(folder, manifest, class_names) as writer:
         place, begun = 0, writer.rows_written
-        for vectors, _, own in _rows(results, summary, label_column):
-            stop = place + len(own)
+        for vectors, _, labels in _rows(results, summary, label_column):
+            stop = place + len(labels)
             first = max(place, begun)
             if first < stop:
                 writer.append(vectors[first - place :], indices[first:stop].astype(np.int64))
@@ -94,11 +94,11 @@ def _append(
 def _rows(
     results: ChunkFolder, summary: Summary, label_column: str
 ) -> Iterator[tuple[NDArray[Any], list[str], list[str]]]:
-    """Give the vectors, hashes and labels of the rows of each chunk that have all three."""
+    """Yield the vectors, hashes and labels of each chunk, for the rows that have all three."""
     for index in range(summary.chunks):
         table = results.read(index)
-        own = table.column_names[: -len(ADDED)]
-        prefix = prefix_beside(own, ADDED)
+        user_columns = table.column_names[: -len(ADDED)]
+        prefix = prefix_beside(user_columns, ADDED)
         labels = [
             unescape_formula(text) for text in texts_of(table.column(label_column).to_pylist())
         ]

@@ -1,4 +1,4 @@
-"""Who does the work, as users say it."""
+"""Choose an engine from the options of the command line."""
 
 import math
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from unitail.errors import choice, require
 
 
 class EngineName(StrEnum):
-    """Who does the work."""
+    """Names of the engines."""
 
     LOCAL = "local"
-    """This process, or several of this machine."""
+    """This process, or several processes on this machine."""
     RAY = "ray"
-    """A cluster of Ray."""
+    """A Ray cluster."""
 
 
 def choose_engine(
     name: str, workers: int | None = None, *, address: str | None = None, gpus: float = 0.0
 ) -> Engine:
-    """Return the engine; without `workers` one process, or as many as the cluster has room for."""
+    """Return an engine; by default with one process, or as many workers as fit on the cluster."""
     engine = choice(EngineName, name, "--engine")
     require(workers is None or workers >= 1, "--workers", got=workers, allowed="1 or more")
     require(0 <= gpus < math.inf, "--gpus-per-worker", got=gpus, allowed="0 or more, such as 0.25")
@@ -41,7 +41,7 @@ def choose_engine(
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Who is to do the work."""
+    """The user's choice of an engine and its settings."""
 
     name: str = EngineName.LOCAL
     workers: int | None = None
@@ -51,24 +51,24 @@ class EngineChoice:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this process alone does it."""
+        """Whether this process does all the work itself."""
         alone = self.name == EngineName.LOCAL and self.workers in (None, 1)
         return alone and self.address is None and not self.gpus
 
     def streams(self, names: Iterable[str]) -> bool:
-        """Tell whether rows go to workers a chunk at a time: many workers, or files elsewhere."""
+        """Return whether rows are processed in chunks: with workers, or from an address."""
         return not self.is_plain or any(map(is_address, names))
 
     def device(self, name: str) -> str:
-        """Return where workers compute: on the CPU, if they are to have no GPU of a cluster."""
+        """Return the device of the workers: by default the CPU if they get no GPU of a cluster."""
         without = self.name == EngineName.RAY and not self.gpus
         return "cpu" if without and name == "auto" else name
 
     def make(self) -> Engine:
-        """Start the workers."""
+        """Return the engine; one on a cluster connects to it."""
         return choose_engine(self.name, self.workers, address=self.address, gpus=self.gpus)
 
 
 def is_address(name: str) -> bool:
-    """Tell an address, such as s3://bucket/x, from the path of a file."""
+    """Return whether a name is an address, such as s3://bucket/x, and not a path."""
     return "://" in name

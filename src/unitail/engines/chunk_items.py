@@ -1,4 +1,4 @@
-"""How a worker makes items of a chunk of rows: texts, files or cells of a table."""
+"""How a worker reads the items of a chunk of rows: texts, files or cells of a table."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,21 +24,21 @@ from unitail.wording import excerpt
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
-    """What the columns are, decided before the first chunk so that all are read alike."""
+    """How the columns are read, decided once so that all chunks are read in the same way."""
 
     modality: Modality
     column: str | None = None
-    """The column of texts or of names of files; None for tables, whose rows are the items."""
+    """Column of texts or file names; None for tables, whose rows are the items."""
     are_files: bool = False
     base: str = ""
-    """The folder or address that names of files begin in; "" is where we are."""
+    """Folder or address that file names are relative to; "" is the current folder."""
     label_column: str = "label"
     like: LabelledItems | None = None
-    """The examples that the rows of a table are compared with."""
+    """Examples whose columns the rows of a table must match."""
 
     @property
     def identity(self) -> dict[str, str | bool | None]:
-        """What decides which items come of the rows, so that all of a job are read alike."""
+        """The settings that decide which items the rows give; part of the identity of a job."""
         return {
             "modality": self.modality,
             "content column": self.column,
@@ -49,14 +49,14 @@ class Reading:
 
     @property
     def nothing(self) -> str:
-        """What is said of a row that holds no item."""
+        """The reason given for a row without an item."""
         return f"no {self.modality} in {self.column!r}"
 
     @contextmanager
     def items(self, chunk: Chunk) -> Iterator[Items]:
-        """Give the items of a chunk, with a record of every row.
+        """Yield the items of a chunk, with a record of every row.
 
-        Files at an address are copied to a folder that is there until the work is done.
+        Remote files are copied to a folder that exists until the context is left.
         """
         cells: dict[str, list[Any]] = chunk.rows.to_pydict()
         labels = texts_of(cells.get(self.label_column, [""] * len(chunk)))
@@ -85,35 +85,35 @@ class Reading:
             )
 
     def _rows(self, cells: Mapping[str, list[Any]], first: int) -> Items:
-        """Take the rows themselves as items, as those of the examples were taken."""
+        """Return the rows of a table as items, read like the examples."""
         frame = optional("pandas", extra="scale").DataFrame(cells, dtype=object)
-        how = ReadOptions(self.label_column, modality=self.modality)
-        rows = items_of_rows(without_answers(frame), Path("rows"), how, self.like)
+        options = ReadOptions(self.label_column, modality=self.modality)
+        rows = items_of_rows(without_answers(frame), Path("rows"), options, self.like)
         records = (replace(each, row=first + (each.row or 0), source="") for each in rows.records)
         return replace(rows, records=tuple(records))
 
     def name(self, record: Record) -> str:
-        """Return what to call a row before the user."""
+        """Return the name of a row in messages."""
         return "cells" if self.column is None else _name(record.cells[self.column])
 
     def kept(self, chunk: Chunk) -> Any:  # noqa: ANN401 - a table of pyarrow
-        """Return the user's columns that go into the result: all but the bytes of files."""
+        """Return the user's columns that are kept in the result: all except bytes of files."""
         pyarrow = optional("pyarrow", extra="scale")
         binary = (pyarrow.types.is_binary, pyarrow.types.is_large_binary)
         fields = [each for each in chunk.rows.schema if not any(is_(each.type) for is_ in binary)]
         return chunk.rows.select([field.name for field in fields])
 
     def _items(self, cells: list[Any], folder: Path) -> tuple[Mapping[int, Any], Mapping[int, str]]:
-        """Return the items by place, and why other places have none."""
+        """Return the items by row, and the reasons for rows without one."""
         if cells and all(isinstance(cell, bytes | None) for cell in cells):
             items: dict[int, Any] = {n: cell for n, cell in enumerate(cells) if cell is not None}
         else:
             texts = texts_of(cells)
-            items = {place: text for place, text in enumerate(texts) if self._fits(text)}
+            items = {place: text for place, text in enumerate(texts) if self._is_item(text)}
         reasons = {place: self.nothing for place in range(len(cells)) if place not in items}
         if not self.are_files:
             return items, reasons
-        names = {place: self._whole(str(name)) for place, name in items.items()}
+        names = {place: self._full_name(str(name)) for place, name in items.items()}
         with ThreadPoolExecutor(READERS) as pool:
             files = pool.map(_file, names.values(), names, [folder] * len(names))
             for place, file in zip(names, files, strict=True):
@@ -124,12 +124,12 @@ class Reading:
                     items[place] = file
         return items, reasons
 
-    def _fits(self, text: str) -> bool:
+    def _is_item(self, text: str) -> bool:
         return bool(text) and (
             not self.are_files or modality_of(Path(text)) in (self.modality, None)
         )
 
-    def _whole(self, name: str) -> str:
+    def _full_name(self, name: str) -> str:
         if not self.base or is_address(name) or Path(name).is_absolute():
             return name
         return f"{self.base.rstrip('/')}/{name}"
@@ -140,7 +140,7 @@ def _name(cell: object) -> str:
 
 
 def _file(name: str, place: int, folder: Path) -> Path | str:
-    """Return where a file is on this machine, after it was copied if need be; or why it is not."""
+    """Return the path of a file, copied here if it is remote; or the reason why it cannot be."""
     if not is_address(name):
         return Path(name)
     target = folder / f"{place}{PurePosixPath(name).suffix}"

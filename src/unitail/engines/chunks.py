@@ -1,4 +1,4 @@
-"""Where the rows of a job come from: items that are listed, or tables that are streamed."""
+"""Streams of rows for a job: from a list of items, or from tables that are read in pieces."""
 
 import csv
 import hashlib
@@ -22,45 +22,45 @@ from unitail.errors import InvalidInput, optional
 from unitail.inputs.table_files import DelimitedRows, delimiter_of, storable
 
 CHUNK_ROWS = 256
-"""Rows of a chunk: a multiple of what encoders embed at once, and some seconds' work."""
+"""Rows per chunk: a multiple of an encoder's batch size, and some seconds of work."""
 READ_ROWS = 4096
-"""Rows of a CSV or JSON file that are read together."""
+"""Rows of a file that are read at a time."""
 STREAMED = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
-"""Tables that are read piece by piece."""
+"""Suffixes of tables that can be streamed."""
 
 
 class RowStream(ABC):
-    """Rows in an order of their own, which are the same each time they are read."""
+    """Rows in a fixed order; every iteration gives the same rows."""
 
     total: int | None = None
-    """How many there are, if that is known before they are read."""
+    """Number of rows, or None if it is not known before they are read."""
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """A hash of what the rows are, so that a job is never continued with others."""
+        """A hash that identifies the rows: a job is never resumed with other rows."""
 
     @abstractmethod
     def tables(self) -> Iterator[Any]:
-        """Give the rows as tables of pyarrow, of whatever size, all with the same columns."""
+        """Yield the rows as pyarrow tables of any size, all with the same columns."""
 
     def chunks(self, size: int = CHUNK_ROWS) -> Iterator[Chunk]:
-        """Cut the rows into chunks of `size`; the last one has what is left."""
+        """Yield the rows in chunks of `size`; the last one may be smaller."""
         pyarrow = optional("pyarrow", extra="scale")
-        index, held, rows = 0, list[Any](), 0
+        index, buffer, rows = 0, list[Any](), 0
         for table in self.tables():
-            held.append(table)
+            buffer.append(table)
             rows += table.num_rows
             while rows >= size:
-                joined = pyarrow.concat_tables(held)
-                yield Chunk(index, index * size, _cut(joined, size))
+                joined = pyarrow.concat_tables(buffer)
+                yield Chunk(index, index * size, _first_rows(joined, size))
                 index, rows = index + 1, rows - size
-                held = [joined.slice(size)]
+                buffer = [joined.slice(size)]
         if rows:
-            yield Chunk(index, index * size, _cut(pyarrow.concat_tables(held), rows))
+            yield Chunk(index, index * size, _first_rows(pyarrow.concat_tables(buffer), rows))
 
     def head(self) -> Any:  # noqa: ANN401 - a table of pyarrow
-        """Return the first rows, to see what the columns hold."""
+        """Return the rows of the first chunk, from which the columns are recognised."""
         first = next(self.chunks(), None)
         if first is None:
             raise InvalidInput("there are no rows", got="an empty table", allowed="rows")
@@ -68,7 +68,7 @@ class RowStream(ABC):
 
 
 class ListedStream(RowStream):
-    """Items that are known by name: paths of files, addresses or texts, with labels or without."""
+    """A list of file paths, addresses or texts, with or without labels."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ListedStream(RowStream):
 
     @cached_property
     def identity(self) -> str:
-        """A hash of names, labels and sizes."""
+        """A hash of the items, their labels and sizes."""
         digest = hashlib.sha256()
         for place, item in enumerate(self.items):
             label = self.labels[place] if self.labels is not None else ""
@@ -91,7 +91,7 @@ class ListedStream(RowStream):
         return digest.hexdigest()
 
     def tables(self) -> Iterator[Any]:
-        """Give the names, and the labels if there are any."""
+        """Yield tables of the items, and of their labels if there are any."""
         pyarrow = optional("pyarrow", extra="scale")
         for start in range(0, len(self.items), READ_ROWS):
             stop = start + READ_ROWS
@@ -103,7 +103,7 @@ class ListedStream(RowStream):
 
 
 class TableStream(RowStream):
-    """The rows of one table, or of several with the same columns, one after the other."""
+    """The rows of one or more tables with the same columns, one table after the other."""
 
     def __init__(self, tables: Sequence[Storage]) -> None:
         self._tables = tables
@@ -112,39 +112,39 @@ class TableStream(RowStream):
 
     @cached_property
     def identity(self) -> str:
-        """A hash of names, sizes and times."""
-        told = " ".join(each.identity() for each in self._tables)
-        return hashlib.sha256(told.encode()).hexdigest()
+        """A hash of the files' names, sizes and modification times."""
+        identities = " ".join(each.identity() for each in self._tables)
+        return hashlib.sha256(identities.encode()).hexdigest()
 
     def tables(self) -> Iterator[Any]:
-        """Give some rows at a time; cells of CSV files stay the texts that they are."""
+        """Yield some rows at a time; the cells of CSV files stay strings."""
         schema = None
-        for each in self._tables:
-            for table in _rows(each):
+        for file in self._tables:
+            for table in _rows(file):
                 schema = schema or table.schema
                 if table.schema.names != schema.names:
                     raise InvalidInput(
-                        f"{each.name} has other columns than the first table",
+                        f"{file.name} has other columns than the first table",
                         got=", ".join(table.schema.names),
                         allowed=", ".join(schema.names),
                     )
-                yield _cast(table, schema, each)
+                yield _cast(table, schema, file)
 
 
-def _cut(table: Any, rows: int) -> Any:  # noqa: ANN401 - of pyarrow
-    """Copy the first rows: a slice would keep, and send to workers, all that it was cut from."""
+def _first_rows(table: Any, rows: int) -> Any:  # noqa: ANN401 - of pyarrow
+    """Copy the first rows: a slice would keep, and send to workers, the whole table."""
     return table.slice(0, rows).take(np.arange(rows))
 
 
 def _cast(table: Any, schema: Any, file: Storage) -> Any:  # noqa: ANN401 - of pyarrow
-    """Give a table the types of the first one."""
+    """Cast a table to the column types of the first one."""
     try:
         return table.cast(schema)
     except optional("pyarrow", extra="scale").ArrowException as error:
         pairs = zip(table.schema, schema, strict=True)
         raise InvalidInput(
             f"{file.name} has columns of other types than the first table",
-            got=", ".join(f"{own.name}: {own.type}" for own, first in pairs if own != first),
+            got=", ".join(f"{this.name}: {this.type}" for this, first in pairs if this != first),
             allowed=", ".join(f"{first.name}: {first.type}" for first in schema),
             remedy="Write the tables with the same types.",
         ) from error
@@ -166,7 +166,7 @@ def _parquet(table: Storage) -> Iterator[Any]:
         raise InvalidInput(
             f"{table.name} is not a Parquet file",
             got=str(error).split("\n")[0],
-            allowed="a whole Parquet file",
+            allowed="a complete Parquet file",
         ) from error
 
 
@@ -176,7 +176,7 @@ def _num_rows(table: Storage) -> int:
 
 
 def _rows(table: Storage) -> Iterator[Any]:
-    """Read a table some rows at a time."""
+    """Read a table in pieces of at most `READ_ROWS` rows."""
     match _suffix(table):
         case ".parquet" | ".pq":
             pyarrow = optional("pyarrow", extra="scale")
@@ -190,24 +190,24 @@ def _rows(table: Storage) -> Iterator[Any]:
 
 
 def _as_tables(header: Sequence[str], rows: Iterator[list[Any]], table: Storage) -> Iterator[Any]:
-    """Put rows of texts together, some at a time."""
+    """Group rows of strings into pyarrow tables of at most `READ_ROWS` rows."""
     pyarrow = optional("pyarrow", extra="scale")
     repeated = [name for name, number in Counter(header).items() if number > 1]
     if repeated or not header:
         raise InvalidInput(
-            f"{table.name} has no distinct names of columns",
+            f"{table.name} has no distinct column names",
             got=", ".join(map(repr, repeated)) or "an empty file",
-            allowed="a first line with a name for each column",
-            remedy="Rename or remove them.",
+            allowed="a first line with a different name for each column",
+            remedy="Rename or remove columns.",
         )
     schema = pyarrow.schema([(name, pyarrow.string()) for name in header])
-    while some := list(islice(rows, READ_ROWS)):
-        columns = [list(column) for column in zip(*some, strict=True)]
+    while batch := list(islice(rows, READ_ROWS)):
+        columns = [list(column) for column in zip(*batch, strict=True)]
         yield pyarrow.table(dict(zip(header, columns, strict=True)), schema=schema)
 
 
 def _csv_rows(table: Storage) -> Iterator[Any]:
-    """Read a CSV or TSV file; its delimiter is that which gives the first line most columns."""
+    """Read a CSV or TSV file; its delimiter is the one that gives the first line most columns."""
     with table.open() as file, _decoding(table):
         lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         first = lines.readline()
@@ -215,7 +215,7 @@ def _csv_rows(table: Storage) -> Iterator[Any]:
         cells = DelimitedRows(chain([first], lines), delimiter=delimiter, strict=True)
         try:
             header = [name.strip() for name in next(cells, [])]
-            yield from _as_tables(header, _as_wide(cells, len(header)), table)
+            yield from _as_tables(header, _checked_rows(cells, len(header)), table)
         except csv.Error as error:
             raise InvalidInput(
                 f"{table.name} is not a table, line {cells.line_num}",
@@ -225,7 +225,7 @@ def _csv_rows(table: Storage) -> Iterator[Any]:
             ) from error
 
 
-def _as_wide(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+def _checked_rows(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
     for row in rows:
         if row and len(row) != width:
             raise csv.Error(f"{len(row)} cells under a header of {width}")
@@ -234,7 +234,7 @@ def _as_wide(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
 
 
 def _json_rows(table: Storage) -> Iterator[Any]:
-    """Read a file of JSON objects, all with names that the first one has."""
+    """Read a file of JSON lines; later objects may only have names that the first one has."""
     with table.open() as file:
         objects = _objects(file, table)
         first = next(objects, {})
@@ -253,7 +253,7 @@ def _objects(lines: Iterable[bytes], table: Storage) -> Iterator[dict[str, str |
             if isinstance(row, dict):
                 row = {storable(name): storable(_as_text(cell)) for name, cell in row.items()}
             if not isinstance(row, dict) or (names and set(row) - names):
-                raise ValueError("no object, or other names than in the first line")
+                raise ValueError("not an object, or other names than in the first line")
         except (ValueError, RecursionError) as error:
             raise InvalidInput(
                 f"{table.name} is not a table, line {number}",

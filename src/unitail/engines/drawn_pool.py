@@ -1,4 +1,4 @@
-"""A pool of unlabelled rows, drawn once from as many as there are, and sent to all workers."""
+"""A random pool of unlabelled rows, drawn once from a stream and sent to all workers."""
 
 import hashlib
 import heapq
@@ -16,11 +16,11 @@ from unitail.inputs.items import Items
 
 @contextmanager
 def drawn_pool(rows: JobRows, count: int = MAX_POOL, seed: int = 0) -> Iterator[Items]:
-    """Give `count` of the rows as items, drawn before any is read or encoded.
+    """Yield `count` random rows as items, drawn before any file is read or encoded.
 
-    Every row has a random rank, a hash of what names it, and the lowest are kept: memory does not
-    grow with the rows, and neither their order nor how they are stored has an effect. Equal rows
-    count once.
+    The rank of a row is a seeded hash of its content, and the rows of the lowest ranks are kept:
+    memory does not grow with the number of rows, and their order and storage have no effect. Equal
+    rows count once.
     """
     pyarrow = optional("pyarrow", extra="scale")
     column, lowest = rows.reading.column, dict[int, Any]()
@@ -28,7 +28,7 @@ def drawn_pool(rows: JobRows, count: int = MAX_POOL, seed: int = 0) -> Iterator[
         named = table if column is None else table.select([column])
         places = {_rank(cells, seed): place for place, cells in enumerate(named.to_pylist())}
         lowest = {
-            # a copy: a slice would keep all of the table
+            # `take` copies: a slice would keep the whole table in memory
             rank: lowest[rank] if rank in lowest else table.take([places[rank]])
             for rank in heapq.nsmallest(count, {*lowest, *places})
         }
@@ -38,6 +38,6 @@ def drawn_pool(rows: JobRows, count: int = MAX_POOL, seed: int = 0) -> Iterator[
 
 
 def _rank(cells: Any, seed: int) -> int:  # noqa: ANN401 - a row, by column
-    told = json.dumps(cells, default=repr, sort_keys=True).encode()
-    digest = hashlib.blake2b(told, digest_size=8, key=str(seed).encode()).digest()
+    content = json.dumps(cells, default=repr, sort_keys=True).encode()
+    digest = hashlib.blake2b(content, digest_size=8, key=str(seed).encode()).digest()
     return int.from_bytes(digest, "big")

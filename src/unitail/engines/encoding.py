@@ -1,4 +1,4 @@
-"""The work of a worker that encodes: a chunk of rows to vectors."""
+"""Work for the workers of an engine: encode a chunk of rows as vectors."""
 
 import time
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from unitail.inputs.table_files import prefix_beside
 from unitail.workflows.encode_bank import encoder_for
 
 ADDED = ("vector", "content", "reason")
-"""The columns that are added: the vector, a hash of what was encoded, and why there is none."""
+"""Columns that are added: the vector, a hash of the item, and the reason for a missing vector."""
 
 
 @dataclass(eq=False)
 class EncodeChunk:
-    """Encodes chunks with an encoder that every worker makes for itself, once.
+    """Encodes chunks with an encoder that every worker loads once.
 
-    Nothing is looked up in the feature cache: what is embedded together depends on the chunk alone,
-    so that all engines give the same vectors to the last bit.
+    The feature cache is not used: batches then depend on the chunk alone, and all engines give the
+    same vectors to the last bit.
     """
 
     encoder: str | None
-    """What makes it: its name, or FILE.py:NAME of a file that all workers see; None: the usual."""
+    """Its name, or FILE.py:NAME in a file that all workers see; None for the default encoder."""
     device: str
     reading: Reading
     results: ChunkFolder
@@ -46,7 +46,7 @@ class EncodeChunk:
         return {name: value for name, value in vars(self).items() if name != "_encoder"}
 
     def __call__(self, chunk: Chunk) -> ChunkReport:
-        """Write the rows with their vectors, and say what came of them."""
+        """Write the rows with their vectors, and return a report on them."""
         encoder, began = self._encoder, time.monotonic()
         with self.reading.items(chunk) as items:
             read = time.monotonic()
@@ -68,7 +68,7 @@ class EncodeChunk:
 
 
 def row_reasons(items: Items, vectors: Vectors) -> list[str | None]:
-    """Say of each row why it has no vector; None if it has one."""
+    """Return for each row the reason why it has no vector; None if it has one."""
     failures = {each.place: each.reason for each in vectors.unreadable}
     return [
         record.reason or None if record.item is None else failures.get(record.item)
@@ -79,13 +79,13 @@ def row_reasons(items: Items, vectors: Vectors) -> list[str | None]:
 def unreadable_rows(
     reading: Reading, items: Items, reasons: Sequence[str | None]
 ) -> dict[str, Any]:
-    """Count and name the rows whose item cannot be read, for a report; empty ones do not count."""
-    told = [
+    """Return the fields of a report on unreadable rows; rows without an item do not count."""
+    messages = [
         f"row {record.row} ({reading.name(record)}): {reason}"
         for record, reason in zip(items.records, reasons, strict=True)
         if reason not in (None, reading.nothing)
     ]
-    return {"unreadable": len(told), "named": tuple(told[:MAX_NAMED])}
+    return {"unreadable": len(messages), "named": tuple(messages[:MAX_NAMED])}
 
 
 def _with_vectors(
@@ -96,7 +96,7 @@ def _with_vectors(
     reasons: Sequence[str | None],
     dtype: str,
 ) -> Any:  # noqa: ANN401
-    """Add the columns to a user's own; rows without a vector have a reason instead."""
+    """Append the columns `ADDED` to the user's; rows without a vector have a reason instead."""
     pyarrow = optional("pyarrow", extra="scale")
     numbers = dict(zip(vectors.kept.tolist(), range(len(vectors.kept)), strict=True))
     places = [None if each.item is None else numbers.get(each.item) for each in items.records]
@@ -104,8 +104,8 @@ def _with_vectors(
     lists = pyarrow.FixedSizeListArray.from_arrays(flat, vectors.features.shape[1])
     chosen = pyarrow.array(places, pyarrow.int64())
     hashed = pyarrow.array(hashes, pyarrow.string()).take(chosen)
-    told = pyarrow.array(reasons, pyarrow.string())
+    reason = pyarrow.array(reasons, pyarrow.string())
     prefix = prefix_beside(rows.column_names, ADDED)
-    for name, column in zip(ADDED, (lists.take(chosen), hashed, told), strict=True):
+    for name, column in zip(ADDED, (lists.take(chosen), hashed, reason), strict=True):
         rows = rows.append_column(f"{prefix}{name}", column)
     return rows

@@ -1,4 +1,4 @@
-"""What an engine is: a way to let workers do some work on every chunk of rows."""
+"""The interface of engines, which let workers process every chunk of rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,21 +8,21 @@ from typing import Any
 from unitail.errors import UserError
 
 MAX_ATTEMPTS = 3
-"""How often a chunk is tried whose worker dies: by then it is the chunk that kills them."""
+"""Number of workers that may die on a chunk before it is given up as the cause."""
 MAX_NAMED = 10
-"""Items that could not be read, which a report names."""
+"""Largest number of unreadable items that a report names."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some rows of a user that lie side by side; the work on them never depends on others."""
+    """Consecutive rows of a job; chunks are processed independently of each other."""
 
     index: int
-    """Its number, from 0."""
+    """Number of the chunk, from 0."""
     first: int
-    """The place of its first row among all, from 0."""
+    """Number of its first row among all rows, from 0."""
     rows: Any
-    """The user's columns, a table of pyarrow."""
+    """The user's columns, as a pyarrow table."""
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -30,21 +30,21 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkReport:
-    """What came of a chunk; the rows themselves are in a file."""
+    """Summary of a finished chunk; the rows themselves are in a file."""
 
     index: int
     rows: int
     unreadable: int = 0
     named: tuple[str, ...] = ()
-    """The first few that could not be read, and why."""
+    """The first few unreadable items, with the reasons."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many answers there are of each state, or vectors."""
+    """Number of answers of each state, or of vectors."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """How long each stage took."""
+    """Duration of each stage."""
 
 
 Work = Callable[[Chunk], ChunkReport]
-"""Done by a worker, which keeps it: what it loads for the first chunk serves all others."""
+"""Function of a chunk. A worker keeps it, so anything loaded for the first chunk is reused."""
 
 
 class Engine(ABC):
@@ -52,21 +52,21 @@ class Engine(ABC):
 
     @abstractmethod
     def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
-        """Do the work on every chunk and report, in whatever order they are finished.
+        """Apply the work to every chunk; yield the reports in the order of completion.
 
-        `work` can be pickled. Chunks are taken from the iterable as workers become free. One whose
-        worker dies is done again by another worker, up to `MAX_ATTEMPTS` times; an error of the
-        work itself is raised here.
+        `work` can be pickled. Chunks are taken from the iterable as workers become free. If a
+        worker dies, another one tries its chunk again, up to `MAX_ATTEMPTS` times in all; an
+        exception of the work itself is raised here.
         """
 
 
 def gave_up(chunk: Chunk) -> UserError:
-    """Return the error for a chunk that no worker outlives."""
+    """Return the error for a chunk on which `MAX_ATTEMPTS` workers have died."""
     return UserError(
-        "workers die of some rows",
-        got=f"{MAX_ATTEMPTS} workers that died of rows {chunk.first + 1:,} to"
+        "workers die on some rows",
+        got=f"{MAX_ATTEMPTS} workers that died on rows {chunk.first + 1:,} to"
         f" {chunk.first + len(chunk):,}",
-        allowed="rows that fit into a worker's memory and that its decoders survive",
-        remedy="Look at what they said last, above, if anything. Use fewer workers for more memory"
-        " each, or take the rows out and run again: it goes on where it stopped.",
+        allowed="rows that fit into a worker's memory and do not crash its decoders",
+        remedy="See the last messages of the workers above, if any. Use fewer workers, so that each"
+        " has more memory, or remove the rows and run again: the job resumes where it stopped.",
     )

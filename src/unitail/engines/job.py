@@ -1,4 +1,4 @@
-"""A job: chunks of rows, shared out by an engine, with a file for the result of each."""
+"""Jobs: encode or answer rows with the workers of an engine, with one result file per chunk."""
 
 import hashlib
 import json
@@ -42,10 +42,10 @@ def run_job(
     chunk_rows: int = CHUNK_ROWS,
     on_progress: OnProgress | None = None,
 ) -> Summary:
-    """Do the work on all rows that have no result yet; the same call goes on where one stopped.
+    """Process all rows that have no result yet; repeating the call resumes an interrupted job.
 
-    `about` is what decides the result, beside the rows and how they are read: another one is
-    refused in the same folder.
+    `about` holds the settings that decide the result, in addition to the rows and how they are
+    read. A folder with the result of another job is refused.
     """
     stream, read = rows.stream, rows.reading.identity
     job = {
@@ -62,7 +62,7 @@ def run_job(
 
     def waiting() -> Iterator[Chunk]:
         for chunk in stream.chunks(chunk_rows):
-            progress.seen += len(chunk)
+            progress.rows_read += len(chunk)
             if chunk.index not in reports:
                 yield chunk
 
@@ -74,19 +74,19 @@ def run_job(
 
 
 class _Progress:
-    """How many rows are done; of how many is known at last, if not before."""
+    """Counts finished rows; if the total is unknown, the rows read so far stand for it."""
 
     def __init__(
         self, reports: Mapping[int, ChunkReport], total: int | None, on_progress: OnProgress | None
     ) -> None:
         self._done = sum(report.rows for report in reports.values())
-        self._total, self._on_progress, self.seen = total, on_progress, 0
+        self._total, self._on_progress, self.rows_read = total, on_progress, 0
 
     def show(self, more: int = 0) -> None:
         self._done += more
         if self._on_progress is not None:
-            of = self.seen if self._total is None else self._total
-            self._on_progress(self._done, max(of, self._done))
+            total = self.rows_read if self._total is None else self._total
+            self._on_progress(self._done, max(total, self._done))
 
 
 def encode_rows(
@@ -102,14 +102,14 @@ def encode_rows(
     on_progress: OnProgress | None = None,
     more: Mapping[str, Any] = NOTHING,
 ) -> Summary:
-    """Encode rows to a folder with a Parquet file for each chunk: the rows, and their vectors.
+    """Encode rows to a folder with one Parquet file per chunk: the rows with their vectors.
 
-    Workers make the encoder again, by its name or what it was `made_by`: FILE.py:NAME. What `more`
-    the job is about is part of it, see `run_job`.
+    Every worker loads the encoder again, by its name or by `made_by` (FILE.py:NAME). `more` is
+    added to the settings that identify the job, see `run_job`.
     """
     results = ChunkFolder(out)
     if made_by is not None and is_own(made_by):
-        made_by = str(Path(made_by).absolute())  # workers may be elsewhere
+        made_by = str(Path(made_by).absolute())  # workers may run in another folder
     work = EncodeChunk(made_by or encoder.name, device, rows.reading, results, dtype)
     about = {"job": "encode", "encoder": encoder.name, "fingerprint": encoder.fingerprint}
     return run_job(
@@ -138,12 +138,12 @@ def encode_rows_to_bank(
     """Encode labelled rows to a bank.
 
     Until it is complete, the results of chunks are in a folder beside it, which all workers must
-    see under the same name. What stays there says what the bank was made of, so that the same call
-    opens it.
+    see under the same path. The description of the job stays there, so that the same call later
+    opens the bank.
     """
-    whole = folder.absolute()
-    results = ChunkFolder(Storage(whole.with_name(f".{whole.name}.chunks")))
-    if results.is_emptied and not whole.exists():  # it was made once, and removed
+    target = folder.absolute()
+    results = ChunkFolder(Storage(target.with_name(f".{target.name}.chunks")))
+    if results.is_emptied and not target.exists():  # the bank was complete, and was removed
         results.storage.remove()
     summary = encode_rows(
         engine,
@@ -175,20 +175,21 @@ def answer_rows_to_folder(
     chunk_rows: int = CHUNK_ROWS,
     on_progress: OnProgress | None = None,
 ) -> Summary:
-    """Answer rows with a classifier that has an encoder: a Parquet file for each chunk.
+    """Answer rows with a classifier that has an encoder; write one Parquet file per chunk.
 
-    Every row is answered by itself. What sets need is computed here, once, and sent along.
+    Every row is answered by itself. Prediction sets are calibrated here, once, for all workers.
     """
     if classifier.visibility_ != Visibility.ISOLATED:
         raise InvalidConfig(
             "workers answer every row by itself",
-            got=f"answers that are {classifier.visibility_}",
+            got=f"a classifier with {classifier.visibility_} answers",
             allowed="isolated answers",
-            remedy="Leave out --joint, and name unlabelled files with --pool: of those 1,000 are"
+            remedy="Leave out --joint, and name unlabelled files with --pool: 1,000 of them are"
             " drawn, read with the examples, and sent to all workers.",
         )
     kept, fitted = classifier.kept_examples(), classifier._fitted
-    classifier.with_encoder(None).predict_set(kept.vectors[:1])  # shares what is computed
+    # Calibrates the sets; the classifier that is sent shares the result.
+    classifier.with_encoder(None).predict_set(kept.vectors[:1])
     results = ChunkFolder(out)
     about = {
         "job": "predict",

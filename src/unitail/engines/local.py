@@ -1,4 +1,4 @@
-"""The engine of one machine: this process alone, or several that share the work."""
+"""The local engine: this process alone, or several processes on this machine."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -13,28 +13,28 @@ from unitail.processes import end_with_parent, ready_to_fork, threads_of_each
 
 PRELOADED = ("unitail.engines.encoding", "unitail.engines.answering")
 _WORK: list[Work] = []
-"""What this process does, if it is a worker."""
+"""The work of this process if it is a worker, else empty."""
 
 
 class LocalEngine(Engine):
-    """Processes of this machine; one is this process itself."""
+    """Worker processes on this machine; a single worker is this process itself."""
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
     def map(self, work: Work, chunks: Iterable[Chunk]) -> Iterator[ChunkReport]:
-        """Do the work on every chunk; see `Engine`."""
+        """Apply the work to every chunk; see `Engine`."""
         if self.workers == 1:
             yield from map(work, chunks)
             return
-        waiting, begun = iter(chunks), deque[Chunk]()
+        waiting, retries = iter(chunks), deque[Chunk]()
         deaths = Counter[int]()
         while True:
             died: list[Chunk] = []
             with self._pool(work) as pool:
-                # Whoever was at work when a process died is tried alone, so that the chunk that
-                # kills is found out and no other pays for it.
-                yield from _share(pool, 1, _taken(begun), died)
+                # All chunks in progress when a process died are tried again one at a time, which
+                # shows which of them kills its worker.
+                yield from _share(pool, 1, _pop_all(retries), died)
                 if not died:
                     yield from _share(pool, self.workers, waiting, died)
             if not died:
@@ -43,24 +43,27 @@ class LocalEngine(Engine):
             for chunk in died:
                 if deaths[chunk.index] >= MAX_ATTEMPTS:
                     raise gave_up(chunk)
-            begun.extendleft(died)
+            retries.extendleft(died)
 
     def _pool(self, work: Work) -> ProcessPoolExecutor:
         context = ready_to_fork(*PRELOADED)
         threads = threads_of_each(self.workers)
         counter = context.Value("i", 0)
-        return ProcessPoolExecutor(self.workers, context, _begin, (work, threads, counter))
+        return ProcessPoolExecutor(self.workers, context, _start_worker, (work, threads, counter))
 
 
 def _share(
     pool: ProcessPoolExecutor, room: int, waiting: Iterator[Chunk], died: list[Chunk]
 ) -> Iterator[ChunkReport]:
-    """Have `room` chunks at work until none waits; after a death, `died` has all that were."""
+    """Keep up to `room` chunks in progress until none is waiting; yield their reports.
+
+    If a worker dies, all chunks in progress are appended to `died`.
+    """
     busy: dict[Future[ChunkReport], Chunk] = {}
     while not died:
         while len(busy) < room and (chunk := next(waiting, None)) is not None:
             try:
-                busy[pool.submit(_do, chunk)] = chunk
+                busy[pool.submit(_run_work, chunk)] = chunk
             except BrokenProcessPool:  # a worker died while the chunk was read
                 died.append(chunk)
                 break
@@ -76,13 +79,13 @@ def _share(
     died += busy.values()
 
 
-def _taken(chunks: "deque[Chunk]") -> Iterator[Chunk]:
+def _pop_all(chunks: "deque[Chunk]") -> Iterator[Chunk]:
     while chunks:
         yield chunks.popleft()
 
 
-def _begin(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a shared number
-    """Make this process a worker with its share of the cores, on a GPU of its own if possible."""
+def _start_worker(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a shared number
+    """Set up this process as a worker with its share of the cores, and its own GPU if possible."""
     end_with_parent()
     torch.set_num_threads(threads)
     with counter.get_lock():
@@ -92,5 +95,5 @@ def _begin(work: Work, threads: int, counter: Any) -> None:  # noqa: ANN401 - a 
     _WORK[:] = [work]
 
 
-def _do(chunk: Chunk) -> ChunkReport:
+def _run_work(chunk: Chunk) -> ChunkReport:
     return _WORK[0](chunk)

@@ -1,8 +1,8 @@
-"""The result of a job: a folder with a Parquet file for each chunk, in the order of the rows.
+"""The result of a job: a folder with one Parquet file per chunk, in the order of the rows.
 
-A file is there whole or not at all, so a job that was broken off goes on with the chunks that have
-none, and a chunk that was done twice is there once. Readers of partitioned Parquet take the folder
-as it is: they pass over names that begin with "_".
+Files are written atomically, so an interrupted job resumes with the chunks that have no file, and a
+chunk that was processed twice is there once. Readers of partitioned Parquet can open the folder:
+they ignore names that begin with "_".
 """
 
 import io
@@ -21,25 +21,25 @@ from unitail.errors import CannotWrite, InvalidInput, optional
 JOB_FILE, SUMMARY_FILE = "_job.json", "_summary.json"
 CHUNK_FILE = re.compile(r"chunk-(\d{8})\.parquet")
 REPORT = b"unitail"
-"""The key of the report in the file of a chunk."""
+"""Key of the report in the metadata of a chunk's file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What came of all chunks."""
+    """Totals over all chunks of a job."""
 
     chunks: int
     rows: int
     unreadable: int
     named: tuple[str, ...]
-    """The first few that could not be read, and why."""
+    """The first few unreadable items, with the reasons."""
     counts: Mapping[str, int]
     seconds: Mapping[str, float]
-    """How long each stage took, of all workers together."""
+    """Duration of each stage, summed over all workers."""
 
     @classmethod
     def of(cls, reports: Iterable[ChunkReport]) -> "Summary":
-        """Add up."""
+        """Add up the reports on all chunks."""
         ordered = sorted(reports, key=lambda report: report.index)
         counts: dict[str, int] = {}
         seconds: dict[str, float] = {}
@@ -59,29 +59,29 @@ class Summary:
 
 
 class ChunkFolder:
-    """Where workers put what they made of each chunk."""
+    """The folder where workers write the result of each chunk."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
 
     def begin(self, job: Mapping[str, Any]) -> dict[int, ChunkReport]:
-        """Take the folder for a job, and return the reports of chunks that are there already."""
+        """Start or resume a job in the folder; return the reports on chunks that are finished."""
         names = self._names()
         if JOB_FILE in names:
-            begun = self._told(JOB_FILE)
+            begun = self._read_json(JOB_FILE)
             if begun != json.loads(json.dumps(job)):
                 other = [name for name in job if job[name] != begun.get(name)]
                 raise CannotWrite(
                     f"{self.storage.name} holds the result of another job",
                     got=f"another {', '.join(other) or 'version'}",
-                    allowed="a new folder, or one in which the same job was begun",
-                    remedy="Name another folder, or remove it to begin anew.",
+                    allowed="a new folder, or one in which the same job was started",
+                    remedy="Name another folder, or remove it to start again.",
                 )
         elif names:
             raise CannotWrite(
                 f"{self.storage.name} is not empty",
                 got=f"{len(names):,} files",
-                allowed="a new folder, or one in which the same job was begun",
+                allowed="a new folder, or one in which the same job was started",
                 remedy="Name another folder.",
             )
         else:
@@ -90,42 +90,42 @@ class ChunkFolder:
         return {int(name[1]): self.report(int(name[1])) for name in done if name is not None}
 
     def write(self, table: Any, report: ChunkReport) -> None:  # noqa: ANN401 - a table of pyarrow
-        """Write what came of a chunk, with the report on it."""
+        """Write the result of a chunk, with its report in the metadata."""
         parquet = optional("pyarrow.parquet", extra="scale")
-        told = {**(table.schema.metadata or {}), REPORT: json.dumps(asdict(report)).encode()}
+        metadata = {**(table.schema.metadata or {}), REPORT: json.dumps(asdict(report)).encode()}
         file = io.BytesIO()
-        parquet.write_table(table.replace_schema_metadata(told), file)
+        parquet.write_table(table.replace_schema_metadata(metadata), file)
         self.storage.write(_name(report.index), file.getvalue())
 
     def read(self, index: int) -> Any:  # noqa: ANN401 - a table of pyarrow
-        """Return what came of a chunk."""
+        """Return the result of a chunk."""
         with self._open(index) as file:
             return file.read()
 
     def report(self, index: int) -> ChunkReport:
-        """Return the report on a chunk that is there."""
+        """Return the report on a finished chunk."""
         with self._open(index) as file:
-            told = json.loads(file.schema_arrow.metadata[REPORT])
-        return ChunkReport(**{**told, "named": tuple(told["named"])})
+            fields = json.loads(file.schema_arrow.metadata[REPORT])
+        return ChunkReport(**{**fields, "named": tuple(fields["named"])})
 
     @property
     def is_emptied(self) -> bool:
-        """Whether all was done here, and then put together elsewhere."""
+        """Whether the job is complete and its chunks were removed, as they are in a bank now."""
         names = self._names()
         return SUMMARY_FILE in names and not any(map(CHUNK_FILE.fullmatch, names))
 
     def empty(self) -> None:
-        """Remove what came of the chunks; what was done stays known."""
+        """Remove the results of the chunks; the description and the summary of the job stay."""
         for name in filter(CHUNK_FILE.fullmatch, self._names()):
             self.storage.inside(name).remove()
 
     def summary(self) -> Summary:
-        """Return what came of all chunks."""
-        told = self._told(SUMMARY_FILE)
-        return Summary(**{**told, "named": tuple(told["named"])})
+        """Return the stored totals over all chunks."""
+        fields = self._read_json(SUMMARY_FILE)
+        return Summary(**{**fields, "named": tuple(fields["named"])})
 
     def finish(self, reports: Mapping[int, ChunkReport]) -> Summary:
-        """Check that nothing is missing, and write what came of all."""
+        """Check that no chunk is missing, and write and return the totals."""
         assert sorted(reports) == list(range(len(reports))), "a chunk was lost"
         summary = Summary.of(reports.values())
         self.storage.write(SUMMARY_FILE, json.dumps(asdict(summary), indent=2).encode())
@@ -141,7 +141,7 @@ class ChunkFolder:
             except (errors, OSError, KeyError, TypeError, ValueError) as error:
                 raise self._damaged(_name(index), error) from error
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _read_json(self, name: str) -> dict[str, Any]:
         content = self.storage.read(name)
         try:
             return {**parse_json(content)}
@@ -154,13 +154,13 @@ class ChunkFolder:
             f"{self.storage.inside(name).name} is damaged",
             got=str(error).split("\n")[0],
             allowed="a file as the job wrote it",
-            remedy="Remove the file, and run again: its rows are done anew."
+            remedy="Remove the file, and run again: its rows are processed again."
             if chunk
             else "Remove the folder, and run again.",
         )
 
     def _names(self) -> list[str]:
-        """List what is there, but for what a process that was killed had begun to write."""
+        """List the files in the folder, without temporary ones left by a killed process."""
         names = self.storage.names() if self.storage.exists else []
         return [name for name in names if not (name.startswith(".") and name.endswith(".new"))]
 

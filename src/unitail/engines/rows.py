@@ -1,4 +1,4 @@
-"""From what a user names (folders, tables, addresses) to the rows of a job."""
+"""Open the folders, tables or addresses that a user names as the rows of a job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ LABEL = "label"
 
 @dataclass(frozen=True, eq=False)
 class JobRows:
-    """The rows of a job, and how a worker reads them."""
+    """The rows of a job, and how workers read them."""
 
     stream: RowStream
     reading: Reading
@@ -39,11 +39,11 @@ def open_rows(
     labelled: bool = False,
     like: LabelledItems | None = None,
 ) -> JobRows:
-    """Look at what is there, and decide how all of it is read.
+    """Open tables or folders as the rows of a job, and decide how they are read.
 
-    Named are tables (CSV, TSV, JSON lines, Parquet, or folders of Parquet files), which are
-    streamed and whose columns are judged by the first rows; or folders of files. `labelled` rows
-    have classes, of which folders of files are named. With `like`, rows are read as those examples.
+    Tables (CSV, TSV, JSON lines, Parquet, or folders of Parquet files) are streamed, and their
+    columns are recognised from the first rows. Folders of files are listed. `labelled` rows need
+    labels: a column of a table, or class folders. With `like`, rows are read like those examples.
     """
     kind, label_column = options.like(like).kind, options.label_column
     tables = _tables([Storage(name) for name in names])
@@ -62,31 +62,32 @@ def open_rows(
 
 
 def rows_of_items(items: Items) -> JobRows:
-    """Take items that were read: files or texts."""
+    """Return files or texts that were read already as the rows of a job."""
     if items.modality is Modality.TABLE:
-        raise _not_streamed("cells of a file that is read whole, such as Excel's")
+        raise _not_streamed("cells of a file that is read in one piece, such as an Excel file")
     labels = items.labels if isinstance(items, LabelledItems) else None
     are_files = all(isinstance(item, Path) for item in items.items)
     sizes = [_size(item) for item in items.items] if are_files else None
     column = FILE if are_files else TEXT
     stream = ListedStream(column, [str(item) for item in items.items], labels, sizes)
     relative = are_files and not all(Path(item).is_absolute() for item in items.items)
-    base = str(Path.cwd()) if relative else ""  # workers may be elsewhere
+    base = str(Path.cwd()) if relative else ""  # workers may run in another folder
     reading = Reading(modality=items.modality, column=column, are_files=are_files, base=base)
     return JobRows(stream, reading, (*items.guesses, *items.ignored))
 
 
-def _tables(named: Sequence[Storage]) -> list[Storage]:
-    """Return the tables among what is named, if all of it is tables."""
+def _tables(places: Sequence[Storage]) -> list[Storage]:
+    """Return the tables in these places; an empty list unless all of them are tables."""
     tables: list[Storage] = []
-    for each in named:
-        if PurePosixPath(each.name).suffix.lower() in STREAMED and not each.is_folder:
-            tables.append(each)
-        elif each.is_folder:
-            names = [each.inside(name) for name in each.names() if not name.startswith((".", "_"))]
-            if not names or not all(name.name.endswith(".parquet") for name in names):
+    for place in places:
+        if PurePosixPath(place.name).suffix.lower() in STREAMED and not place.is_folder:
+            tables.append(place)
+        elif place.is_folder:
+            names = [name for name in place.names() if not name.startswith((".", "_"))]
+            files = [place.inside(name) for name in names]
+            if not files or not all(file.name.endswith(".parquet") for file in files):
                 return []
-            tables += names
+            tables += files
         else:
             return []
     return tables
@@ -99,7 +100,7 @@ def _check_labels(
     *,
     required: bool,
 ) -> None:
-    """Refuse a table without labels where they are needed, and labels that are no text."""
+    """Raise an error if labels are required but missing, or are neither texts nor numbers."""
     columns = {each.name: each.type for each in head.schema}
     if label_column not in columns and required:
         raise no_label_column(table.name, list(columns), label_column)
@@ -114,7 +115,7 @@ def _check_labels(
 
 
 def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - a type of pyarrow
-    """Tell whether cells of this type are texts, numbers, dates or the like."""
+    """Return whether cells of this type are scalars, such as texts, numbers and dates."""
     types = optional("pyarrow", extra="scale").types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
@@ -128,24 +129,25 @@ def _read_columns(
     kind: Modality | None,
     like: LabelledItems | None,
 ) -> Reading:
-    """Decide by the first rows of a table which column holds the items, and what they are."""
+    """Decide from the first rows of a table which column holds the items, and what they are."""
     if kind is Modality.TABLE:
         return _read_cells(like)
     pyarrow = optional("pyarrow", extra="scale")
-    known = column or (like.content_column if like else None)
+    wanted = column or (like.content_column if like else None)
     binary = [each.name for each in head.schema if pyarrow.types.is_binary(each.type)]
-    if known in binary or (known not in head.column_names and len(binary) == 1):
-        return Reading(modality=_said(kind, binary), column=known if known in binary else binary[0])
-    if known is not None and known not in head.column_names and column is None:
-        known = None  # another table may call its column by another name
+    if wanted in binary or (wanted not in head.column_names and len(binary) == 1):
+        chosen = wanted if wanted in binary else binary[0]
+        return Reading(modality=_required(kind, binary), column=chosen)
+    if wanted is not None and wanted not in head.column_names and column is None:
+        wanted = None  # the column of the examples may have another name in this table
     frame = optional("pandas", extra="scale").DataFrame(head.to_pydict(), dtype=object)
     folder = Path(table.folder.name)
     try:
-        column, content = choose_content(frame, folder, column=known, modality=kind)
+        column, content = choose_content(frame, folder, column=wanted, modality=kind)
     except InvalidInput:
         if kind is not None:
             raise
-        column, content = choose_content(frame, folder, column=known, modality=Modality.TEXT)
+        column, content = choose_content(frame, folder, column=wanted, modality=Modality.TEXT)
     base = table.folder.name if content.are_files else ""
     if (
         base
@@ -157,7 +159,7 @@ def _read_columns(
 
 
 def _read_cells(like: LabelledItems | None) -> Reading:
-    """Take the rows of a table as items, as the examples' were."""
+    """Read the rows of a table as items, like those of the examples."""
     contents = like.layout.contents if like is not None and like.layout is not None else {}
     files = [name for name, column in contents.items() if column.are_files]
     if like is None or files:
@@ -168,34 +170,34 @@ def _read_cells(like: LabelledItems | None) -> Reading:
 
 def _not_streamed(got: str) -> InvalidInput:
     return InvalidInput(
-        "such tables are not read piece by piece",
+        "such tables cannot be streamed",
         got=got,
-        allowed="CSV, JSON lines or Parquet with numbers, categories and texts, compared with"
+        allowed="CSV, JSON lines or Parquet with numbers, categories and texts, like the"
         " examples; or with one column of files",
         remedy="Name it with --content-column, or leave out --engine and --workers.",
     )
 
 
-def _said(kind: Modality | None, columns: Sequence[str]) -> Modality:
+def _required(kind: Modality | None, columns: Sequence[str]) -> Modality:
     if kind is None:
         raise InvalidInput(
-            "it is not clear what the bytes are",
+            "the kind of the files in a column of bytes is not known",
             got=some(map(repr, columns)),
             allowed="image or audio",
-            remedy="Say it: --modality KIND.",
+            remedy="Set it with --modality KIND.",
         )
     return kind
 
 
 def _labelled_here(paths: Sequence[Path], options: ReadOptions) -> JobRows:
-    """List what a folder of classes, or a table that is read whole, has on this machine."""
+    """List the examples of a local folder, or of a table that is read in one piece."""
     if len(paths) != 1:
         raise InvalidInput("several folders", got=len(paths), allowed="one")
     return rows_of_items(read_labelled(paths[0], options))
 
 
 def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled: bool) -> JobRows:
-    """List the files of one folder at an address; folders in it are classes."""
+    """List the files of a remote folder; its subfolders are classes."""
     if len(names) != 1:
         raise InvalidInput(
             "several folders at addresses", got=len(names), allowed="one", remedy="Name one."
@@ -211,8 +213,8 @@ def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled:
             got=f"{len(files):,} files",
             allowed="a folder for each class, with its examples" if labelled else f"{kind} files",
         )
-    others = len(files) - len(sizes)
-    notes = (f"{others:,} files of other kinds",) if others else ()
+    skipped = len(files) - len(sizes)
+    notes = (f"{skipped:,} files of other kinds",) if skipped else ()
     labels = tops if labelled else None
     stream = ListedStream(FILE, list(sizes), labels, list(sizes.values()))
     reading = Reading(modality=kind, column=FILE, are_files=True, base=folder.name)
@@ -222,5 +224,5 @@ def _listed_at_address(names: Sequence[str], kind: Modality | None, *, labelled:
 def _size(item: Any) -> int:  # noqa: ANN401 - a Path
     try:
         return int(item.stat().st_size)
-    except OSError:  # it is told when it is read
+    except OSError:  # reported when the file is read
         return -1

@@ -1,4 +1,4 @@
-"""Folders and files on a disk, or at an address that fsspec opens: s3://, gs://, memory://, ..."""
+"""Folders and files on a disk or at an address of fsspec (s3://, gs://, memory://, ...)."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from unitail.files import disk_errors, write_bytes
 
 
 class Storage:
-    """A file, or a folder with all that is in it."""
+    """A file, or a folder with its content."""
 
     def __init__(self, name: str | Path) -> None:
-        # Workers may be in another folder.
+        # Paths are made absolute: workers may run in another folder.
         self.name = str(name).rstrip("/") if is_address(str(name)) else str(Path(name).absolute())
         fsspec = optional("fsspec.core", extra="scale")
         try:
@@ -33,41 +33,41 @@ class Storage:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on a disk of this machine."""
+        """Whether this is a path on a local disk."""
         return "file" in _protocols(self._system)
 
     @property
     def is_folder(self) -> bool:
-        """Whether there is something in it."""
+        """Whether this is a folder."""
         with self._reading():
             return bool(self._system.isdir(self._path))
 
     @property
     def exists(self) -> bool:
-        """Whether there is a file or folder of that name."""
+        """Whether the file or folder exists."""
         with self._reading():
             return bool(self._system.exists(self._path))
 
     def inside(self, name: str) -> "Storage":
-        """Return what is called so in this folder."""
+        """Return the file or folder of this name in the folder."""
         return Storage(f"{self.name}/{name}")
 
     @property
     def folder(self) -> "Storage":
-        """The folder that it is in."""
+        """The folder that contains it."""
         return Storage(self.name.rpartition("/")[0] or "/")
 
     def identity(self) -> str:
-        """Hash what tells whether a file has changed: its size, its time or its tag."""
+        """Return a hash that changes with the file: of its name, size, time and tag."""
         with self._reading():
-            told = self._system.info(self._path)
-        facts = {name: told.get(name) for name in ("size", "mtime", "ETag", "etag", "created")}
+            info = self._system.info(self._path)
+        facts = {name: info.get(name) for name in ("size", "mtime", "ETag", "etag", "created")}
         return hashlib.sha256(f"{self.name} {facts}".encode()).hexdigest()
 
     def files(self) -> dict[str, int]:
-        """Return the size of each file in the folder and its subfolders, by its path in there.
+        """Return the sizes of all files in the folder and its subfolders, by relative path.
 
-        They are sorted; hidden ones are left out.
+        The paths are sorted; hidden files are left out.
         """
         with self._reading():
             listed = self._system.find(self._path, detail=True)
@@ -79,14 +79,14 @@ class Storage:
         return dict(sorted(sizes.items(), key=lambda pair: PurePosixPath(pair[0]).parts))
 
     def names(self) -> list[str]:
-        """List what is in the folder itself, hidden or not."""
+        """List the names in the folder itself, hidden ones included."""
         with self._reading():
-            self._system.invalidate_cache()  # workers elsewhere may have written
+            self._system.invalidate_cache()  # workers on other machines may have written
             paths = self._system.ls(self._path, detail=False)
         return sorted(PurePosixPath(str(path)).name for path in paths)
 
     def open(self) -> IO[bytes]:
-        """Open a file to read."""
+        """Open the file for reading."""
         with self._reading():
             file: IO[bytes] = self._system.open(self._path, "rb")
             return file
@@ -97,33 +97,33 @@ class Storage:
             return file.read()
 
     def copy_to(self, target: Path) -> None:
-        """Copy a file to this disk; whatever a store raises is told by the caller."""
+        """Copy the file to a local path; errors of the store are left to the caller."""
         self._system.get_file(self._path, str(target))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file into the folder, whole or not at all."""
+        """Write a file into the folder atomically."""
         if self.is_local:
             target = Path(self._path) / name
             with disk_errors(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(target, content)
-        else:  # stores of objects take a file as one request, so it is there whole or not at all
+        else:  # object stores take a file in one request, which is atomic
             self._system.pipe_file(f"{self._path}/{name}", content)
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder and everything in it."""
         self._system.rm(self._path, recursive=True)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Say in one sentence whatever a store of files raises."""
+        """Turn any error of a store into an `InvalidInput` of one sentence."""
         try:
             yield
         except Exception as error:  # each store has errors of its own
             raise InvalidInput(
                 f"{self.name} cannot be read",
                 got=f"{type(error).__name__}: {error}",
-                allowed="a file or folder that is there and open to you",
+                allowed="a file or folder that exists and that you may read",
             ) from error
 
 

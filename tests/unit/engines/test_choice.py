@@ -42,7 +42,7 @@ def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch)
 
     fake = SimpleNamespace(is_initialized=lambda: False, init=refuse)
     monkeypatch.setitem(sys.modules, "ray", fake)
-    with pytest.raises(UserError, match=r"no cluster of Ray answers: got ConnectionError at 'x:1'"):
+    with pytest.raises(UserError, match=r"no Ray cluster answers: got ConnectionError at 'x:1'"):
         choose_engine("ray", address="x:1")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with pytest.raises(UserError, match="got ConnectionError at 'local': nobody there"):

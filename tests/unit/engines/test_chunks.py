@@ -79,14 +79,14 @@ def test_listed_items_have_labels_beside_them() -> None:
     [
         ("t.csv", "text,n\na,1\nb\n", r"is not a table, line 3: got 1 cells under a header of 2"),
         ("t.csv", b"text\na\n\xff\n", "is not text in UTF-8: got byte 0xff"),
-        ("t.csv", "text,text\na,b\n", "no distinct names of columns: got 'text'"),
-        ("t.csv", "", "no distinct names of columns: got an empty file"),
+        ("t.csv", "text,text\na,b\n", "no distinct column names: got 'text'"),
+        ("t.csv", "", "no distinct column names: got an empty file"),
         ("t.jsonl", '{"text": "a"}\nnonsense\n', "is not a table, line 2: got Expecting value"),
-        ("t.jsonl", '{"text": "a"}\n{"other": 1}\n', "line 2: got no object, or other names"),
+        ("t.jsonl", '{"text": "a"}\n{"other": 1}\n', "line 2: got not an object, or other names"),
         ("t.jsonl", '{"a": ' * 100_000, "line 1: got it is nested too deeply"),
         ("t.csv", 'text,n\n"a" b,1\n', "is not a table, line 2: got ',' expected"),
         ("t.csv", '"text" x,n\na,1\n', "is not a table, line 1: got ',' expected"),
-        ("t.jsonl", "[1]\n", "line 1: got no object"),
+        ("t.jsonl", "[1]\n", "line 1: got not an object"),
     ],
 )
 def test_what_is_not_a_table_is_said_where(

@@ -56,7 +56,7 @@ def test_a_worker_that_is_killed_while_rows_are_read_costs_nothing(tmp_path: Pat
 
 def test_rows_that_kill_every_worker_are_named(tmp_path: Path) -> None:
     work = Die(Note(tmp_path), tmp_path, at=1, times=9)
-    with pytest.raises(UserError, match=r"3 workers that died of rows 4 to 6; .* run again"):
+    with pytest.raises(UserError, match=r"3 workers that died on rows 4 to 6; .* run again"):
         list(LocalEngine(2).map(work, chunks_of(4)))
     assert len(list(tmp_path.glob("death*"))) == 3
 

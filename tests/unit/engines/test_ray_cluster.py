@@ -113,7 +113,7 @@ def test_a_worker_that_is_killed_costs_nothing(tmp_path: Path) -> None:
 
 def test_rows_that_kill_every_worker_are_named(tmp_path: Path) -> None:
     work = Die(Note(tmp_path), tmp_path, at=1, times=9)
-    with pytest.raises(UserError, match="3 workers that died of rows 4 to 6"):
+    with pytest.raises(UserError, match="3 workers that died on rows 4 to 6"):
         list(RayEngine(1).map(work, chunks_of(4)))
 
 

@@ -59,7 +59,7 @@ def test_bytes_of_files_are_items_and_do_not_go_into_the_result(tmp_path: Path) 
     rows = open_rows([str(tmp_path / "t.parquet")], ReadOptions(modality="audio"))
     assert _items(rows) == [content]
     assert rows.reading.kept(Chunk(0, 0, table)).column_names == ["id"]
-    with pytest.raises(InvalidInput, match="not clear what the bytes are: got 'sound'"):
+    with pytest.raises(InvalidInput, match="in a column of bytes is not known: got 'sound'"):
         open_rows([str(tmp_path / "t.parquet")])
 
 
@@ -119,7 +119,7 @@ def test_features_need_examples_to_be_read_like(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
     rows = open_rows([str(tmp_path / "t.csv")], like=read_labelled(tmp_path / "t.csv"))
     assert rows.reading.modality is Modality.TABLE
-    with pytest.raises(InvalidInput, match="such tables are not read piece by piece: got features"):
+    with pytest.raises(InvalidInput, match="such tables cannot be streamed: got features"):
         open_rows([str(tmp_path / "t.csv")], ReadOptions(modality="table"))
 
 

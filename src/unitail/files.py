@@ -1,4 +1,4 @@
-"""Files and folders that are either whole or not there, whenever a process is killed."""
+"""Atomic writing of files and folders: each is complete or absent, even if a process is killed."""
 
 import errno
 import hashlib
@@ -16,19 +16,19 @@ from safetensors import SafetensorError
 from unitail.errors import CannotWrite
 
 MAX_TRIES = 100
-"""To be alone with something that other processes finish again and again."""
+"""Attempts to lock a file or folder that other processes keep replacing."""
 MAX_NAME_BYTES = 230
-"""Of what the name of something unfinished keeps of the whole's; systems take 255 in all."""
+"""Bytes of a name that its temporary name keeps; systems allow 255 in total."""
 
 
 @contextmanager
 def fresh_folder(target: Path) -> Iterator[Path]:
-    """Give a new folder to write into, which becomes `target` when all of it is on the disk.
+    """Yield a new folder to write to, which replaces `target` once it is completely on disk.
 
-    Whenever the process is killed, `target` is absent, the old one or the new one, and complete;
-    for the instant between two renames the old one is called `.NAME.old`, see `recover_folder`.
-    Another process that writes the same folder meanwhile is refused. A link is replaced, never what
-    it leads to; see `followed`.
+    If the process is killed at any time, `target` is absent, the old folder or the new one, and
+    complete; for the instant between two renames the old one is called `.NAME.old` (see
+    `recover_folder`). Other processes that write the same folder meanwhile are refused. A link is
+    replaced, not its target; see `followed`.
     """
     _check_elsewhere(target)
     fresh, old = _beside(target, ".new"), _beside(target, ".old")
@@ -36,6 +36,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         recover_folder(target)
         try:
             yield fresh
+            _share_as_usual(fresh)
             for path in (*fresh.iterdir(), fresh):
                 flush(path)
         except BaseException:
@@ -48,8 +49,18 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         flush(target.parent)
 
 
+def _share_as_usual(folder: Path) -> None:
+    """Give all files the permissions of new ones: safetensors lets only the owner read its own."""
+    probe = folder / ".new"
+    probe.touch()
+    mode = probe.stat().st_mode
+    probe.unlink()
+    for path in folder.iterdir():
+        path.chmod(mode)
+
+
 def recover_folder(target: Path) -> None:
-    """Repair what a kill in the middle of replacing `target` left; only for who may write there."""
+    """Repair `target` if a process was killed while replacing it; for its writer only."""
     old = _beside(target, ".old")
     if target.exists():
         _discard(old)
@@ -58,23 +69,23 @@ def recover_folder(target: Path) -> None:
 
 
 def readable_folder(target: Path) -> Path:
-    """Return where the contents of `target` are, also while it is being replaced."""
+    """Return the folder to read `target` from, even while it is being replaced."""
     target = followed(target)
     old = _beside(target, ".old")
     return old if old.exists() and not target.exists() else target
 
 
 def followed(path: Path) -> Path:
-    """Return what a link leads to, also where nothing is there yet.
+    """Return the target of a link, whether it exists or not; any other path is unchanged.
 
-    For what a user names to be written. Inside folders, which a stranger may have made, links are
-    not followed: what they lead to would be lost.
+    Use this for output paths that the user names. Links inside folders, which may come from an
+    untrusted source, must not be followed, as their targets would be overwritten.
     """
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _discard(folder: Path) -> None:
-    """Remove a folder, or a link that stood in its place."""
+    """Remove a folder, or a link in its place."""
     if folder.is_symlink():
         folder.unlink()
     else:
@@ -82,26 +93,28 @@ def _discard(folder: Path) -> None:
 
 
 def _beside(path: Path, suffix: str) -> Path:
-    """Return what something is called until it is whole; the name is hidden, and not too long."""
+    """Return the hidden temporary path next to `path`, shortened if the name is too long."""
     name = os.fsdecode(os.fsencode(path.name)[:MAX_NAME_BYTES])
     return path.with_name(f".{name}{suffix}") if name else path
 
 
 def regular(path: Path) -> Path:
-    """Return a file of a folder that strangers may have made, unless it is there and is none.
+    """Return the path of a file in an untrusted folder; refuse pipes, sockets and devices.
 
-    A pipe would be waited for without end, and a device be read without end.
+    Reading from a pipe or a device might never end.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "a pipe, a socket or a device in place of a file", str(path))
+    if path.exists() and not os.access(path, os.R_OK):  # safetensors would call it missing
+        raise PermissionError(errno.EACCES, "no permission to read it", str(path))
     return path
 
 
 def _check_elsewhere(target: Path) -> None:
-    """Refuse to replace the current folder, or one around it: what is in there would be lost."""
+    """Refuse to replace the current folder or a parent of it, whose contents would be lost."""
     if Path.cwd().is_relative_to(os.path.realpath(target)):
         raise CannotWrite(
-            f"{target} is the folder that you are in, or one around it",
+            f"{target} is the current folder, or contains it",
             got="a folder in use",
             allowed="a new folder, or another one",
             remedy="Name a folder inside it.",
@@ -110,7 +123,7 @@ def _check_elsewhere(target: Path) -> None:
 
 @contextmanager
 def _alone_in(fresh: Path, target: Path) -> Iterator[None]:
-    """Make an empty folder that no other process takes, whatever a killed one left there."""
+    """Create and lock an empty folder, removing what a killed process left there."""
     if sys.platform == "win32":
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -119,7 +132,7 @@ def _alone_in(fresh: Path, target: Path) -> Iterator[None]:
     tries = (_claim(fresh, target) for _ in range(MAX_TRIES))
     descriptor = next((each for each in tries if each is not None), None)
     if descriptor is None:
-        raise OSError("the folder to write into is replaced again and again")
+        raise OSError("other processes keep replacing the folder")
     try:
         for path in fresh.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -129,7 +142,7 @@ def _alone_in(fresh: Path, target: Path) -> Iterator[None]:
 
 
 def _claim(fresh: Path, target: Path) -> int | None:
-    """Lock a folder, made if need be; None if another process had just given it its final name."""
+    """Create and lock a folder; None if another process has just renamed it to its final name."""
     fresh.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(fresh, os.O_RDONLY)
@@ -147,7 +160,7 @@ def _claim(fresh: Path, target: Path) -> int | None:
 
 @contextmanager
 def disk_errors(target: Path) -> Iterator[None]:
-    """Turn a disk that is full, or cannot be written to, into an error that says so."""
+    """Convert errors from a disk that is full or read-only to `CannotWrite`."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -159,15 +172,15 @@ def disk_errors(target: Path) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of text; see `write_bytes`."""
+    """Write a text file atomically; see `write_bytes`."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file so that even after a crash it is either the old one or the new one.
+    """Write a file atomically: even after a crash it is either the old one or the new one.
 
-    Of several processes that write it at once the last one's is there in the end, and whole. A
-    link is replaced, never what it leads to; see `followed`.
+    If several processes write it at once, the last one wins, and the file is complete. A link is
+    replaced, not its target; see `followed`.
     """
     fresh = _beside(path, ".new")
     with _opened_alone(fresh) as file:
@@ -184,7 +197,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def _opened_alone(path: Path) -> IO[bytes]:
-    """Open a file to write it anew, after others that do so have finished."""
+    """Open a file for writing, exclusively: wait until other processes have finished with it."""
     file = path.open("ab")
     for _ in range(MAX_TRIES):
         if sys.platform != "win32":
@@ -195,25 +208,25 @@ def _opened_alone(path: Path) -> IO[bytes]:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 break
-        file.close()  # the other process has given it its final name
+        file.close()  # the other process has renamed it to its final name
         file = path.open("ab")
-    file.truncate(0)  # a process may have been killed here
+    file.truncate(0)  # a killed process may have left content
     return file
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a JSON file; see `write_text`."""
+    """Write a JSON file atomically; see `write_bytes`."""
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a file."""
+    """Return the SHA-256 hash of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk, where the system can tell."""
+    """Flush a file, or the entries of a folder, to disk, where the system supports it."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -224,11 +237,10 @@ def flush(path: Path) -> None:
 
 
 def lock(path: Path, descriptor: int, *, writes: Path | None = None) -> None:
-    """Refuse to work on the folder of an open file beside another process, until it is closed.
+    """Lock an open file; raise `CannotWrite` if another process holds the lock.
 
-    `writes` is what is written, if not that folder.
-
-    The system frees the lock of a process that was killed.
+    The lock is released when the file is closed, also if the process is killed. `writes` is what
+    the error names as being written; the default is the file's folder.
     """
     if sys.platform == "win32":
         return
@@ -243,7 +255,7 @@ def lock(path: Path, descriptor: int, *, writes: Path | None = None) -> None:
             allowed="one writer at a time",
             remedy="Wait until it has finished, or name another folder.",
         ) from error
-    except OSError:  # a file system without locks: nothing is kept out, nothing is lost
+    except OSError:  # a file system without locks: continue without one
         return
     # The other process may have moved the file to its final place since we opened it.
     if not os.path.samestat(os.fstat(descriptor), path.stat()):

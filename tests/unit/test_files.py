@@ -12,6 +12,7 @@ from unitail.files import (
     fresh_folder,
     readable_folder,
     recover_folder,
+    regular,
     sha256_of,
     write_json,
 )
@@ -196,6 +197,28 @@ def test_the_current_folder_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    message = "is the folder that you are in, or one around it: .*Name a folder inside it"
+    message = "is the current folder, or contains it: .*Name a folder inside it"
     with pytest.raises(CannotWrite, match=message), fresh_folder(Path(name)):
         pass
+
+
+def test_a_new_folder_can_be_read_by_whoever_can_read_new_files(tmp_path: Path) -> None:
+    """Some libraries write files for their owner alone, and a service runs as another user."""
+    (tmp_path / "usual").touch()
+    with fresh_folder(tmp_path / "folder") as fresh:
+        (fresh / "plain").touch()
+        (fresh / "private").touch(mode=0o600)
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "folder").iterdir()}
+    usual = (tmp_path / "usual").stat().st_mode
+    assert modes == {"plain": usual, "private": usual}
+
+
+def test_a_file_without_permission_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "private"
+    path.touch()
+    assert regular(path) == path
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may read everything
+    with pytest.raises(PermissionError, match="no permission to read it"):
+        regular(path)

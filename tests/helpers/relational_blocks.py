@@ -43,7 +43,7 @@ def random_inputs(
     episodes: int = 2,
     seed: int = 0,
 ) -> BlockInputs:
-    """Return rows that hear a support and some queries; episodes have their own order of labels."""
+    """Return inputs of a block with a support and some seen queries; labels are in random order."""
     generator = stream(seed, "heard")
 
     def normal(*shape: int) -> Tensor:

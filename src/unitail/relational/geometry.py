@@ -364,10 +364,10 @@ def centres_to_mean(scale: FeatureScale, squares: Tensor, count: int, *, origin:
     """
     mean = scale.centre / scale.scale if origin else torch.zeros_like(scale.centre)
     chance = squares / (max(1, count - 1) * count)
-    left = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
+    shrinkage = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True)).clamp_max(1)  # 1 - alpha
     places = {
         Centre.MEAN: torch.zeros_like(mean),
-        Centre.SHRUNK: left * mean,
+        Centre.SHRUNK: shrinkage * mean,
         Centre.ORIGIN: mean,
         Centre.DIRECTION: mean,
     }
@@ -381,8 +381,8 @@ def _mean_direction(vectors: OriginVectors, *, origin: bool) -> Tensor:
     if not origin:
         return torch.zeros_like(mean)
     chance = (rows - mean).pow(2).sum(dim=(1, 2), keepdim=True) / (max(1, count - 1) * count)
-    left = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
-    return (1 - left).clamp_min(0) * mean
+    shrinkage = safe_ratio(chance, mean.pow(2).sum(dim=-1, keepdim=True))  # 1 - alpha
+    return (1 - shrinkage).clamp_min(0) * mean
 
 
 def _off_diagonal(values: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ def updated(inputs: BlockInputs, block: RelationalBlock = BLOCK) -> Tensor:
 
 
 def silent(*names: str) -> RelationalBlock:
-    """Return the same block without what some of its layers say."""
+    """Return the same block with some of its layers set to zero."""
     block = random_block().requires_grad_(False)
     for name in names:
         layer = getattr(block, name)
@@ -77,7 +77,7 @@ def test_a_silent_block_changes_nothing() -> None:
 
 
 def test_what_is_said_depends_on_the_label() -> None:
-    """Labels of two examples are swapped: through operators alone rows hear of it."""
+    """Labels of two examples are swapped: only operators carry the change."""
     inputs, block = random_inputs((2, 2), episodes=1), silent("mlp_out", "head_values", "gate")
     classes = inputs.labels[0].argmax(dim=1).tolist()
     one, other = classes.index(0), classes.index(1)
@@ -115,9 +115,9 @@ def test_the_summary_bends_weights_one_by_one_and_stretches_all_of_a_head() -> N
 
 
 def test_queries_that_are_seen_speak_with_their_belief() -> None:
-    """A query whose belief is a label says what an example with that label says.
+    """A query whose belief is one-hot has the same values as an example with that label.
 
-    But the summary is of labelled examples alone, and operators carry what they say alone.
+    But the summary and the operators cover labelled examples only.
     """
     block = silent("evidence")
     block.belief.weight.copy_(1e3 * torch.eye(6, dtype=torch.float64)[:1])  # beliefs are plain

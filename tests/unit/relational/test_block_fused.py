@@ -31,8 +31,8 @@ def plain(block: FusedBlock, inputs: BlockInputs) -> Tensor:
 
 
 def fast(block: FusedBlock, inputs: BlockInputs) -> Tensor:
-    kept = block.cache(inputs.seen, inputs.labels, inputs.size)
-    return block.update(inputs.z, kept, inputs.relations)
+    cache = block.cache(inputs.seen, inputs.labels, inputs.size)
+    return block.update(inputs.z, cache, inputs.relations)
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,8 +62,8 @@ def test_two_states_speak_for_all_that_know_no_more_than_their_label(
         return torch.where(labels.unsqueeze(-1) > 0, own, other)
 
     with patch.object(module, "STATES_PER_CHUNK", states):
-        kept = block.cache_two_states(torch.stack([own, other]), inputs.labels, inputs.size)
-        once = block.update(inputs.z, kept, inputs.relations)
+        cache = block.cache_two_states(torch.stack([own, other]), inputs.labels, inputs.size)
+        once = block.update(inputs.z, cache, inputs.relations)
     expected = block(inputs.z, tokens(inputs.labels), inputs.labels, inputs.size, inputs.relations)
     torch.testing.assert_close(once, expected, **exact)
 
@@ -87,11 +87,11 @@ def test_gradients_of_two_states_are_those_of_all_they_speak_for() -> None:
         tokens = torch.randn(2, CONFIG.channels, generator=stream(0), dtype=torch.float64)
         tokens.requires_grad_()
         if alike:
-            kept = block.cache_two_states(tokens, inputs.labels, inputs.size)
+            cache = block.cache_two_states(tokens, inputs.labels, inputs.size)
         else:
             seen = torch.where(inputs.labels.unsqueeze(-1) > 0, *tokens)
-            kept = block.cache(seen, inputs.labels, inputs.size)
-        block.update(inputs.z, kept, inputs.relations).square().sum().backward()
+            cache = block.cache(seen, inputs.labels, inputs.size)
+        block.update(inputs.z, cache, inputs.relations).square().sum().backward()
         gradients.append([tokens.grad, *(w.grad for w in block.parameters())])
     for expected, got in zip(*gradients, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)

@@ -84,12 +84,16 @@ def test_every_class_is_a_list_that_leaves_nothing_out() -> None:
     few = FewClasses(torch.tensor([[[0, 1, 2]]]), 4)
     scores, values = normal(1, 1, 4), normal(1, 4, 3)
 
-    def asked(listed: ClassList) -> list[Tensor]:
-        p, log_p = listed.softmax(scores)
-        rows = (listed.total(scores), listed.to_states(scores), listed.to_classes(scores))
-        return [p, log_p, listed.mean_weights(p), listed.gather(values), *rows]
+    def values_of(class_list: ClassList) -> list[Tensor]:
+        p, log_p = class_list.softmax(scores)
+        rows = (
+            class_list.total(scores),
+            class_list.to_states(scores),
+            class_list.to_classes(scores),
+        )
+        return [p, log_p, class_list.mean_weights(p), class_list.gather(values), *rows]
 
-    torch.testing.assert_close(asked(few), asked(EVERY_CLASS))
+    torch.testing.assert_close(values_of(few), values_of(EVERY_CLASS))
 
 
 def test_the_mean_and_the_likely_state_count_others_as_often_as_they_are() -> None:
@@ -102,7 +106,7 @@ def test_the_mean_and_the_likely_state_count_others_as_often_as_they_are() -> No
 
 
 def test_blocks_do_with_few_classes_as_shortlists_do() -> None:
-    """The same states by another road: what rows say is spread, and heard of all classes."""
+    """The same states by another computation: values are expanded to all classes."""
     block = random_block(1).requires_grad_(False)
     inputs = random_inputs([2, 3, 1, 2, 2, 1], seen_queries=0, rows=4, episodes=2, seed=3)
     classes = inputs.labels.argmax(dim=2)
@@ -111,8 +115,8 @@ def test_blocks_do_with_few_classes_as_shortlists_do() -> None:
     rows = FewClasses.best(normal(2, 4, ways, seed=6), 2)
     z = normal(2, 4, rows.size + 1, CONFIG.channels, seed=7)
     tokens = normal(2, classes.shape[1], seen.size + 1, CONFIG.channels, seed=8)
-    kept = block.cache(tokens, inputs.labels, inputs.size, seen)
-    fast = block.update(z, kept, inputs.relations, rows)
+    cache = block.cache(tokens, inputs.labels, inputs.size, seen)
+    fast = block.update(z, cache, inputs.relations, rows)
     few = cache_few(block, tokens, seen, classes, inputs.size)
     exact = {"rtol": 0, "atol": 1e-10}
     torch.testing.assert_close(fast, update_few(block, z, rows, few, inputs.relations), **exact)

@@ -17,7 +17,7 @@ from unitail.relational.regressions import NUM_LOGISTIC, solve, stack_kernels
 
 
 def network(strength: float = 0.3, *, joint_yields: bool = False) -> Relational:
-    """Return a model whose blocks and weighing say something."""
+    """Return a model whose blocks and weighing have an effect."""
     config = replace(PRESETS["tiny"], joint_yields=joint_yields)
     model = Relational(config, seed=1).double().requires_grad_(False)
     for weight in model.parameters():
@@ -75,7 +75,7 @@ def test_what_a_row_adds_is_its_label_carried_by_ridge_regression(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Held to the definition by taking one row's label away, and solving again."""
-    monkeypatch.setattr(relations, "MAX_SCORE", 1e9)  # a score that is ended is no sum
+    monkeypatch.setattr(relations, "MAX_SCORE", 1e9)  # a clipped score is not a sum
     model = network()
     torch.nn.init.zeros_(model.head.weight)
     episode, read = asked(model)
@@ -109,9 +109,11 @@ def test_what_blocks_add_is_the_difference_between_all_and_nothing_heard(
     classes = scores.argmax(dim=2)
     result = model.contributions(read, queries, classes)
     assert read.seen is not None
-    # Nothing is heard where all values are zero.
-    deaf = tuple(replace(kept, values=torch.zeros_like(kept.values)) for kept in read.seen.layers)
-    silent = model.answer(replace(read, seen=replace(read.seen, layers=deaf)), queries)
+    # With all values zero, queries receive nothing.
+    zeroed = tuple(
+        replace(cache, values=torch.zeros_like(cache.values)) for cache in read.seen.layers
+    )
+    silent = model.answer(replace(read, seen=replace(read.seen, layers=zeroed)), queries)
     first = read.seen.weights.first_answer(read.seen.frame.relate(queries).candidates)
     base = (silent - first).gather(2, classes[..., None])[..., 0] - (silent - first).mean(dim=2)
     assert base.abs().amax() > 1e-3

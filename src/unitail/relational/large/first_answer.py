@@ -164,11 +164,11 @@ def _without_light(factors: Tensor, missing: list[int]) -> Tensor:
     """Drop missing and light candidates, and scale up the factors of the others."""
     dropped = factors < MIN_WEIGHT * factors.sum()
     dropped[:, missing] = True
-    kept = torch.where(dropped, 0, factors)
-    if not kept.any():  # all candidates but the missing ones are light
-        kept = factors.clone()
-        kept[:, missing] = 0
-    return kept * (factors.sum() / kept.sum())
+    remaining = torch.where(dropped, 0, factors)
+    if not remaining.any():  # all candidates but the missing ones are light
+        remaining = factors.clone()
+        remaining[:, missing] = 0
+    return remaining * (factors.sum() / remaining.sum())
 
 
 def clipped(scores: Tensor) -> Tensor:

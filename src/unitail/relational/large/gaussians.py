@@ -57,7 +57,7 @@ class ExactRidge:
     solution: Tensor
     """P Y, (n, K)."""
     left_out: Tensor
-    """Scores of the first rows, each without its label: (asked, K)."""
+    """Scores of the first rows, each without its label: (num_left_out, K)."""
     inverse: Tensor
     """P, (n, n)."""
 
@@ -69,13 +69,13 @@ class ExactRidge:
         centre: Tensor,
         sharpness: float,
         penalty: float,
-        asked: int,
+        num_left_out: int,
     ) -> "ExactRidge":
         """Solve from squared distances (n, n). Row i without its label has y_i - (P Y)_i / P_ii."""
         inverse = invert(regular_gram(squares, sharpness, penalty))
         solution = rows.sums_of(inverse.mT).mT
-        labels = rows.centred_labels(asked)
-        left_out = labels - solution[:asked] / inverse.diagonal()[:asked, None]
+        labels = rows.centred_labels(num_left_out)
+        left_out = labels - solution[:num_left_out] / inverse.diagonal()[:num_left_out, None]
         return cls(rows, centre, sharpness, penalty, solution, left_out, inverse)
 
     def scores(self, queries: Tensor) -> Tensor:
@@ -146,17 +146,17 @@ class SparseRidge:
         parts = (root, profiles, noise, inverse.to(dtype), solution.to(dtype))
         return cls(rows, centre, sharpness, penalty, *parts, near)
 
-    def left_out(self, asked: int, near: Tensor) -> Tensor:
-        """Score the first rows, each without its label: (asked, K).
+    def left_out(self, num_left_out: int, near: Tensor) -> Tensor:
+        """Score the first rows, each without its label: (num_left_out, K).
 
         `near` are the indices of the rows near to those of them that are not in Z.
         """
-        phi, guides = self.profiles[:asked], len(self.root)
-        leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:asked]
-        labels = self.rows.centred_labels(asked)
+        phi, guides = self.profiles[:num_left_out], len(self.root)
+        leverage = ((phi @ self.inverse) * phi).sum(dim=1, keepdim=True) / self.noise[:num_left_out]
+        labels = self.rows.centred_labels(num_left_out)
         scores = (phi @ self.solution - leverage * labels) / (1 - leverage)
-        if asked > guides:
-            queries = self.rows.features[guides:asked]
+        if num_left_out > guides:
+            queries = self.rows.features[guides:num_left_out]
             scores[guides:] += self._from_near(queries, phi[guides:], near)
         return scores
 
@@ -216,11 +216,13 @@ class Gaussians:
 
     ridges: tuple[ExactRidge | SparseRidge, ...]
     left_out: Tensor
-    """Scores of the first rows, each without its label: (gaussians, asked, K)."""
+    """Scores of the first rows, each without its label: (gaussians, num_left_out, K)."""
 
     @classmethod
-    def of(cls, rows: LabelledRows, mean_distance: float, asked: int, count: int) -> "Gaussians":
-        """Fit the first `count` regressions to all rows; leave out the first `asked` rows.
+    def of(
+        cls, rows: LabelledRows, mean_distance: float, num_left_out: int, count: int
+    ) -> "Gaussians":
+        """Fit the first `count` regressions to all rows; leave out the first `num_left_out` rows.
 
         `mean_distance` is the mean squared distance between different rows.
         """
@@ -232,14 +234,14 @@ class Gaussians:
         if guides:
             near = Neighbourhoods(rows.features[guides:], NEAR)
             sparse = [SparseRidge.of(rows, centre, *each, near) for each in scaled]
-            places = torch.arange(max(0, asked - guides), device=centre.device)
+            places = torch.arange(max(0, num_left_out - guides), device=centre.device)
             # These queries are rows themselves, and must not be their own neighbours.
             around = near.nearest(near.features[: len(places)], places) + guides
-            ridges, left_out = [*sparse], [each.left_out(asked, around) for each in sparse]
+            ridges, left_out = [*sparse], [each.left_out(num_left_out, around) for each in sparse]
         else:
             centred = rows.features - centre
             squares = squared_distances(centred, centred)
-            exact = [ExactRidge.of(rows, squares, centre, *each, asked) for each in scaled]
+            exact = [ExactRidge.of(rows, squares, centre, *each, num_left_out) for each in scaled]
             ridges, left_out = [*exact], [each.left_out for each in exact]
         return cls(tuple(ridges), torch.stack(left_out))
 

@@ -44,17 +44,17 @@ class Neighbourhoods:
         if self._index is None:
             found = self._search(queries, wanted)
         else:
-            asked = np.ascontiguousarray(queries.cpu().numpy(), dtype=np.float32)
-            found = torch.from_numpy(self._index.search(asked, wanted)[1]).to(queries.device)
+            _, indices = self._index.search(_single(queries), wanted)
+            found = torch.from_numpy(indices).to(queries.device)
             short = (found < 0).any(dim=1)  # where the cells hold too few rows
             if short.any():
                 found[short] = self._search(queries[short], wanted)
         if places is None:
             return found
         # Drop the query itself, or the farthest row where the query was not found.
-        own = found == places.unsqueeze(1)
-        own[:, -1] |= ~own.any(dim=1)
-        return found[~own].view(len(found), count)
+        is_query = found == places.unsqueeze(1)
+        is_query[:, -1] |= ~is_query.any(dim=1)
+        return found[~is_query].view(len(found), count)
 
     def _chunks(self) -> tuple[Tensor, ...]:
         return torch.split(self.features, max(1, CHUNK // self.features.shape[1]))

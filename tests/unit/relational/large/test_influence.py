@@ -25,7 +25,7 @@ def task() -> Support:
 
 
 def network(favour: slice = slice(None)) -> Relational:
-    """Let some candidates alone speak."""
+    """Give weight to some candidates only."""
     model = Relational(PRESETS["tiny"], seed=1).double().requires_grad_(False)
     model.weighing.favour.fill_(-60.0)
     model.weighing.favour[favour] = 0.0

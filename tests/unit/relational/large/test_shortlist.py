@@ -55,10 +55,10 @@ def test_a_state_for_all_but_one_class_changes_nothing(
     dense = block()
     expected = dense.update(asked, dense.cache(seen, one_hot, size), relations)
     few = FewClasses.best(normal(2, SEEN, WAYS, seed=7), WAYS - 1, labels)
-    hearing = FewClasses.best(normal(2, ROWS, WAYS, seed=8), WAYS - 1)
-    kept = cache_few(dense, states_of(few, seen), few, labels, size)
-    states = update_few(dense, states_of(hearing, asked), hearing, kept, relations)
-    torch.testing.assert_close(states, states_of(hearing, expected), rtol=0, atol=1e-10)
+    rows = FewClasses.best(normal(2, ROWS, WAYS, seed=8), WAYS - 1)
+    cache = cache_few(dense, states_of(few, seen), few, labels, size)
+    states = update_few(dense, states_of(rows, asked), rows, cache, relations)
+    torch.testing.assert_close(states, states_of(rows, expected), rtol=0, atol=1e-10)
 
 
 def test_few_rows_have_states_for_more_classes() -> None:

@@ -1,6 +1,6 @@
-"""Few-shot classification in one forward pass: the public names.
+"""Few-shot classification in one forward pass: the public names of the package.
 
-They are loaded when first used, so that importing the package costs nothing.
+Names are loaded on first use, so importing the package is cheap.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:  # for type checkers and editors; a test holds it to the table below
+if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the table below
     from unitail.banks.bank import FeatureBank as FeatureBank
     from unitail.banks.importer import import_bank as import_bank
     from unitail.banks.manifest import BankManifest as BankManifest
@@ -104,14 +104,14 @@ _HOMES = {
     "validity_study.declared": "declared_tasks",
     "validity_study.study": "study_validity",
 }
-"""The modules under `unitail` that public names come from."""
+"""Maps modules under `unitail` to the public names defined in them."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = list(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name from its home."""
+    """Import a public name from its module on first use."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'unitail' has no attribute '{name}'")
     return getattr(import_module(f"unitail.{_HOME_OF[name]}"), name)

@@ -1,6 +1,6 @@
-"""What is meant if nobody says otherwise, alike in Python, on the command line and in services."""
+"""Defaults of predictions, shared by the Python API, the command line and the services."""
 
 COVERAGE = 0.9
-"""How often the set of an answer should hold the true label."""
+"""Probability with which a prediction set should hold the true label."""
 TOP = 3
-"""Classes that are named for each answer."""
+"""Number of classes that are listed for each answer."""

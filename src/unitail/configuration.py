@@ -1,4 +1,4 @@
-"""Frozen dataclasses filled from plain tables (TOML, JSON); unknown keys are refused."""
+"""Builds frozen dataclasses from plain tables (TOML, JSON); unknown keys are refused."""
 
 import dataclasses
 import enum
@@ -14,14 +14,14 @@ from unitail.errors import InvalidConfig, choice, require
 Config = TypeVar("Config")
 
 ADDED_LATER = {"added later": True}
-"""Metadata of a field that models saved before do not have: its default is what they did."""
+"""Metadata of a field that older saved models lack; its default reproduces their behaviour."""
 
 MAX_BYTES = 2**24
-"""Of a TOML file: a thousand times what anybody writes."""
+"""Largest TOML file: about a thousand times any that people write."""
 
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Read JSON; `ValueError` for all that is wrong with it, endless nesting too."""
+    """Parse JSON; any invalid input raises `ValueError`, including excessive nesting."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -29,7 +29,7 @@ def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - whatever it holds
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Read TOML; `ValueError` for all that is wrong with it, endless nesting too."""
+    """Parse TOML; any invalid input raises `ValueError`, including excessive nesting."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -45,11 +45,11 @@ def from_table(cls: type[Config], table: Mapping[str, Any], where: str) -> Confi
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Read the tables of a TOML file; `what` it is stands in error messages."""
+    """Read the tables of a TOML file; `what` describes the file in error messages."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:  # a device has no end
+        if len(content) > MAX_BYTES:  # reading a device might never end
             raise ValueError(f"more than {MAX_BYTES:,} bytes")
         lines = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         return parse_toml(lines)
@@ -64,25 +64,25 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def to_table(config: object) -> dict[str, Any]:
-    """Turn a configuration into plain values that JSON and TOML can hold."""
+    """Convert a configuration to plain values that JSON and TOML can hold."""
     return dataclasses.asdict(config)  # type: ignore[call-overload, no-any-return]
 
 
 def require_at_least(minimum: int, config: object, *names: str) -> None:
-    """Raise `InvalidConfig` unless these fields of a configuration are so large."""
+    """Raise `InvalidConfig` unless these fields of a configuration are at least `minimum`."""
     for name in names:
         value = getattr(config, name)
         require(value >= minimum, name, got=value, allowed=f"{minimum} or more")
 
 
 def take_words(config: object, **kinds: type[enum.StrEnum]) -> None:
-    """Let fields of a frozen configuration that name one of several ways be plain words."""
+    """Convert strings in fields of a frozen configuration to members of their enumerations."""
     for name, kind in kinds.items():
         object.__setattr__(config, name, choice(kind, getattr(config, name), name))
 
 
 def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None:
-    """Refuse keys that the dataclass does not have, and tables without those it needs."""
+    """Refuse tables with keys that the dataclass lacks, or without keys that it requires."""
     fields = [field for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
     names = [field.name for field in fields]
     unknown = sorted(set(table) - set(names))
@@ -104,7 +104,7 @@ def _check_keys(cls: type[object], table: Mapping[str, Any], where: str) -> None
 
 
 def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables hold anything
-    """Convert a plain value into the annotated type, or say what was expected."""
+    """Convert a plain value to the annotated type; raise `InvalidConfig` if that is impossible."""
     if get_origin(kind) is UnionType:
         if value is None and type(None) in get_args(kind):
             return None
@@ -125,7 +125,7 @@ def _convert(value: Any, kind: Any, where: str) -> Any:  # noqa: ANN401 - tables
 
 
 def _build(value: Any, kind: type[Any], where: str) -> Any:  # noqa: ANN401 - tables hold anything
-    """Make a member of an enumeration of its name, or a configuration of a table in the table."""
+    """Build a member of an enumeration from its name, or a nested configuration from a table."""
     if isinstance(value, kind):
         return value
     if issubclass(kind, enum.StrEnum):

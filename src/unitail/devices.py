@@ -1,4 +1,4 @@
-"""Devices by the names that users give."""
+"""Selection of torch devices by the names that users give."""
 
 import torch
 
@@ -6,7 +6,7 @@ from unitail.errors import InvalidConfig
 
 
 def choose_device(name: object) -> torch.device:
-    """Return the device called `name`; "auto" is a CUDA device where there is one."""
+    """Return the device called `name`; "auto" is a CUDA device if there is one, else the CPU."""
     cuda = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if cuda else "cpu")
@@ -25,9 +25,10 @@ def choose_device(name: object) -> torch.device:
 
 
 def has_accelerator() -> bool:
-    """Tell whether processes can have devices of their own; those of Apple cannot be shared out.
+    """Return whether each process can use a device of its own; Apple's MPS devices do not count.
 
-    Without any, accelerate must be told to use the CPU: else each process thinks it is alone.
+    Without such devices, accelerate has to be told to use the CPU; otherwise every process runs as
+    if it were the only one.
     """
     device = torch.accelerator.current_accelerator(check_available=True)
     return device is not None and device.type != "mps"

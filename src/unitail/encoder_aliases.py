@@ -1,7 +1,7 @@
-"""One encoder, one name: other names that banks, recipes and suites have for it."""
+"""Aliases of encoder names in banks, recipes and suites."""
 
 ALIASES = {"efflite0": "efficientnet-lite0"}
-"""Other names of encoders, and what `unitail encode` calls them."""
+"""Maps other names of encoders to those that `unitail encode` uses."""
 
 
 def encoder_name(name: str) -> str:

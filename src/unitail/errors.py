@@ -1,6 +1,6 @@
-"""Errors with one root, split by who can fix them; warnings; the checks that raise most errors.
+"""The error hierarchy, with errors that the caller can fix below `UserError`; warnings; checks.
 
-Every `UserError` says what is wrong, what was got, what is allowed and what to do.
+Every `UserError` states what is wrong, what was given, what is allowed and how to fix it.
 """
 
 import enum
@@ -11,29 +11,29 @@ Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 
 class UnitailError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class ColumnWarning(UserWarning):
-    """A column of a table is not used, or not as its owner may expect."""
+    """A column of a table is not used, or not as the user may expect."""
 
 
 class BlankWarning(UserWarning):
-    """Something that was asked says nothing: an empty text, or nothing at all."""
+    """A query is blank: an empty text, or missing."""
 
 
 class TableSizeWarning(UserWarning):
-    """A table has more labelled rows than this method is best for."""
+    """A table has so many labelled rows that another method is likely to be better."""
 
 
 class WeightWarning(UserWarning):
-    """Weights of rows differ by so much that they are not kept as they are."""
+    """Sample weights differ by so much that they have to be rounded."""
 
 
 class UserError(UnitailError, ValueError):
-    """The caller can fix this; the command line exits with 2.
+    """An error that the caller can fix; the command line exits with status 2.
 
-    A subclass states its usual `remedy`; a call may give a more precise one.
+    Each subclass has a default `remedy`; a call may give a more precise one.
     """
 
     remedy = "Correct the argument and call again."
@@ -43,12 +43,12 @@ class UserError(UnitailError, ValueError):
         self.wrong, self.got, self.allowed = wrong, got, allowed
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let errors come back from other processes, though they are made from keywords."""
-        return _remade, (type(self), self.args, vars(self))
+        """Support pickling (between processes) despite keyword-only arguments."""
+        return _restored, (type(self), self.args, vars(self))
 
 
 class InvalidEpisode(UserError):
-    """Support or query do not form an episode."""
+    """Support and query do not form a valid episode."""
 
     remedy = "Correct the arrays before building the episode."
 
@@ -72,13 +72,13 @@ class InvalidCheckpoint(UserError):
 
 
 class InvalidBank(UserError):
-    """A folder does not hold a feature bank that can be read, or cannot take a new one."""
+    """A folder does not hold a readable feature bank, or cannot hold a new one."""
 
     remedy = "Make the bank again, or name another folder."
 
 
 class CannotWrite(UserError):
-    """Something could not be written; what was there before is intact."""
+    """Something could not be written; what was there before is unchanged."""
 
     remedy = "Free some room or name another folder; what was saved before is intact."
 
@@ -102,7 +102,7 @@ class Unreadable(UserError):
 
 
 class UnknownEncoder(UserError):
-    """There is no encoder of that name here, or it does not take such items."""
+    """There is no encoder of that name on this machine, or it does not take such items."""
 
     remedy = "Name another encoder, or the folder of a model that was downloaded before."
 
@@ -114,7 +114,7 @@ class InvalidInput(UserError):
 
 
 class NonFiniteLoss(UserError):
-    """Training met a loss that is NaN or infinite; the last good checkpoint is kept."""
+    """The training loss became NaN or infinite; the last good checkpoint is kept."""
 
     remedy = (
         "Train again with a lower learning rate or clip_norm, in another folder; the checkpoints "
@@ -123,15 +123,15 @@ class NonFiniteLoss(UserError):
 
 
 class Leakage(UserError):
-    """Test data were seen in training."""
+    """Test data were used in training."""
 
     remedy = "Leave the data out of training or out of the test."
 
 
 class CannotSolve(UserError):
-    """The learner cannot solve the task, though the task is well formed.
+    """The learner cannot solve the task, though the task is valid.
 
-    Reports show it as "cannot" instead of stopping.
+    Reports show such a task as "cannot" instead of stopping.
     """
 
     remedy = "Choose a learner that accepts such tasks."
@@ -159,13 +159,13 @@ class TooManyExamples(CannotSolve):
 
 
 def require(condition: bool, name: str, *, got: object, allowed: str) -> None:
-    """Raise `InvalidConfig` unless the value called `name` is fine."""
+    """Raise `InvalidConfig` about the value called `name` unless the condition holds."""
     if not condition:
         raise InvalidConfig(f"{name} is out of range", got=got, allowed=allowed)
 
 
 def choice(kind: type[Choice], value: object, name: str) -> Choice:
-    """Return the member of `kind` that `value` names."""
+    """Return the member of the enumeration `kind` that `value` names."""
     allowed = [member.value for member in kind]
     if value not in allowed:
         raise InvalidConfig(f"{name} is unknown", got=value, allowed=", ".join(allowed))
@@ -173,14 +173,16 @@ def choice(kind: type[Choice], value: object, name: str) -> Choice:
 
 
 def optional(module: str, *, extra: str) -> Any:  # noqa: ANN401 - optional packages have no types here
-    """Import a module of an extra, or say how to install it."""
+    """Import a module of an extra; if it is missing, the error says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingExtra(module.split(".")[0], extra, str(error)) from error
 
 
-def _remade(kind: type[UserError], words: tuple[str, ...], facts: dict[str, object]) -> UserError:
-    error = kind.__new__(kind, *words)
-    vars(error).update(facts)
+def _restored(
+    kind: type[UserError], args: tuple[str, ...], attributes: dict[str, object]
+) -> UserError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(attributes)
     return error

@@ -1,4 +1,4 @@
-"""What is said of a table that lacks a column: one wording, wherever the table is read."""
+"""Errors about missing columns, worded alike wherever tables are read."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -7,29 +7,29 @@ from unitail.errors import InvalidInput
 from unitail.wording import some
 
 MAX_NAMED_COLUMNS = 20
-"""Columns that a message names."""
+"""Largest number of columns listed in a message."""
 USUAL_LABELS = ("label", "labels", "class", "category", "target", "intent", "species", "kind")
-"""What columns of labels are called."""
+"""Common names of label columns."""
 
 
 def list_columns(columns: Iterable[object]) -> str:
-    """Name the columns, for messages."""
+    """Return a list of column names for messages."""
     return some(map(repr, columns), MAX_NAMED_COLUMNS)
 
 
-def lacks_columns(lost: Sequence[str], known: Iterable[str]) -> InvalidInput:
-    """Say that a table lacks some of the columns that the examples taught."""
+def lacks_columns(missing: Sequence[str], known: Iterable[str]) -> InvalidInput:
+    """Return the error for a table without some of the examples' columns."""
     return InvalidInput(
         "the table lacks columns that the examples have",
-        got=f"no {', '.join(map(repr, lost))}",
+        got=f"no {', '.join(map(repr, missing))}",
         allowed=f"all of {', '.join(map(repr, known))}",
         remedy="Add the columns, with empty cells, or leave them out of the examples, too:"
-        f" --column {lost[0]}=skip, in Python encoder={{{lost[0]!r}: 'skip'}}.",
+        f" --column {missing[0]}=skip, in Python encoder={{{missing[0]!r}: 'skip'}}.",
     )
 
 
 def no_label_column(table: str, columns: Sequence[str], wanted: str) -> InvalidInput:
-    """Say that a table has no labels under that name, and which column may hold them."""
+    """Return the error for a table without the label column, suggesting a likely one."""
     return InvalidInput(
         f"{table} has no column of labels named {wanted!r}",
         got=list_columns(columns),
@@ -40,7 +40,7 @@ def no_label_column(table: str, columns: Sequence[str], wanted: str) -> InvalidI
 
 
 def no_item_column(columns: Iterable[object], wanted: str) -> InvalidInput:
-    """Say that the column is not there that was named for the items, or held the examples."""
+    """Return the error for a table without the column that its items are in."""
     return InvalidInput(
         f"a table has no column {wanted!r} to take its items from",
         got=list_columns(columns),
@@ -50,8 +50,8 @@ def no_item_column(columns: Iterable[object], wanted: str) -> InvalidInput:
 
 
 def _likely_labels(columns: Iterable[str], wanted: str) -> str:
-    """Return the column that is called nearly so, or as labels often are."""
+    """Return the column with the most similar name, or else with a common name for labels."""
     folded = {name.strip().casefold(): name for name in columns}
-    meant = wanted.strip().casefold()
-    names = (meant, *get_close_matches(meant, folded, n=1, cutoff=0.7), *USUAL_LABELS)
+    target = wanted.strip().casefold()
+    names = (target, *get_close_matches(target, folded, n=1, cutoff=0.7), *USUAL_LABELS)
     return next((folded[name] for name in names if name in folded), "NAME")

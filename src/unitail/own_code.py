@@ -1,7 +1,7 @@
-"""What a user wrote in a Python file of their own: FILE.py:NAME on the command line.
+"""Loading objects from a user's own Python file: FILE.py:NAME on the command line.
 
-To read it is to run the file. So only what somebody types after an option is taken, never a name
-that stands in a suite, a recipe or a saved model.
+Loading runs the file. So only names typed on the command line are accepted, never names from a
+suite, a recipe or a saved model.
 """
 
 import importlib.util
@@ -16,62 +16,62 @@ MARK = ".py:"
 
 
 def is_own(name: str) -> bool:
-    """Tell FILE.py:NAME from the names that the package knows."""
+    """Return whether a name has the form FILE.py:NAME, unlike the names of the package."""
     return MARK in name
 
 
 def own_object(name: str, *methods: str) -> Any:  # noqa: ANN401 - whatever the user wrote
-    """Run FILE.py and return NAME of it; of a class, an object made without arguments.
+    """Run FILE.py and return its NAME, or, if that is a class, an instance of it.
 
-    It must have the methods.
+    The class is called without arguments. The object must have the named methods.
     """
     file, _, inside = name.rpartition(":")
     path = Path(file)
     module = _module(path)
-    made = getattr(module, inside, None)
-    if made is None:
+    result = getattr(module, inside, None)
+    if result is None:
         names = [each for each in vars(module) if not each.startswith("_")]
         raise UserError(
             f"{shown(path)} has no {inside!r}",
             got=name,
             allowed=some(names, 10) or "a file that defines something",
-            remedy="Name what is to be taken from the file: FILE.py:NAME.",
+            remedy="Name an object that the file defines: FILE.py:NAME.",
         )
-    if isinstance(made, type):
+    if isinstance(result, type):
         try:
-            made = made()
+            result = result()
         except TypeError as error:
             raise UserError(
-                f"{name} cannot be made",
+                f"{name} cannot be created",
                 got=str(error),
                 allowed="a class without arguments, or an object",
-                remedy=f"Make one in the file: mine = {inside}(...), and name that.",
+                remedy=f"Create one in the file, mine = {inside}(...), and name that.",
             ) from error
-    lacking = [method for method in methods if not callable(getattr(made, method, None))]
+    lacking = [method for method in methods if not callable(getattr(result, method, None))]
     if lacking:
         raise UserError(
-            f"{name} lacks what it needs",
-            got=f"{type(made).__name__} without {', '.join(lacking)}",
+            f"{name} lacks methods that it needs",
+            got=f"{type(result).__name__} without {', '.join(lacking)}",
             allowed=f"an object with {', '.join(methods)}, or a class of such",
         )
-    return made
+    return result
 
 
 def _module(path: Path) -> Any:  # noqa: ANN401 - a module
-    """Run a file once; what goes wrong inside is the user's to see."""
+    """Run a Python file and return it as a module; its errors are reported to the user."""
     if not path.is_file():
         raise UserError(
-            f"{shown(path)} is not there",
+            f"{shown(path)} does not exist",
             got="no such file",
             allowed="FILE.py:NAME of a Python file",
-            remedy="Check the name, and the folder that you are in.",
+            remedy="Check the name and the current folder.",
         )
     name = f"unitail.own_code.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

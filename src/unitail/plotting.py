@@ -1,4 +1,4 @@
-"""Plots without a window, as PNG."""
+"""Helpers for plots that are rendered to PNG, without a window."""
 
 import io
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ DPI = 130
 def make_panels(
     rows: int, columns: int, size: tuple[float, float], *, sharey: bool = False
 ) -> tuple["Figure", list["Axes"]]:
-    """Make a figure, this many inches wide and high, and the flat list of its panels."""
+    """Return a figure of `size` (width, height) in inches, and the flat list of its panels."""
     figure = optional("matplotlib.figure", extra="report").Figure(size, layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel())
 
 
 def as_png(figure: "Figure", dpi: int = DPI) -> bytes:
-    """Write a picture of it."""
+    """Return the figure as PNG bytes."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The processes that share some work: one alone, or those that a launcher started."""
+"""Processes that share work: a single one, or those started by a launcher such as torchrun."""
 
 import multiprocessing
 import os
@@ -14,7 +14,7 @@ from unitail.errors import InvalidConfig, optional
 
 FORKED = "forkserver"
 TIMEOUT = timedelta(days=7)
-"""How long a process waits for the others, which may have slower devices."""
+"""How long a process waits for the others, whose devices may be slower."""
 
 
 class ProcessGroup:
@@ -22,24 +22,24 @@ class ProcessGroup:
 
     def __init__(self, state: Any = None) -> None:  # noqa: ANN401 - accelerate has no types here
         self._state = state
-        """What accelerate knows of the processes; None if this one is alone."""
+        """Accelerate's state; None if this process is the only one."""
 
     @classmethod
     def join(cls, *, cpu: bool) -> Self:
-        """Join the processes that torchrun or `accelerate launch` started, if one of them did.
+        """Join the processes that torchrun or `accelerate launch` started, if there are any.
 
-        Without `cpu` each gets a GPU of its own, where there are any.
+        Unless `cpu` is set, each process gets its own GPU, where there are GPUs.
         """
         if launched() == 1:
             return cls()
         for name in ("RANK", "LOCAL_RANK"):
-            _number(name, "0")  # in a sentence, where accelerate would end in a traceback
+            _number(name, "0")  # raises a readable error, where accelerate shows a traceback
         accelerate = optional("accelerate", extra="train")
         return cls(accelerate.PartialState(cpu=cpu or not has_accelerator(), timeout=TIMEOUT))
 
     @property
     def index(self) -> int:
-        """The number of this process, from 0."""
+        """The index of this process, from 0."""
         return 0 if self._state is None else int(self._state.process_index)
 
     @property
@@ -49,22 +49,22 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and prints messages."""
         return self.index == 0
 
     def wait(self) -> None:
-        """Wait for all others to come as far."""
+        """Wait until all processes have reached this call."""
         if self._state is not None:
             self._state.wait_for_everyone()
 
     def leave(self) -> None:
-        """Part from the others, after the last word: else a group may abort while Python ends."""
+        """Leave the group, as the last step; otherwise it may abort while Python shuts down."""
         if self._state is not None:
             self._state.destroy_process_group()
 
 
 def ready_to_fork(*modules: str) -> BaseContext:
-    """Return how processes are started: forked from one that has imported all, where that is."""
+    """Return a multiprocessing context; where possible, a fork server that has the modules."""
     if FORKED not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context(FORKED)
@@ -73,17 +73,17 @@ def ready_to_fork(*modules: str) -> BaseContext:
 
 
 def threads_of_each(count: int) -> int:
-    """Share the cores among this many processes; none gets more than OMP_NUM_THREADS says.
+    """Return the number of threads for each of `count` processes, at most OMP_NUM_THREADS.
 
-    Sums are taken in another order by more threads, so their last bits differ.
+    The number of threads changes the order of summation, so the last bits of results may differ.
     """
     return max(1, min(torch.get_num_threads(), (os.cpu_count() or 1) // count))
 
 
 def end_with_parent() -> None:
-    """Let this process end with the one that started it, even if that was killed.
+    """Make this process exit when its parent does, even if the parent is killed.
 
-    Else it would go on working for nobody, and hold the locks of what it writes.
+    Otherwise it would keep working without a purpose, and hold the locks on its output.
     """
     parent = multiprocessing.parent_process()
 
@@ -97,13 +97,13 @@ def end_with_parent() -> None:
 
 
 def launched() -> int:
-    """Return how many processes a launcher started, this one among them."""
+    """Return the number of processes that a launcher started, including this one."""
     return _number("WORLD_SIZE", "1")
 
 
-def _number(name: str, usual: str) -> int:
-    """Read a variable that launchers set."""
-    value = os.environ.get(name, usual)
+def _number(name: str, default: str) -> int:
+    """Return the value of an environment variable that launchers set."""
+    value = os.environ.get(name, default)
     if not value.isdecimal():
         raise InvalidConfig(
             f"the environment variable {name} is not a number of processes",
@@ -115,7 +115,7 @@ def _number(name: str, usual: str) -> int:
 
 
 def require_alone(command: str) -> None:
-    """Refuse to let each process of a launcher do all of the work of a command."""
+    """Refuse to run under a launcher, where each process would do all of the command's work."""
     if launched() > 1:
         raise InvalidConfig(
             f"`unitail {command}` does not share its work with processes of a launcher",

@@ -1,6 +1,6 @@
-"""How long work tells how far it is."""
+"""The type of progress callbacks."""
 
 from collections.abc import Callable
 
 OnProgress = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
+"""Called with the number of items done, and the total."""

@@ -1,4 +1,4 @@
-"""One seed, many named and independent streams, and what is drawn from them; no global state."""
+"""Independent named random streams from one seed, and draws from them; no global state."""
 
 import hashlib
 import math
@@ -16,7 +16,8 @@ from torch import Tensor
 T = TypeVar("T")
 
 MIXERS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""Of SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014)."""
+"""Constants of SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number
+generators*, 2014)."""
 
 
 def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
@@ -33,18 +34,18 @@ def stream(seed: int, *names: str | int, device: torch.device | str = "cpu") -> 
 
 
 class RangeLaw(StrEnum):
-    """How integers are drawn from a range."""
+    """The distribution of integers drawn from a range."""
 
     UNIFORM = "uniform"
     """All integers are equally likely."""
     LOGARITHMIC = "logarithmic"
-    """All orders of magnitude are."""
+    """All orders of magnitude are equally likely."""
 
 
 def draw_between(
     bounds: tuple[int, int], generator: torch.Generator, law: RangeLaw = RangeLaw.UNIFORM
 ) -> int:
-    """Draw an integer, both bounds included."""
+    """Draw an integer between the bounds, both included."""
     low, high = bounds
     if law is RangeLaw.UNIFORM:
         return int(torch.randint(low, high + 1, (), generator=generator, device=generator.device))
@@ -63,7 +64,7 @@ def choose(weights: Sequence[float], generator: torch.Generator) -> int:
 
 
 def pick(values: Sequence[T], generator: torch.Generator) -> T:
-    """Draw one of some values."""
+    """Draw one of the values, with equal probabilities."""
     return values[draw_between((0, len(values) - 1), generator)]
 
 
@@ -75,23 +76,23 @@ class PerEpisode:
     generator: torch.Generator
 
     def normal(self, rows: int, columns: int) -> Tensor:
-        """Draw (B, rows, columns)."""
+        """Draw standard normal numbers, (B, rows, columns)."""
         shape, device = (self.episodes, rows, columns), self.generator.device
         return torch.randn(shape, generator=self.generator, device=device)
 
     def spread(self, rows: int, columns: int) -> Tensor:
-        """Draw numbers between 0 and 1, (B, rows, columns)."""
+        """Draw uniform numbers between 0 and 1, (B, rows, columns)."""
         shape, device = (self.episodes, rows, columns), self.generator.device
         return torch.rand(shape, generator=self.generator, device=device)
 
     def uniform(self, ends: tuple[float, float]) -> Tensor:
-        """Draw a number for each episode, (B, 1, 1)."""
+        """Draw a uniform number between the ends for each episode, (B, 1, 1)."""
         shape, device = (self.episodes, 1, 1), self.generator.device
         low, high = ends
         return low + (high - low) * torch.rand(shape, generator=self.generator, device=device)
 
     def log_uniform(self, ends: tuple[float, float]) -> Tensor:
-        """Draw a number for each episode, all orders of magnitude alike: (B, 1, 1)."""
+        """Draw a log-uniform number between the ends for each episode, (B, 1, 1)."""
         return self.uniform((math.log(ends[0]), math.log(ends[1]))).exp()
 
 
@@ -105,10 +106,10 @@ def random_injections(count: int, domain: int, codomain: int, generator: torch.G
 
 
 def content_ranks(rows: NDArray[Any], seed: int) -> NDArray[np.uint64]:
-    """Return a random rank of each row (n, d), a hash of its numbers: equal rows, equal ranks."""
+    """Return a random rank for each row (n, d), a hash of its values, equal for equal rows."""
     ranks, key = np.empty(len(rows), dtype=np.uint64), str(seed).encode()
     for place, row in enumerate(rows):
-        numbers = row.astype(np.float64) + 0.0  # there are two zeros
+        numbers = row.astype(np.float64) + 0.0  # turns -0.0 into 0.0
         digest = hashlib.blake2b(numbers.tobytes(), digest_size=8, key=key).digest()
         ranks[place] = int.from_bytes(digest, "big")
     return ranks
@@ -117,26 +118,26 @@ def content_ranks(rows: NDArray[Any], seed: int) -> NDArray[np.uint64]:
 def content_order(
     rows: NDArray[Any], class_indices: NDArray[np.int64], seed: int
 ) -> NDArray[np.int64]:
-    """Return a random order of labelled rows (n, d) that does not depend on how they come.
+    """Return a random order of labelled rows (n, d) that does not depend on their input order.
 
-    Each has a rank by its content, so one row more or less moves no other. Copies of a row have
-    ranks of their own. If their classes differ, classes are told apart by the rows they have, not
-    by name: so names are without effect, too.
+    Each row is ranked by its content, so adding or removing a row moves no other. Copies of a row
+    get different ranks. Copies in different classes are ordered by the contents of their classes,
+    not by class index, so the numbering of classes has no effect either.
     """
     ranks = content_ranks(rows, seed)
     classes = np.zeros(int(class_indices.max()) + 1, dtype=np.uint64)
     np.add.at(classes, class_indices, _mixed(ranks))
-    alike = np.lexsort([classes[class_indices], ranks])
-    ordered = ranks[alike]
+    order = np.lexsort([classes[class_indices], ranks])
+    ordered = ranks[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     copies = np.arange(len(rows)) - np.repeat(starts, np.diff([*starts, len(rows)]))
     with np.errstate(over="ignore"):
-        own = _mixed(ordered + copies.astype(np.uint64) * np.uint64(MIXERS[0]))
-    return np.asarray(alike[np.argsort(own, kind="stable")], dtype=np.int64)
+        distinct = _mixed(ordered + copies.astype(np.uint64) * np.uint64(MIXERS[0]))
+    return np.asarray(order[np.argsort(distinct, kind="stable")], dtype=np.int64)
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter 64-bit numbers, one to one."""
+    """Hash 64-bit numbers with a bijection (the finaliser of SplitMix64)."""
     for shift, factor in zip((30, 27), MIXERS[1:], strict=True):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
     return numbers ^ (numbers >> np.uint64(31))

@@ -51,9 +51,12 @@ def test_names_of_the_package_are_not_files() -> None:
     ("name", "message"),
     [
         ("{}:Nobody", r"mine\.py has no 'Nobody': got .*; allowed: dataclass, Mine, Sized, large"),
-        ("{}:Sized", r"Sized cannot be made: got .*'size'; allowed: .* mine = Sized\(\.\.\.\)"),
-        ("{}:large", r"large lacks what it needs: got Mine without embed; allowed: an object with"),
-        ("{}x.py:Mine", r"x\.py is not there: got no such file; allowed: FILE\.py:NAME"),
+        ("{}:Sized", r"Sized cannot be created: got .*'size'; allowed: .* mine = Sized\(\.\.\.\)"),
+        (
+            "{}:large",
+            r"large lacks methods that it needs: got Mine without embed; allowed: an object with",
+        ),
+        ("{}x.py:Mine", r"x\.py does not exist: got no such file; allowed: FILE\.py:NAME"),
     ],
 )
 def test_mistakes_are_told(file: Path, name: str, message: str) -> None:

@@ -55,7 +55,7 @@ class LearningCurve:
                 "the risks of a curve are not finite",
                 got=f"{invalid} NaN or infinite values of {self.risks.size}",
                 allowed="finite numbers",
-                remedy="Measure with a bounded loss, or a learner that never gives probability zero.",
+                remedy="Measure with a bounded loss, or keep the learner from probability zero.",
             )
 
     @property

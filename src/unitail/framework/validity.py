@@ -54,7 +54,7 @@ class ValidityReport:
 
     @property
     def largest_rise(self) -> float:
-        """Upper bound on the true rise of any pair of sizes (below 0: a fall), confidence 1 - level."""
+        """Upper bound on the rise of any pair of sizes, at confidence 1 - level."""
         return self.finding.largest_rise
 
     @property
@@ -134,7 +134,7 @@ class UniversalityReport:
 
     @property
     def largest_rise(self) -> float | None:
-        """Upper bound on the true rise of any task, at confidence 1 - level; None if all unsolved."""
+        """Upper bound on the rise on any task, at confidence 1 - level; None without any."""
         reports = [outcome for outcome in self.outcomes if isinstance(outcome, ValidityReport)]
         return max((report.largest_rise for report in reports), default=None)
 

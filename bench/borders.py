@@ -67,7 +67,7 @@ def answer(
 def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
     """Return pairs of predictions for each comparison."""
     features, labels, queries = draw(rows + 1, ways, gap, seed)
-    whole = answer(features, labels, queries, None, WITHIN)
+    reference = answer(features, labels, queries, None, WITHIN)
     less = answer(features[:-1], labels[:-1], queries, None, WITHIN)
     beyond = answer(features, labels, queries, ways, WITHIN)
     guides = {**GUIDES, f"{GUIDED}.MAX_GUIDES": rows // 2}
@@ -75,9 +75,9 @@ def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Arra
     order = np.random.default_rng(seed).permutation(rows + 1)
     shuffled = answer(features[order], labels[order], queries, ways, guides)
     return {
-        "one row more, in pairs": (less, whole),
-        "in pairs, and beyond max_support": (whole, beyond),
-        "the same, with guides": (whole, sparse),
+        "one row more, in pairs": (less, reference),
+        "in pairs, and beyond max_support": (reference, beyond),
+        "the same, with guides": (reference, sparse),
         "another order, with guides": (sparse, shuffled),
     }
 
@@ -85,12 +85,12 @@ def measure(rows: int, ways: int, gap: float, seed: int) -> dict[str, tuple[Arra
 def many(ways: int, gap: float, seed: int) -> dict[str, tuple[Array, Array]]:
     """Return pairs of predictions for many classes with two labels each."""
     features, labels, queries = draw(2 * ways + 1, ways, gap, seed)
-    whole = answer(features, labels, queries, None, WITHIN)
+    reference = answer(features, labels, queries, None, WITHIN)
     less = answer(features[:-1], labels[:-1], queries, None, WITHIN)
     short, fewer = (answer(features, labels, queries, 4000, each) for each in (SHORT, FEWER))
     return {
-        "one row more, in pairs": (less, whole),
-        "in pairs, and shortlists": (whole, short),
+        "one row more, in pairs": (less, reference),
+        "in pairs, and shortlists": (reference, short),
         "shortlists, and fewer regressions": (short, fewer),
     }
 

@@ -37,8 +37,8 @@ def cells(found: list[dict[str, Any]], what: str, unit: str, ways: list[int]) ->
     for name in dict.fromkeys(row["learner"] for row in found if row["what"] == what):
         line = [name]
         for way in ways:
-            own = (r for r in found if (r["learner"], r["ways"], r["what"]) == (name, way, what))
-            row: dict[str, Any] = next(own, {})  # nothing where it was not measured
+            values = (r for r in found if (r["learner"], r["ways"], r["what"]) == (name, way, what))
+            row: dict[str, Any] = next(values, {})  # nothing where it was not measured
             value = row.get(unit)
             line.append(row.get("failed") or ("-" if value is None else f"{value:,.1f}"))
         lines.append(line)

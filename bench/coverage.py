@@ -115,8 +115,8 @@ def each_episode(kind: Kind, episodes: FixedEpisodes) -> Iterator[Rows]:
         support, query = batch.episode.support, batch.episode.query
         assert query.class_indices is not None, "test episodes have labelled queries"
         parts = (support.features, support.class_indices, query.features, query.class_indices)
-        for shown, classes, asked, truth in zip(*(part.numpy() for part in parts), strict=True):
-            yield Rows(shown, classes, asked, truth, known)
+        for shown, classes, queries, truth in zip(*(part.numpy() for part in parts), strict=True):
+            yield Rows(shown, classes, queries, truth, known)
 
 
 def measure_one(kind: Kind, count: int, each: BenchTable) -> dict[str, Array]:
@@ -140,16 +140,18 @@ def measure(kind: Kind, tables: Sequence[BenchTable], count: int, workers: Pool 
     return {each: values for each, values in zip(tables, found, strict=True) if values}
 
 
-def mean(found: Found, name: str, group: str, digits: int) -> str:
+def mean(results: Found, name: str, group: str, digits: int) -> str:
     """Average a measure over the data sets of a group, with an interval over episodes.
 
     Its half width is that of a mean of independent means, the root of the sum of the squares.
     """
-    own = [MeanInterval.of(each[name]) for which, each in found.items() if _in(which, group)]
-    if not own:
+    intervals = [
+        MeanInterval.of(each[name]) for which, each in results.items() if _in(which, group)
+    ]
+    if not intervals:
         return "none"
-    spread = np.sqrt(sum(each.half_width**2 for each in own)) / len(own)
-    return f"{np.mean([each.mean for each in own]):.{digits}f} ± {spread:.{digits}f}"
+    spread = np.sqrt(sum(each.half_width**2 for each in intervals)) / len(intervals)
+    return f"{np.mean([each.mean for each in intervals]):.{digits}f} ± {spread:.{digits}f}"
 
 
 def names_of(measured: Mapping[int, Found]) -> tuple[list[str], list[BenchTable]]:
@@ -161,13 +163,16 @@ def names_of(measured: Mapping[int, Found]) -> tuple[list[str], list[BenchTable]
 def set_tables(measured: Mapping[int, Found]) -> list[str]:
     """Write the tables on prediction sets: groups, then data sets."""
     groups, tables = names_of(measured)
-    shapes = [(shots, asked) for shots in measured for asked in COVERAGES]
+    shapes = [(shots, coverage) for shots in measured for coverage in COVERAGES]
     rows = [
-        [f"{shots}, {asked:.0%}", *(set_cell(measured[shots], asked, group) for group in groups)]
-        for shots, asked in shapes
+        [
+            f"{shots}, {coverage:.0%}",
+            *(set_cell(measured[shots], coverage, group) for group in groups),
+        ]
+        for shots, coverage in shapes
     ]
     own = [
-        [each.name, *(_own_cell(measured[shots], each, asked) for shots, asked in shapes)]
+        [each.name, *(_own_cell(measured[shots], each, coverage) for shots, coverage in shapes)]
         for each in tables
     ]
     return [
@@ -176,14 +181,15 @@ def set_tables(measured: Mapping[int, Found]) -> list[str]:
         markdown_table(["shots, asked for", *groups], rows),
         "The same for each data set:",
         markdown_table(
-            ["data set", *(f"{shots}-shot {asked:.0%}" for shots, asked in shapes)], own
+            ["data set", *(f"{shots}-shot {coverage:.0%}" for shots, coverage in shapes)], own
         ),
     ]
 
 
-def set_cell(found: Found, asked: float, group: str) -> str:
+def set_cell(results: Found, coverage: float, group: str) -> str:
     """Format the coverage and size of sets in a group."""
-    return f"{mean(found, f'covered {asked}', group, 1)}; {mean(found, f'size {asked}', group, 2)}"
+    covered = mean(results, f"covered {coverage}", group, 1)
+    return f"{covered}; {mean(results, f'size {coverage}', group, 2)}"
 
 
 def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
@@ -205,15 +211,15 @@ def novelty_tables(measured: Mapping[int, Found]) -> list[str]:
     ]
 
 
-def _only(found: Found, which: BenchTable) -> Found:
-    return {each: values for each, values in found.items() if each is which}
+def _only(results: Found, which: BenchTable) -> Found:
+    return {each: values for each, values in results.items() if each is which}
 
 
-def _own_cell(found: Found, each: BenchTable, asked: float) -> str:
+def _own_cell(found: Found, each: BenchTable, coverage: float) -> str:
     if each not in found:
         return "none"
     own = found[each]
-    return f"{own[f'covered {asked}'].mean():.1f}; {own[f'size {asked}'].mean():.2f}"
+    return f"{own[f'covered {coverage}'].mean():.1f}; {own[f'size {coverage}'].mean():.2f}"
 
 
 def _in(each: BenchTable, group: str) -> bool:

@@ -45,9 +45,11 @@ def theirs(methods: Any, peer: Peer, support: Support, query: Tensor) -> Tensor:
         kind = type(kind.__name__, (kind,), {"compute_features": lambda _, images: images})
     classifier = kind(use_softmax=True, **dict(peer.options))
     answers = []
-    for own, classes, asked in zip(examples, support.class_indices, queries, strict=True):
-        classifier.process_support_set(own, classes)
-        answers.append(classifier(asked).detach())
+    for support_of_episode, classes, queries_of_episode in zip(
+        examples, support.class_indices, queries, strict=True
+    ):
+        classifier.process_support_set(support_of_episode, classes)
+        answers.append(classifier(queries_of_episode).detach())
     chances = torch.stack(answers).clamp_min(1e-12)
     return (chances / chances.sum(dim=-1, keepdim=True)).log()
 

@@ -40,13 +40,13 @@ Floats = NDArray[np.float64]
 def draw(bank: FeatureBank, shots: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
     """Draw labelled rows, their labels, and queries of the same classes."""
     large = np.flatnonzero(bank.class_sizes >= shots + 1)
-    rows, asked = [], []
+    rows, query_rows = [], []
     for each in rng.permutation(large)[:WAYS]:
         order = rng.permutation(np.flatnonzero(bank.class_indices == each))
         rows.append(order[:shots])
-        asked.append(order[shots])
+        query_rows.append(order[shots])
     features = np.asarray(bank.features[np.concatenate(rows)], dtype=np.float32)
-    queries = np.asarray(bank.features[np.array(asked)], dtype=np.float32)
+    queries = np.asarray(bank.features[np.array(query_rows)], dtype=np.float32)
     return features, np.repeat(np.arange(len(rows)), shots), queries[:QUERIES]
 
 
@@ -61,27 +61,31 @@ def measure(
     """Compare the influence of each row with the change that leaving it out makes."""
     classifier = TailClassifier(device="cpu", random_state=0).fit(features, labels)
     start = time.perf_counter()
-    said = classifier.influence(queries)
+    influences = classifier.influence(queries)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    truth = np.empty_like(said.values)
+    truth = np.empty_like(influences.values)
     for place in range(len(labels)):
-        rest = np.delete(np.arange(len(labels)), place)
+        remaining = np.delete(np.arange(len(labels)), place)
         other = TailClassifier(device="cpu", random_state=0, scale=str(scale(classifier)))
-        other.fit(features[rest], labels[rest])
-        truth[:, place] = said.score - scores(other.predict_log_proba(queries), said.labels)
+        other.fit(features[remaining], labels[remaining])
+        truth[:, place] = influences.score - scores(
+            other.predict_log_proba(queries), influences.labels
+        )
     leaving = time.perf_counter() - start
     centred = features - features.mean(axis=0)
     asked = queries - features.mean(axis=0)
     cosines = (asked @ centred.T) / np.outer(
         np.linalg.norm(asked, axis=1), np.linalg.norm(centred, axis=1)
     )
-    signed = cosines * np.where(labels[None] == said.labels[:, None], 1, -1)
+    signed = cosines * np.where(labels[None] == influences.labels[:, None], 1, -1)
     first = truth.argmax(axis=1)
     return {
-        "influence": float(correlations(said.values, truth).mean()),
+        "influence": float(correlations(influences.values, truth).mean()),
         "signed cosines": float(correlations(signed, truth).mean()),
-        "first in top 3": float(np.mean([f in t for f, t in zip(first, said.top(3), strict=True)])),
+        "first in top 3": float(
+            np.mean([f in t for f, t in zip(first, influences.top(3), strict=True)])
+        ),
         "first in top 3, cosines": float(
             np.mean([f in t for f, t in zip(first, np.argsort(-signed)[:, :3], strict=True)])
         ),
@@ -184,16 +188,18 @@ def compare(
     shap = import_shap()
 
     order = rng.permutation(len(labels))
-    known = np.concatenate([order[labels[order] == k][:20] for k in np.unique(labels)])
-    asked = order[~np.isin(order, known)][:count]
-    classifier = TailClassifier(device="cpu", random_state=0).fit(features[known], labels[known])
+    labelled = np.concatenate([order[labels[order] == k][:20] for k in np.unique(labels)])
+    queried = order[~np.isin(order, labelled)][:count]
+    classifier = TailClassifier(device="cpu", random_state=0).fit(
+        features[labelled], labels[labelled]
+    )
     start = time.process_time()
-    said = classifier.column_influence(features[asked])
-    own = time.process_time() - start
-    background = features[rng.permutation(known)[:BACKGROUND]]
-    found = np.empty_like(said.values)
+    explanation = classifier.column_influence(features[queried])
+    our_seconds = time.process_time() - start
+    background = features[rng.permutation(labelled)[:BACKGROUND]]
+    shap_values = np.empty_like(explanation.values)
     start = time.process_time()
-    for place, (row_, label) in enumerate(zip(features[asked], said.labels, strict=True)):
+    for place, (row_, label) in enumerate(zip(features[queried], explanation.labels, strict=True)):
         which = np.flatnonzero(classifier.classes_ == label)
 
         def score(rows: NDArray[Any], which: NDArray[np.int64] = which) -> Floats:
@@ -202,9 +208,14 @@ def compare(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             explainer = shap.KernelExplainer(score, background)
-            found[place] = explainer.shap_values(row_, silent=True)
-    own_first = said.values.argmax(axis=1) == found.argmax(axis=1)
-    return correlations(said.values, found), own_first, own, time.process_time() - start
+            shap_values[place] = explainer.shap_values(row_, silent=True)
+    own_first = explanation.values.argmax(axis=1) == shap_values.argmax(axis=1)
+    return (
+        correlations(explanation.values, shap_values),
+        own_first,
+        our_seconds,
+        time.process_time() - start,
+    )
 
 
 def main() -> None:

@@ -41,10 +41,10 @@ def read_kept(folders: list[Path]) -> dict[tuple[str, str], list[dict[str, Any]]
 
 
 def curve_of(
-    learner: str, each: DeclaredTask, kept: dict[tuple[str, str], list[dict[str, Any]]]
+    learner: str, each: DeclaredTask, stored: dict[tuple[str, str], list[dict[str, Any]]]
 ) -> tuple[LearningCurve | Unsolved, str]:
     """Return the only curve of a learner on a task, and its device; exit if there is not one."""
-    found = kept.get((learner, task_stamp(each.task)), [])
+    found = stored.get((learner, task_stamp(each.task)), [])
     if len(found) != 1:
         raise SystemExit(f"{len(found)} curves of {learner} on {each.task.name}, not one")
     about = dict(found[0])
@@ -64,33 +64,41 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     declaration = BUILT_IN if args.tasks is None else read_declaration(args.tasks)
-    declared, kept = declared_tasks(declaration, args.banks), read_kept(args.curves)
+    declared, stored = declared_tasks(declaration, args.banks), read_kept(args.curves)
     settings = {
         tuple(str(about[name]) for name in SETTINGS)
-        for (learner, _), own in kept.items()
-        for about in own
+        for (learner, _), descriptions in stored.items()
+        for about in descriptions
         if learner in args.learners
     }
     if len(settings) != 1:
         raise SystemExit(f"curves of different settings: {sorted(settings)}")
-    found = {n: [curve_of(n, each, kept) for each in declared.tasks] for n in args.learners}
+    found = {n: [curve_of(n, each, stored) for each in declared.tasks] for n in args.learners}
     draws = {
         learner: max(
-            about["draws"] for (name, _), own in kept.items() for about in own if name == learner
+            about["draws"]
+            for (name, _), descriptions in stored.items()
+            for about in descriptions
+            if name == learner
         )
         for learner in args.learners
     }
-    most = max(draws.values())
-    fewer = [f"{number} of {name}" for name, number in draws.items() if number < most]
+    max_draws = max(draws.values())
+    fewer = [f"{number} of {name}" for name, number in draws.items() if number < max_draws]
     notes = [f"Fewer support sets of each size: {', '.join(fewer)}."] if fewer else []
     study = ValidityStudy(
-        reports={n: judge_together([c for c, _ in own], 0.05, 0.1) for n, own in found.items()},
+        reports={
+            n: judge_together([c for c, _ in descriptions], 0.05, 0.1)
+            for n, descriptions in found.items()
+        },
         tasks=declared.tasks,
-        draws=most,
+        draws=max_draws,
         level=0.05,
         epsilon=0.1,
         seed=int(next(iter(settings))[-1]),
-        devices={n: frozenset(kind for _, kind in own) for n, own in found.items()},
+        devices={
+            n: frozenset(kind for _, kind in descriptions) for n, descriptions in found.items()
+        },
     )
     places = {f"CURVES{number or ''}": path for number, path in enumerate(args.curves)}
     command = command_line(BANKS=args.banks, **places).partition(" --note")[0]

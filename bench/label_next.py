@@ -97,39 +97,44 @@ def draw(bank: FeatureBank, ways: int, per_class: int, seed: int) -> Heap:
     """Draw classes and rows: a third become queries, some of the others the unlabelled heap."""
     generator = np.random.default_rng(seed)
     large = np.flatnonzero(bank.class_sizes >= min(per_class, bank.class_sizes.max()))
-    heap, asked = [], []
+    heap, queries = [], []
     for number, own in enumerate(generator.permutation(large)[:ways]):
         places = generator.permutation(np.flatnonzero(bank.class_indices == own))[:per_class]
-        kept = len(places) // 3
+        num_queries = len(places) // 3
         share = generator.uniform(0.25, 1)
-        asked += [(place, number) for place in places[:kept]]
-        heap += [(place, number) for place in places[kept:][: int(share * (len(places) - kept))]]
+        queries += [(place, number) for place in places[:num_queries]]
+        heap += [
+            (place, number)
+            for place in places[num_queries:][: int(share * (len(places) - num_queries))]
+        ]
 
     def taken(pairs: Sequence[tuple[int, int]]) -> tuple[Rows, Places]:
         order = np.array(pairs)
         rows = np.asarray(bank.features[np.sort(order[:, 0])], dtype=np.float32)
         return rows, order[np.argsort(order[:, 0], kind="stable"), 1]
 
-    return Heap(*taken(heap), *taken(asked))
+    return Heap(*taken(heap), *taken(queries))
 
 
 def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> list[float]:
     """Return the accuracy after each batch of labels."""
-    known: list[int] = []
+    labelled: list[int] = []
     doubt: Floats | None = None
     result = []
-    while len(known) < min(labels, len(heap.rows)):
-        free = np.setdiff1d(np.arange(len(heap.rows)), known)
+    while len(labelled) < min(labels, len(heap.rows)):
+        free = np.setdiff1d(np.arange(len(heap.rows)), labelled)
         open_doubt = None if doubt is None else doubt[free]
-        seen = Situation(heap.rows[free], open_doubt, heap.rows[known], batch, seed + len(known))
-        known += free[choose(seen)].tolist()
-        classes = heap.classes[known]
+        situation = Situation(
+            heap.rows[free], open_doubt, heap.rows[labelled], batch, seed + len(labelled)
+        )
+        labelled += free[choose(situation)].tolist()
+        classes = heap.classes[labelled]
         if len(np.unique(classes)) < 2:
             doubt = None
             result.append(float((heap.truths == classes[0]).mean()))
             continue
         classifier = TailClassifier(device="cpu", scale="none", precision="single")
-        classifier.fit(heap.rows[known], classes)
+        classifier.fit(heap.rows[labelled], classes)
         result.append(float((classifier.predict(heap.asked) == heap.truths).mean()))
         doubt = doubts(-np.sort(-classifier.predict_proba(heap.rows), axis=1)[:, :2])
     return result
@@ -137,12 +142,12 @@ def curve(heap: Heap, choose: Chooser, batch: int, labels: int, seed: int) -> li
 
 def needed(accuracies: Sequence[float], target: float, batch: int) -> float:
     """Return the interpolated number of labels at which a curve reaches the target."""
-    before = 0.0
+    previous = 0.0
     for number, accuracy in enumerate(accuracies):
         if accuracy >= target:
-            share = (target - before) / max(accuracy - before, 1e-9)
+            share = (target - previous) / max(accuracy - previous, 1e-9)
             return batch * (number + share)
-        before = accuracy
+        previous = accuracy
     return float(batch * len(accuracies))  # it takes more: counted as this many
 
 
@@ -153,9 +158,9 @@ def draw_curves(
     facts = (args.ways, args.per_class, args.batch, args.labels)
     key = [name, number, *facts]
     model = default_stamp()
-    kept = [row for row in read_rows(args.rows, model) if row["key"] == key] if args.rows else []
-    if kept:
-        return dict(kept[0]["curves"])
+    stored = [row for row in read_rows(args.rows, model) if row["key"] == key] if args.rows else []
+    if stored:
+        return dict(stored[0]["curves"])
     heap = draw(bank, args.ways, args.per_class, number)
     curves = {
         chooser: curve(heap, choose, args.batch, args.labels, 1000 * number)

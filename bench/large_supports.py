@@ -89,13 +89,13 @@ class Split:
             table = split_classes(bank, HELD_OUT, DEFAULT_SEED)[1]
         indices = np.asarray(table.class_indices)
         present = np.unique(indices[indices >= 0])
-        asked, known = [], []
+        asked, labelled = [], []
         for number in rng.choice(present, ways, replace=False):
             rows = rng.permutation(np.flatnonzero(indices == number))
             count = min(QUERIES, len(rows) // 2)
             asked.append(rows[:count])
-            known.append(rows[count:])
-        learn, ask = np.concatenate(known), np.concatenate(asked)
+            labelled.append(rows[count:])
+        learn, ask = np.concatenate(labelled), np.concatenate(asked)
         features = np.asarray(table.features)
         return cls(
             features=features[learn].astype(np.float32),
@@ -104,9 +104,9 @@ class Split:
             truth=indices[ask],
         )
 
-    def right(self, classifier: Any, kept: Array | None = None) -> str:  # noqa: ANN401
+    def right(self, classifier: Any, subset: Array | None = None) -> str:  # noqa: ANN401
         """Fit on all or some rows; return for each query 1 if its prediction is correct, else 0."""
-        rows = slice(None) if kept is None else kept
+        rows = slice(None) if subset is None else subset
         classifier.fit(self.features[rows], self.labels[rows])
         correct = classifier.predict(self.queries) == self.truth
         return "".join(map(str, correct.astype(int)))
@@ -114,8 +114,10 @@ class Split:
     def centres(self, limit: int, seed: int) -> "Split":
         """Replace the rows by cluster centres, as joint predictions do."""
         labels, indices = np.unique(self.labels, return_inverse=True)
-        kept = reduced(Rows(self.features, indices, len(labels)), limit, seed)
-        return replace(self, features=kept.features, labels=labels[kept.class_indices])
+        reduced_rows = reduced(Rows(self.features, indices, len(labels)), limit, seed)
+        return replace(
+            self, features=reduced_rows.features, labels=labels[reduced_rows.class_indices]
+        )
 
     def some(self, count: int, rng: np.random.Generator) -> Array:
         """Draw about `count` rows, the same number from each class."""
@@ -167,20 +169,20 @@ def take(rows: int, ways: int, pool: int) -> dict[str, Any]:
     queries = means[np.arange(ASKED) % ways] + 2 * rng.normal(size=(ASKED, WIDTH))
     unlabelled = means[np.arange(pool) % ways]
     unlabelled += 2 * rng.normal(size=(pool, WIDTH)).astype(np.float32)
-    beside = {"pool": unlabelled} if pool else {}
+    options = {"pool": unlabelled} if pool else {}
     classifier = TailClassifier(device="cpu", random_state=0)
     plan = str(classifier.plan(rows, ways, ASKED, WIDTH, n_pool=pool))
     classifier.fit(features[:20], labels[:20]).predict(features[:2])  # loads all that is lazy
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, cpu = time.perf_counter(), time.process_time()
-    answers = classifier.fit(features, labels, **beside).predict(queries)
+    answers = classifier.fit(features, labels, **options).predict(queries)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9
-    right = 100 * np.mean(answers == np.arange(ASKED) % ways)
-    return {"plan": plan, "seconds": seconds, "cpu": cpu, "gigabytes": peak, "accuracy": right}
+    correct = 100 * np.mean(answers == np.arange(ASKED) % ways)
+    return {"plan": plan, "seconds": seconds, "cpu": cpu, "gigabytes": peak, "accuracy": correct}
 
 
-def accuracy_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
+def accuracy_rows(args: argparse.Namespace, stored: set[str]) -> Iterator[Row]:
     """Measure the accuracies that are not stored yet."""
     for seed in range(args.splits):
         for name in args.sets:
@@ -188,31 +190,31 @@ def accuracy_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
             split = Split.of(bank, SETS[name], np.random.default_rng(seed))
             for way, work in ways_to_learn(split, seed, args.parts).items():
                 key = f"accuracy|{name}|{seed}|{way}"
-                if key not in known:
+                if key not in stored:
                     yield {"key": key, "rows": len(split.labels), "right": work()}
 
 
-def size_rows(args: argparse.Namespace, known: set[str]) -> Iterator[Row]:
+def size_rows(args: argparse.Namespace, stored: set[str]) -> Iterator[Row]:
     """Measure the sizes that are not stored yet, each in its own process."""
     for size in args.sizes:
-        if f"size|{size}" not in known:
+        if f"size|{size}" not in stored:
             command = [sys.executable, __file__, "--take", *map(str, numbers(size))]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            yield {"key": f"size|{size}", **json.loads(done.stdout)}
+            result = subprocess.run(command, capture_output=True, text=True, check=True)
+            yield {"key": f"size|{size}", **json.loads(result.stdout)}
 
 
 def accuracy_table(page: Page, rows: list[Row], sets: Sequence[str]) -> None:
     """Write accuracies and losses, one column per set, with intervals over queries."""
     columns: dict[str, dict[str, str]] = {}
     for name in sets:
-        right: dict[str, list[int]] = {}
+        correct: dict[str, list[int]] = {}
         own = [row for row in rows if row["key"].startswith(f"accuracy|{name}|")]
         for row in own:
             way = row["key"].split("|")[3]
-            right.setdefault(way, []).extend(map(int, row["right"]))
-        cells = {way: f"{MeanInterval.of(100 * np.array(e)):.1f}" for way, e in right.items()}
-        whole = np.array(right.pop(PAIRS, []))
-        for way, each in right.items():
+            correct.setdefault(way, []).extend(map(int, row["right"]))
+        cells = {way: f"{MeanInterval.of(100 * np.array(e)):.1f}" for way, e in correct.items()}
+        whole = np.array(correct.pop(PAIRS, []))
+        for way, each in correct.items():
             if len(each) == len(whole):
                 apart = MeanInterval.of(100 * (np.array(each) - whole))
                 cells[f"{way}, minus pairs"] = f"{apart:.2f}"
@@ -260,8 +262,8 @@ def main() -> None:
         return
     args.out.mkdir(parents=True, exist_ok=True)
     model = default_stamp()
-    known = {row["key"] for row in read_rows(args.out, model)}
-    for row in chain(size_rows(args, known), accuracy_rows(args, known)):
+    stored = {row["key"] for row in read_rows(args.out, model)}
+    for row in chain(size_rows(args, stored), accuracy_rows(args, stored)):
         with add_rows(args.out / "rows_large.jsonl") as file:
             file.write(json.dumps({**row, "model": model}) + "\n")
     rows = read_rows(args.out, model)

@@ -102,8 +102,8 @@ def draw(
         learn.append(vectors[:shots])
         ask.append(vectors[shots:])
     count = len(chosen)
-    some = rng.permutation(count * QUERIES)[:MAX_QUERIES]
-    queries, truth = np.concatenate(ask)[some], np.repeat(np.arange(count), QUERIES)[some]
+    subset = rng.permutation(count * QUERIES)[:MAX_QUERIES]
+    queries, truth = np.concatenate(ask)[subset], np.repeat(np.arange(count), QUERIES)[subset]
     return np.concatenate(learn), np.repeat(np.arange(count), shots), queries, truth
 
 
@@ -136,7 +136,7 @@ def accuracies(features: Array, labels: Array, queries: Array, truth: Array) -> 
 def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> Iterator[None]:
     """Measure what is not in the file of rows yet, one row at a time."""
     model = default_stamp()
-    known = {row["key"] for row in read_rows(args.out, model)}
+    stored = {row["key"] for row in read_rows(args.out, model)}
     sizes = [(SHOTS * ways, ways) for ways in args.classes]
     sizes += [(rows, CLASSES) for rows in args.rows]
     tasks: dict[str, Any] = {}
@@ -149,10 +149,10 @@ def measure(args: argparse.Namespace, banks: dict[str, list[FeatureBank]]) -> It
             for shots in args.shots if seed < (args.joined_draws if joined else args.draws) else ():
                 task = (lambda *drawn: accuracies(*draw(*drawn)), each, ways, shots, seed)
                 tasks[f"accuracy {name} {ways}x{shots} {seed}"] = task
-    if any(key.startswith("cost") and key not in known for key in tasks):
+    if any(key.startswith("cost") and key not in stored for key in tasks):
         taken(TailClassifier(device="cpu", random_state=0), *gaussian(20, 2))  # what is lazy
     for key, (work, *values) in tasks.items():
-        if key not in known:
+        if key not in stored:
             row = {"key": key, "model": model, **work(*values)}
             print(json.dumps(row), flush=True)
             with add_rows(args.out / "rows_many.jsonl") as file:

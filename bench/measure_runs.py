@@ -59,23 +59,23 @@ def measure(args: argparse.Namespace) -> None:
         for bank in sorted(banks)[number::of]:
             table = FeatureBank.open(banks[bank])
             for shots in args.shots:
-                asked = {n: each for n, each in learners.items() if (n, bank, shots) not in done}
+                missing = {n: each for n, each in learners.items() if (n, bank, shots) not in done}
                 protocol = EvaluationProtocol(
                     ways=5, shots=shots, queries=args.queries, episodes=args.episodes
                 )
-                scores = score_learners(asked, table, protocol, device=device) if asked else {}
-                for name, found in scores.items():
+                scores = score_learners(missing, table, protocol, device=device) if missing else {}
+                for name, evaluation in scores.items():
                     row = {"learner": name, "bank": bank, "shots": shots}
-                    row |= {"group": GROUP_OF[bank.split("/")[1]], "ways": found.protocol.ways}
-                    file.write(json.dumps(row | _result(found)) + "\n")
+                    row |= {"group": GROUP_OF[bank.split("/")[1]], "ways": evaluation.protocol.ways}
+                    file.write(json.dumps(row | _result(evaluation)) + "\n")
                 file.flush()
             print(bank, flush=True)
 
 
-def _result(found: Any) -> dict[str, Any]:  # noqa: ANN401 - an Evaluation
-    if found.outcome is not Outcome.ANSWERED:
-        return {"failed": str(found.outcome), "reason": found.reason}
-    mean = found.accuracy
+def _result(evaluation: Any) -> dict[str, Any]:  # noqa: ANN401 - an Evaluation
+    if evaluation.outcome is not Outcome.ANSWERED:
+        return {"failed": str(evaluation.outcome), "reason": evaluation.reason}
+    mean = evaluation.accuracy
     return {"accuracy": mean.mean, "half_width": mean.half_width, "episodes": mean.count}
 
 

@@ -89,9 +89,9 @@ def equal_shares(parts: list[Rows], shots: int, *, centred: bool) -> Rows:
     """Concatenate parts so that each has the same share in distances."""
     scaled = []
     for part in parts:
-        known = part[:, :shots].reshape(WAYS * shots, -1)
-        centre = known.mean(axis=0)
-        size = np.sqrt(((known - centre) ** 2).sum() / max(len(known) - 1, 1))
+        labelled = part[:, :shots].reshape(WAYS * shots, -1)
+        centre = labelled.mean(axis=0)
+        size = np.sqrt(((labelled - centre) ** 2).sum() / max(len(labelled) - 1, 1))
         scaled.append((part - centre * centred) / size)
     return np.concatenate(scaled, axis=-1)
 
@@ -111,9 +111,9 @@ def rules(mixes: Mixes, mix: str, shots: int, episodes: int) -> dict[str, Tensor
     """Return the predictions of each rule, (B, m, K)."""
     learner = InContextLearner(load_default().double())
     drawn = [mixes.draw(mix, shots, seed) for seed in range(episodes)]
-    said = [answers(learner, list(part), shots) for part in zip(*drawn, strict=True)]
-    together = torch.stack(said).sum(dim=0)
-    count = len(said)
+    predictions = [answers(learner, list(part), shots) for part in zip(*drawn, strict=True)]
+    together = torch.stack(predictions).sum(dim=0)
+    count = len(predictions)
     shares = {
         f"equal shares{', centred' if centred else ''}": answers(
             learner, [equal_shares(parts, shots, centred=centred) for parts in drawn], shots
@@ -131,9 +131,9 @@ def rules(mixes: Mixes, mix: str, shots: int, episodes: int) -> dict[str, Tensor
 def measures(log_probabilities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return accuracy, log loss and mean probability of the prediction, (B,) each."""
     truth = torch.arange(WAYS).repeat_interleave(QUERIES).expand(log_probabilities.shape[:2])
-    right = (log_probabilities.argmax(dim=-1) == truth).double().mean(dim=1)
+    correct = (log_probabilities.argmax(dim=-1) == truth).double().mean(dim=1)
     loss = -log_probabilities.gather(-1, truth[..., None]).squeeze(-1).mean(dim=1)
-    return right, loss, log_probabilities.exp().amax(dim=-1).mean(dim=1)
+    return correct, loss, log_probabilities.exp().amax(dim=-1).mean(dim=1)
 
 
 def main() -> None:
@@ -158,12 +158,12 @@ def main() -> None:
         page.text(f"## {shots} labels a class")
         page.table(["mix", "rule", "accuracy", "log loss", "surer by"])
         for mix in MIXES:
-            for rule, said in rules(mixes, mix, shots, args.episodes).items():
-                right, loss, sure = measures(said)
-                accuracy = MeanInterval.of((100 * right).tolist())
-                over = 100 * float((sure - right).mean())
+            for rule, predictions in rules(mixes, mix, shots, args.episodes).items():
+                correct, loss, sure = measures(predictions)
+                accuracy = MeanInterval.of((100 * correct).tolist())
+                over = 100 * float((sure - correct).mean())
                 page.row(mix, rule, f"{accuracy:.1f}", f"{loss.mean():.3f}", f"{over:+.1f}")
-                own = [100 * float(right.mean()), float(loss.mean()), abs(over)]
+                own = [100 * float(correct.mean()), float(loss.mean()), abs(over)]
                 totals.setdefault((shots, rule), []).append(own)
     page.text("## Means over all mixes")
     page.table(["labels a class", "rule", "accuracy", "log loss", "surer or less sure by"])

@@ -108,8 +108,8 @@ class Table:
         for name, vectors in self.ways_to_read(support, seed).items():
             parts = widths if name.startswith(ALL) else None
             scale = "columns" if name == f"{CELLS} alone" else "none"
-            seen = each if name.startswith(ALL) and name != PLAIN else scale
-            classifier = TailClassifier(device="cpu", scale=seen, random_state=0, parts=parts)
+            scales = each if name.startswith(ALL) and name != PLAIN else scale
+            classifier = TailClassifier(device="cpu", scale=scales, random_state=0, parts=parts)
             classifier.fit(vectors[support], self.labels[support])
             scores[name] = balanced(classifier.predict(vectors[queries]))
         return scores

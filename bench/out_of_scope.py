@@ -77,15 +77,15 @@ class Questions:
 
     def __init__(self, path: Path, encoder: str, vectors: Path | None = None) -> None:
         """Read the file, and the stored vectors if there are any."""
-        found = json.loads(path.read_text())
-        self.train, self.test = found["train"], found["test"]
-        self.outside = [text for text, _ in found["oos_test"]]
+        data = json.loads(path.read_text())
+        self.train, self.test = data["train"], data["test"]
+        self.outside = [text for text, _ in data["oos_test"]]
         self.intents = sorted({intent for _, intent in self.train})
         self.encoder = encoder
         self.vectors: dict[str, Array] = {}
         if vectors is not None and vectors.exists():
-            with np.load(vectors) as kept:
-                self.vectors = dict(zip(kept["texts"].tolist(), kept["vectors"], strict=True))
+            with np.load(vectors) as stored:
+                self.vectors = dict(zip(stored["texts"].tolist(), stored["vectors"], strict=True))
 
     def encode(self, texts: Sequence[str]) -> Array:
         """Return the vectors of texts."""
@@ -104,16 +104,16 @@ class Questions:
         """Return labelled vectors, their intents, queries and their intents (-1: out of scope)."""
         rng = np.random.default_rng(seed)
         order = rng.permutation(len(self.train))
-        known: list[tuple[str, int]] = []
+        labelled: list[tuple[str, int]] = []
         for number, intent in enumerate(self.intents):
-            own = [self.train[row][0] for row in order if self.train[row][1] == intent]
-            known += [(text, number) for text in own[:shots]]
+            texts = [self.train[row][0] for row in order if self.train[row][1] == intent]
+            labelled += [(text, number) for text in texts[:shots]]
         inside = [self.test[row] for row in rng.permutation(len(self.test))[:queries]]
         outside = [self.outside[row] for row in rng.permutation(len(self.outside))[:queries]]
         truth = [self.intents.index(intent) for _, intent in inside] + [-1] * len(outside)
         return (
-            self.encode([text for text, _ in known]),
-            np.array([number for _, number in known]),
+            self.encode([text for text, _ in labelled]),
+            np.array([number for _, number in labelled]),
             self.encode([text for text, _ in inside] + outside),
             np.array(truth),
         )
@@ -125,13 +125,13 @@ def measure(
     """Return each score's area under the ROC curve in every draw, and the accuracy in scope."""
     results: dict[str, list[tuple[float, float]]] = {}
     for seed in range(draws):
-        known, intents, asked, truth = questions.draw(seed, shots, queries)
+        labelled, intents, asked, truth = questions.draw(seed, shots, queries)
         for method in (ours, unit_regression, shrunk_regression):
-            scores = method(known, intents, asked)
-            right = scores.pop("").argmax(axis=1)[truth >= 0] == truth[truth >= 0]
+            scores = method(labelled, intents, asked)
+            correct = scores.pop("").argmax(axis=1)[truth >= 0] == truth[truth >= 0]
             for name, score in scores.items():
                 area = 100 * float(roc_auc_score(truth < 0, score))
-                results.setdefault(name, []).append((area, 100 * float(right.mean())))
+                results.setdefault(name, []).append((area, 100 * float(correct.mean())))
         print(f"{shots} labels, draw {seed + 1} of {draws}", flush=True)
     return results
 

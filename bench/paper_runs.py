@@ -73,10 +73,10 @@ def train(args: argparse.Namespace) -> None:
         stage.start("baselines", script, recipes / "equal_episodes", "--runs", runs, *options)
     stage.wait()
     for log in args.work.glob("*/*/log.jsonl"):
-        kept = args.out / log.parent.relative_to(args.work)
-        kept.mkdir(parents=True, exist_ok=True)
+        target = args.out / log.parent.relative_to(args.work)
+        target.mkdir(parents=True, exist_ok=True)
         for name in ("log.jsonl", "recipe.json"):
-            shutil.copy(log.parent / name, kept / name)
+            shutil.copy(log.parent / name, target / name)
 
 
 def measure(args: argparse.Namespace) -> None:

@@ -74,8 +74,8 @@ def report(
     rows = read_rows(args.out)
     lines = []
     for protocol, own in grouped(summary, lambda row: row.protocol).items():
-        theirs = [row for row in own if row.learner not in OURS]
-        peer = max(theirs, key=lambda row: row.accuracy).learner
+        peer_rows = [row for row in own if row.learner not in OURS]
+        peer = max(peer_rows, key=lambda row: row.accuracy).learner
         protocol_rows = rows.take(rows.protocol == protocol)
         for ours in JOINT:
             for what, found in compare_groups(protocol_rows, ours, peer).items():
@@ -83,7 +83,7 @@ def report(
                 cells = ["{:+.1f}, {:+.1f} to {:+.1f}".format(*numbers), f"{found.pairs:,}"]
                 lines.append([what, ours, peer, *cells, str(len(found.data_sets))])
     header = ["", "ours", "best peer", "ours minus it, 95 % interval", "pairs", "tables"]
-    kept = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
+    settings = [[name, *(str(own[name]) for own in chosen.values())] for name in GRID]
     return "\n\n".join([
         "## All data sets",
         learner_table(summary, lambda row: row.protocol, accuracy_cell, bold=True),
@@ -95,5 +95,5 @@ def report(
         "The methods and options of easyfsl 1.5.0, all episodes of a batch at once (bench/"
         "easyfsl_check.py compares). Chosen on classes that recipes train on, of"
         f" {', '.join(args.choose_on)}; for unequal shares and absent classes with Dirichlet(1).",
-        markdown_table(["peer", *chosen], kept, rule="---"),
+        markdown_table(["peer", *chosen], settings, rule="---"),
     ])  # fmt: skip

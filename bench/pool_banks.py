@@ -63,12 +63,14 @@ def tables(folder: Path) -> Iterator[tuple[FeatureBank, str]]:
             yield bank, GROUPS.get(bank.encoder, bank.encoder)
 
 
-def split(episode: Episode, asked: int) -> tuple[Episode, Tensor]:
+def split(episode: Episode, count: int) -> tuple[Episode, Tensor]:
     """Keep the first queries, which are in random order; the others form a pool (B, rows, d_T)."""
     query = episode.query
     assert query.class_indices is not None, "sources sample labelled queries"
-    kept = Query(features=query.features[:, :asked], class_indices=query.class_indices[:, :asked])
-    return Episode(support=episode.support, query=kept), query.features[:, asked:]
+    first_queries = Query(
+        features=query.features[:, :count], class_indices=query.class_indices[:, :count]
+    )
+    return Episode(support=episode.support, query=first_queries), query.features[:, count:]
 
 
 def part(episode: Episode, pool: Tensor, rows: slice) -> tuple[Episode, Tensor]:
@@ -102,10 +104,10 @@ def answers(episode: Episode, pool: Tensor, sizes: Sequence[int]) -> dict[str, T
 
 def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str, float]:
     """Return the mean accuracy (%) of each method."""
-    most = [size for size in args.pools if (bank.class_sizes >= shots + QUERIES + size).sum() >= 2]
-    if not most:
+    sizes = [size for size in args.pools if (bank.class_sizes >= shots + QUERIES + size).sum() >= 2]
+    if not sizes:
         return {}
-    largest = max(most)
+    largest = max(sizes)
     ways = min(WAYS, int((bank.class_sizes >= shots + QUERIES + largest).sum()))
     ranges = EpisodeRanges.fixed(
         episodes=args.episodes, ways=ways, shots=shots, queries=QUERIES + largest
@@ -119,7 +121,7 @@ def measure(bank: FeatureBank, shots: int, args: argparse.Namespace) -> dict[str
         asked = some.to(torch.device(args.device))
         truth = some.query.class_indices
         assert truth is not None, "sources sample labelled queries"
-        for name, scores in answers(asked, rows.to(args.device), most).items():
+        for name, scores in answers(asked, rows.to(args.device), sizes).items():
             own = accuracy(scores.float().cpu().log_softmax(dim=-1), truth)
             right[name] = right.get(name, 0.0) + 100 * float(own.sum()) / args.episodes
     return right
@@ -193,13 +195,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     facts = {"model": default_stamp(), "episodes": args.episodes, "pools": list(args.pools)}
-    kept = read_rows(args.rows, default_stamp()) if args.rows else []
-    kept = [row for row in kept if facts.items() <= row.items()]
-    known = {(row["table"], row["shots"]): row["right"] for row in kept}
+    stored = read_rows(args.rows, default_stamp()) if args.rows else []
+    stored = [row for row in stored if facts.items() <= row.items()]
+    accuracies = {(row["table"], row["shots"]): row["right"] for row in stored}
     rows = []
     for shots in args.shots:
         for bank, group in tables(args.banks):
-            right = known.get((bank.full_name, shots))
+            right = accuracies.get((bank.full_name, shots))
             if right is None:
                 right = measure(bank, shots, args)
                 keep(args.rows, {**facts, "table": bank.full_name, "shots": shots, "right": right})

@@ -29,15 +29,15 @@ def measure(
     """Return the accuracy of each method, in %."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(labels))
-    known = np.concatenate([order[labels[order] == k][:shots] for k in np.unique(labels)])
-    others = rng.permutation(np.setdiff1d(order, known))
-    asked, pool = others[:QUERIES], others[QUERIES:]
+    labelled = np.concatenate([order[labels[order] == k][:shots] for k in np.unique(labels)])
+    unlabelled = rng.permutation(np.setdiff1d(order, labelled))
+    queries, pool = unlabelled[:QUERIES], unlabelled[QUERIES:]
 
     def accuracy(visibility: str, rows: int = 0) -> float:
         classifier = TailClassifier(visibility=visibility, device="cpu", random_state=0)
-        beside = {"pool": features[pool[:rows]]} if rows else {}
-        classifier.fit(features[known], labels[known], **beside)
-        return float(100 * np.mean(classifier.predict(features[asked]) == labels[asked]))
+        options = {"pool": features[pool[:rows]]} if rows else {}
+        classifier.fit(features[labelled], labels[labelled], **options)
+        return float(100 * np.mean(classifier.predict(features[queries]) == labels[queries]))
 
     return {
         ISOLATED: accuracy("isolated"),

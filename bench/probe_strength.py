@@ -142,9 +142,13 @@ def scikit_learn(episode: Episode, strength: float) -> None:
     mean = episode.support.features.mean(dim=1, keepdim=True)
     rows = F.normalize(episode.support.features - mean, dim=-1).numpy()
     queries = F.normalize(episode.query.features - mean, dim=-1).numpy()
-    for own, classes, asked in zip(rows, episode.support.class_indices, queries, strict=True):
-        peer = LogisticRegression(C=strength, max_iter=1000).fit(own, classes.numpy())
-        peer.predict_proba(asked)
+    for support_of_episode, classes, queries_of_episode in zip(
+        rows, episode.support.class_indices, queries, strict=True
+    ):
+        peer = LogisticRegression(C=strength, max_iter=1000).fit(
+            support_of_episode, classes.numpy()
+        )
+        peer.predict_proba(queries_of_episode)
 
 
 def time_rows(source: BankEpisodes, sizes: Sequence[str], strength: float) -> list[Cells]:

@@ -63,8 +63,8 @@ def main() -> None:
     )
     page.table(["set", "classes", "chance", *compared])
     for name in args.sets:
-        own = encode_own(read_labelled(args.raw / name), cache=default_cache())
-        vectors = own.rows
+        encoded = encode_own(read_labelled(args.raw / name), cache=default_cache())
+        vectors = encoded.rows
         task = ArrayTask(name=name, features=vectors.features, class_indices=vectors.class_indices)
         protocol = EvaluationProtocol(
             ways=task.ways,
@@ -77,7 +77,7 @@ def main() -> None:
             f"{100 * each.accuracy.mean:.1f} ± {100 * each.accuracy.half_width:.1f}"
             for each in results
         ]
-        page.row(f"{name} ({own.encoder})", task.ways, f"{100 / task.ways:.0f}", *cells)
+        page.row(f"{name} ({encoded.encoder})", task.ways, f"{100 / task.ways:.0f}", *cells)
 
 
 if __name__ == "__main__":

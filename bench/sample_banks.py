@@ -29,11 +29,11 @@ def patterns(folders: Sequence[Path]) -> set[str]:
     """Return the banks the recipes train on, ENCODER/DATASET; exit if one is a testing set."""
     recipes = [read_recipe(path) for folder in folders for path in sorted(folder.glob("*.toml"))]
     choices = [source for recipe in recipes for source in recipe.sources]
-    found = {name for each in choices if isinstance(each, BankChoice) for name in each.banks}
-    tested = sorted(name for name in found if name.split("/")[1] in GROUP_OF)
+    banks = {name for each in choices if isinstance(each, BankChoice) for name in each.banks}
+    tested = sorted(name for name in banks if name.split("/")[1] in GROUP_OF)
     if tested:
         raise SystemExit(f"recipes may not train on testing sets: {', '.join(tested)}")
-    return found
+    return banks
 
 
 def wanted(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:

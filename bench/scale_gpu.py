@@ -53,15 +53,15 @@ def rates(network: Any, dtype: torch.dtype, args: argparse.Namespace) -> list[fl
     network = network.eval().to(device, dtype)
     pixels = torch.randint(0, 256, (args.batch, args.side, args.side, 3), dtype=torch.uint8)
     pixels = pixels.pin_memory() if device.type == "cuda" else pixels
-    told = []
+    rates_of_repeats = []
     for _ in range(1 + args.repeats):
         wait(device)
         began = time.perf_counter()
         for _ in range(args.batches):
             inputs = pixels.to(device, non_blocking=True).permute(0, 3, 1, 2).to(dtype)
             network(pixel_values=(inputs - 127) / 128).pooler_output.float().cpu()
-        told.append(args.batch * args.batches / (time.perf_counter() - began))
-    return told[1:]
+        rates_of_repeats.append(args.batch * args.batches / (time.perf_counter() - began))
+    return rates_of_repeats[1:]
 
 
 def main() -> None:

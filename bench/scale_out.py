@@ -128,10 +128,10 @@ class Turn:
 
 def take_turns(args: argparse.Namespace, folder: Path) -> dict[Kind, list[Turn]]:
     """Run every kind several times, in a different order each time."""
-    most = max(args.workers)
-    make_images(folder / "images", (1 + args.chunks) * most * args.chunk_rows)
+    max_workers = max(args.workers)
+    make_images(folder / "images", (1 + args.chunks) * max_workers * args.chunk_rows)
     for name in args.engines:
-        engine_of(name, most)  # a cluster of Ray has room for the most
+        engine_of(name, max_workers)  # a cluster of Ray has room for the most
     rows = open_rows([str(folder / "images")])
     beside = [(1, workers - 1) for workers in args.workers if workers > 1]
     turns: dict[Kind, list[Turn]] = {
@@ -139,7 +139,7 @@ def take_turns(args: argparse.Namespace, folder: Path) -> dict[Kind, list[Turn]]
         for name in args.engines
         for workers, others in [*((each, 0) for each in args.workers), *beside]
     }
-    with companions(most - 1, folder / "images", args.encoder) as helpers:
+    with companions(max_workers - 1, folder / "images", args.encoder) as helpers:
         until = time.monotonic() + 60 * args.minutes
         for repeat in range(args.repeats):
             if repeat and time.monotonic() > until:
@@ -245,8 +245,8 @@ def dispatch_seconds(engines: Sequence[str], workers: int, chunks: int = 200) ->
         reports = engine_of(name, workers).map(Nothing(), empty_chunks(chunks))
         next(reports)  # by now they are up
         began = time.process_time()
-        rest = len(list(reports))
-        taken[name] = (time.process_time() - began) / rest
+        remaining = len(list(reports))
+        taken[name] = (time.process_time() - began) / remaining
     return taken
 
 
@@ -276,16 +276,16 @@ def measure_answers(page: Page, rows: int, most: int, repeats: int = 5) -> dict[
     generator, told = np.random.default_rng(0), {}
     labels = np.repeat(np.arange(10), 5)
     examples = generator.normal(size=(50, WIDTH)) + 0.3 * np.eye(10, WIDTH)[labels] * WIDTH**0.5
-    asked = generator.normal(size=(rows, WIDTH)).astype(np.float32)
+    queries = generator.normal(size=(rows, WIDTH)).astype(np.float32)
     torch.set_num_threads(1)
     for pool in (0, most):
         unlabelled = generator.normal(size=(pool, WIDTH)) if pool else None
         classifier = TailClassifier(device="cpu").fit(examples, labels, pool=unlabelled)
-        answer_rows(classifier, asked, 0.9, 3)  # what is computed once
+        answer_rows(classifier, queries, 0.9, 3)  # what is computed once
         rates = []
         for _ in range(repeats):
             began = time.process_time()
-            answer_rows(classifier, asked, 0.9, 3)
+            answer_rows(classifier, queries, 0.9, 3)
             rates.append(rows / (time.process_time() - began))
         page.row(f"{pool:,}", mean_interval(rates))
         told[str(pool)] = statistics.mean(rates)

@@ -174,12 +174,12 @@ def foretold(costs: Mapping[str, Any]) -> list[tuple[Any, ...]]:
             [_mean_rate(job, *turn) for turn in zip(one["cpu"], shares, strict=True)]
             for shares in (one["shares"], run["shares"])
         )
-        busy, said = (np.divide(costs["chunk_rows"], each["cpu"]) for each in (run, one))
+        busy, simulated = (np.divide(costs["chunk_rows"], each["cpu"]) for each in (run, one))
         rows.append((
             engine, workers, f"{np.mean(run['rates']):.1f}",
             f"{np.mean(blind):.1f}", Ratio.of(blind, run["rates"]),
             f"{np.mean(given):.1f}", Ratio.of(given, run["rates"]),
-            f"{np.mean(busy):.1f}", f"{np.mean(said):.1f}", Ratio.of(said, busy),
+            f"{np.mean(busy):.1f}", f"{np.mean(simulated):.1f}", Ratio.of(simulated, busy),
         ))  # fmt: skip
     return rows
 

@@ -42,7 +42,7 @@ def interval(values: list[float]) -> str:
 
 def measure_rates(
     page: Page,
-    asked: Server,
+    server: Server,
     works: list[Work],
     *,
     connections: Sequence[int],
@@ -55,21 +55,21 @@ def measure_rates(
     for work in works:
         loads: dict[str, list[Load]] = {}
         work.bare(0)
-        load_server(asked, work, 8, min(1.0, seconds))
+        load_server(server, work, 8, min(1.0, seconds))
         for _ in range(rounds):
             loads.setdefault("bare, in a loop", []).append(load_bare(work, seconds))
             for count in connections:
                 name = f"served, {count} connection{'s' * (count > 1)}"
-                loads.setdefault(name, []).append(load_server(asked, work, count, seconds))
+                loads.setdefault(name, []).append(load_server(server, work, count, seconds))
         bare = [load.rate for load in loads["bare, in a loop"]]
         for name, group in loads.items():
             both = Load(1.0, [t for load in group for t in load.latencies])
-            lost = sum(sum(load.statuses.values()) - load.statuses[200] for load in group)
+            failed = sum(sum(load.statuses.values()) - load.statuses[200] for load in group)
             ratios = [load.rate / rate for load, rate in zip(group, bare, strict=True)]
             rate = interval([load.rate for load in group])
             times = (f"{both.quantile(0.5):.0f}", f"{both.quantile(0.99):.0f}")
             cpu = interval([load.cpu_each for load in group])
-            page.row(work.name, name, rate, interval(ratios), *times, cpu, lost)
+            page.row(work.name, name, rate, interval(ratios), *times, cpu, failed)
 
 
 def memory_of(port: int) -> float:
@@ -82,17 +82,17 @@ def memory_of(port: int) -> float:
 
 
 def measure_memory(
-    page: Page, asked: Server, works: list[Work], seconds: float, pause: float
+    page: Page, server: Server, works: list[Work], seconds: float, pause: float
 ) -> None:
     """Measure memory under 1, 8 and 64 connections, with vectors and images in turn."""
-    samples, answered, start = [memory_of(asked.port)], 0, time.monotonic()
+    samples, answered, start = [memory_of(server.port)], 0, time.monotonic()
     minutes = [0.0]
     turns = [(count, work) for count in CONNECTIONS for work in works]
     piece = max(1.0, seconds / (4 * len(turns)))
     for count, work in itertools.cycle(turns):
-        load = load_server(asked, work, count, piece, pause)
+        load = load_server(server, work, count, piece, pause)
         answered += load.statuses[200]
-        samples.append(memory_of(asked.port))
+        samples.append(memory_of(server.port))
         minutes.append((time.monotonic() - start) / 60)
         if minutes[-1] * 60 >= seconds:  # pieces of a busy machine take longer
             break
@@ -110,11 +110,11 @@ def measure_memory(
     )
 
 
-def measure_overload(page: Page, asked: Server, work: Work, limit: int, seconds: float) -> None:
+def measure_overload(page: Page, server: Server, work: Work, limit: int, seconds: float) -> None:
     """Measure how a server with a small limit responds to 64 connections."""
-    before = load_server(asked, work, 1, seconds)
-    over = load_server(asked, work, 64, seconds)
-    after = load_server(asked, work, 1, seconds)
+    before = load_server(server, work, 1, seconds)
+    over = load_server(server, work, 64, seconds)
+    after = load_server(server, work, 1, seconds)
     other = sum(over.statuses.values()) - over.statuses[200] - over.statuses[503]
     page.text(
         f"Overload: a server that takes on {limit} requests at a time, asked over 64 connections,"

@@ -91,15 +91,15 @@ def vectors(folder: Path) -> Work:
     means = rng.normal(size=(WAYS, WIDTH))
     labels = np.repeat(np.arange(WAYS), SHOTS)
     rows = means[labels] + rng.normal(size=(len(labels), WIDTH))
-    asked = means[rng.integers(WAYS, size=100)] + rng.normal(size=(100, WIDTH))
+    queries = means[rng.integers(WAYS, size=100)] + rng.normal(size=(100, WIDTH))
     classifier = TailClassifier(device="cpu").fit(rows, labels)
     classifier.save(folder)
-    bodies = [json.dumps({"vectors": [row.tolist()]}).encode() for row in asked]
+    bodies = [json.dumps({"vectors": [row.tolist()]}).encode() for row in queries]
     requests = [head("/v1/classifiers/vectors/predict", "application/json", b) for b in bodies]
     return Work(
         "vectors",
         lambda number: requests[number % len(requests)],
-        lambda number: fully(classifier, asked[number % len(asked)][None]),
+        lambda number: fully(classifier, queries[number % len(queries)][None]),
     )
 
 
@@ -107,11 +107,11 @@ def images(folder: Path) -> Work:
     """Fit a classifier of images, and save it."""
     rng = np.random.default_rng(0)
     examples = [picture(rng, colour) for colour in (0, 1, 2) for _ in range(4)]
-    asked = [picture(rng, number % 3) for number in range(30)]
+    queries = [picture(rng, number % 3) for number in range(30)]
     classifier = TailClassifier(device="cpu", encoder="efficientnet-lite0", cache=False)
     classifier.fit(examples, np.repeat(["red", "green", "blue"], 4)).save(folder)
     start = b'--edge\r\nContent-Disposition: form-data; name="files"; filename="0"\r\n\r\n'
-    bodies = [start + file + b"\r\n--edge--\r\n" for file in asked]
+    bodies = [start + file + b"\r\n--edge--\r\n" for file in queries]
     path, kind = "/v1/classifiers/images/predict/files", "multipart/form-data; boundary=edge"
     requests = [head(path, kind, body) for body in bodies]
 
@@ -119,7 +119,7 @@ def images(folder: Path) -> Work:
         by = classifier.kept_examples().encoder
         assert by is not None
         encoder = by.encoder  # type: ignore[union-attr]
-        vector = encoder.embed([encoder.read(asked[number % len(asked)])])
+        vector = encoder.embed([encoder.read(queries[number % len(queries)])])
         return fully(classifier.with_encoder(None), vector)
 
     return Work("images", lambda number: requests[number % len(requests)], bare)
@@ -197,20 +197,20 @@ async def connection(
 
 
 def load_server(
-    asked: Server, work: Work, connections: int, seconds: float, pause: float = 0.0
+    server: Server, work: Work, connections: int, seconds: float, pause: float = 0.0
 ) -> Load:
     """Send requests over several connections."""
 
     async def run() -> Load:
-        start, cpu = time.perf_counter(), asked.cpu
+        start, cpu = time.perf_counter(), server.cpu
         load = Load(seconds)
         await asyncio.gather(
             *(
-                connection(asked.port, work, load, start + seconds, 7 * n, pause)
+                connection(server.port, work, load, start + seconds, 7 * n, pause)
                 for n in range(connections)
             )
         )
-        load.seconds, load.cpu = time.perf_counter() - start, asked.cpu - cpu
+        load.seconds, load.cpu = time.perf_counter() - start, server.cpu - cpu
         return load
 
     return asyncio.run(run())

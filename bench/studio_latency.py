@@ -90,12 +90,12 @@ def measure(
     studio.answerer._on_answers = note
     times: dict[str, list[float]] = {name: [] for name in COLUMNS}
     for number in range(repeats + 1):
-        place, own = items[number], classes[number]
+        place, class_id = items[number], classes[number]
         told.clear()
         seen_at.clear()
         start, cpu = time.perf_counter(), time.process_time()
-        seen = {place: studio.labels.row(place).version}
-        studio.label({place: own}, seen, author="", looked_at=screen)
+        versions = {place: studio.labels.row(place).version}
+        studio.label({place: class_id}, versions, author="", looked_at=screen)
         studio.answerer.answer_all()
         if number:  # the first one does not count
             (first, first_cpu), (last, last_cpu) = seen_at[0], max(told)

@@ -113,10 +113,10 @@ def next_times(page: Any, repeats: int, pause: float) -> list[float]:  # noqa: A
         page.locator("[data-key=view-all]").click()
         page.wait_for_timeout(1000 * pause)
         start = time.perf_counter()
-        with page.expect_response("**/api/next*") as told:
+        with page.expect_response("**/api/next*") as response:
             page.locator("[data-key=view-next]").click()
-        shown = f"#item-{told.value.json()[0]}"
-        page.wait_for_selector(shown)
+        selector = f"#item-{response.value.json()[0]}"
+        page.wait_for_selector(selector)
         times.append(1000 * (time.perf_counter() - start))
     return times
 
@@ -163,10 +163,10 @@ def main() -> None:
                     sizes = len(rows), count, args.ways
                     for name, times in label_times(page, sizes, args.repeats, args.pause).items():
                         for place, what in enumerate(("screen", "all")):
-                            told = in_words([each[place] for each in times])
-                            out.row(count, f"{what}, {name}", *told)
-                    asked = next_times(page, max(1, args.repeats // 2), args.pause)
-                    out.row(count, "label next", *in_words(asked))
+                            text = in_words([each[place] for each in times])
+                            out.row(count, f"{what}, {name}", *text)
+                    next_seconds = next_times(page, max(1, args.repeats // 2), args.pause)
+                    out.row(count, "label next", *in_words(next_seconds))
                     page.close()
         browser.close()
 

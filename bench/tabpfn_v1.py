@@ -98,8 +98,8 @@ def episodes(
         rng = np.random.default_rng(seed)
         classes = rng.permutation(np.unique(labels))[:MAX_CLASSES]
         rows = [rng.permutation(np.flatnonzero(labels == each)) for each in classes]
-        asked = [each[shots : shots + MAX_QUERIES] for each in rows]
-        yield np.concatenate([each[:shots] for each in rows]), np.concatenate(asked)
+        queries = [each[shots : shots + MAX_QUERIES] for each in rows]
+        yield np.concatenate([each[:shots] for each in rows]), np.concatenate(queries)
 
 
 def measure(
@@ -114,11 +114,11 @@ def measure(
     take = (features.iloc if isinstance(features, pandas.DataFrame) else features).__getitem__
     for name, make in makers.items():
         scores, times = [], []
-        for known, asked in episodes(labels, shots, count):
+        for labelled, queries in episodes(labels, shots, count):
             start = time.perf_counter()
-            answers = make().fit(take(known), labels[known]).predict(take(asked))
+            answers = make().fit(take(labelled), labels[labelled]).predict(take(queries))
             times.append(1e3 * (time.perf_counter() - start))
-            scores.append(100 * np.mean(answers == labels[asked]))
+            scores.append(100 * np.mean(answers == labels[queries]))
         results[name] = MeanInterval.of(scores), float(np.median(times))
     return results
 

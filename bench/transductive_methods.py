@@ -149,12 +149,12 @@ def tim(
 
     def loss(prototypes: Tensor) -> Tensor:
         scores = temperature * units @ F.normalize(prototypes, dim=-1).mT
-        known = -(rows.labels * scores[:, :count].log_softmax(dim=-1)).sum(dim=2).mean(dim=1)
-        asked = scores[:, count:].softmax(dim=-1)
-        shares = asked.mean(dim=1)
+        support_loss = -(rows.labels * scores[:, :count].log_softmax(dim=-1)).sum(dim=2).mean(dim=1)
+        probabilities = scores[:, count:].softmax(dim=-1)
+        shares = probabilities.mean(dim=1)
         marginal = -(shares * shares.log()).sum(dim=1)
-        sure = conditional_entropy_weight * entropy(asked).mean(dim=1)
-        return known - marginal_entropy_weight * marginal + sure
+        sure = conditional_entropy_weight * entropy(probabilities).mean(dim=1)
+        return support_loss - marginal_entropy_weight * marginal + sure
 
     tuned = tuned_prototypes(rows, loss, steps=fine_tuning_steps, rate=fine_tuning_lr)
     return (temperature * cosines(rows.query, tuned)).softmax(dim=-1)

@@ -59,8 +59,8 @@ class Verdict:
 
 def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict:
     """Check that a command ended as it must."""
-    said = outcome.stderr.strip()
-    last = said.splitlines()[-1] if said else ""
+    message = outcome.stderr.strip()
+    last = message.splitlines()[-1] if message else ""
     if outcome.code < 0:
         what = {-14: "hangs", -24: "hangs", -11: "crashes", -9: "is killed"}.get(
             outcome.code, "signal"
@@ -68,19 +68,19 @@ def judge(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdic
         return Verdict(what, True, f"signal {-outcome.code}")
     if "Traceback" in outcome.stderr or outcome.code not in CODES:
         return Verdict("traceback", True, last)
-    odd = [line for line in said.splitlines() if "Warning:" in line and not USUAL.search(line)]
+    odd = [line for line in message.splitlines() if "Warning:" in line and not USUAL.search(line)]
     if odd:
         return Verdict("a warning of a library", True, odd[0])
-    if outcome.code == 2 and not _is_one_sentence(said):
-        return Verdict("not one sentence", True, said[:300])
+    if outcome.code == 2 and not _is_one_sentence(message):
+        return Verdict("not one sentence", True, message[:300])
     return _judge_files(case, outcome, left) or Verdict(CODES[outcome.code], False, last)
 
 
 def _judge_files(case: Case, outcome: Outcome, left: dict[str, bytes | None]) -> Verdict | None:
     """Check the files that a command left in its folder."""
-    rest = [name for name in left if name not in case.kept]
-    if outcome.code == 2 and rest:
-        return Verdict("leaves something behind", True, ", ".join(rest))
+    new_files = [name for name in left if name not in case.kept]
+    if outcome.code == 2 and new_files:
+        return Verdict("leaves something behind", True, ", ".join(new_files))
     unfinished = [name for name in left if name.endswith((".new", ".old", ".part"))]
     if unfinished:
         return Verdict("leaves something unfinished", True, ", ".join(unfinished))
@@ -91,10 +91,10 @@ def _judge_files(case: Case, outcome: Outcome, left: dict[str, bytes | None]) ->
     return None
 
 
-def _is_one_sentence(said: str) -> bool:
-    lines = [line for line in said.splitlines() if line.strip()]
-    mine = [line for line in lines if line.startswith("unitail: ")]
-    return said.startswith("Usage:") or (len(mine) >= 1 and lines[-1] in mine)
+def _is_one_sentence(text: str) -> bool:
+    lines = [line for line in text.splitlines() if line.strip()]
+    messages = [line for line in lines if line.startswith("unitail: ")]
+    return text.startswith("Usage:") or (len(messages) >= 1 and lines[-1] in messages)
 
 
 def _wrong_answers(content: bytes | None, rows: int | None) -> str:
@@ -108,9 +108,11 @@ def _wrong_answers(content: bytes | None, rows: int | None) -> str:
     if rows is not None and len(answers) != rows:
         return f"{len(answers)} rows of {rows}"
     for row in answers:
-        given = [value for name, value in row.items() if name and name.endswith("probability")]
-        if given and given[-1] and not 0 <= float(given[-1]) <= 1:
-            return f"a probability of {given[-1]}"
+        probabilities = [
+            value for name, value in row.items() if name and name.endswith("probability")
+        ]
+        if probabilities and probabilities[-1] and not 0 <= float(probabilities[-1]) <= 1:
+            return f"a probability of {probabilities[-1]}"
     return ""
 
 
@@ -130,7 +132,7 @@ def read_one(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[str, s
     place.mkdir()
     case = make(seeds, place, random.Random(name))
     assert case.read is not None
-    begun = time.process_time()
+    started = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -145,7 +147,7 @@ def read_one(make: Family, seeds: Seeds, name: str, place: Path) -> tuple[str, s
             line = traceback.extract_tb(error.__traceback__)[-1]
             return "faults", f"{type(error).__name__}: {error} ({line.filename}:{line.lineno})"
         kind = "refused"
-    return (kind, "") if time.process_time() - begun < SECONDS else ("faults", "hangs")
+    return (kind, "") if time.process_time() - started < SECONDS else ("faults", "hangs")
 
 
 def read_batch(
@@ -199,15 +201,15 @@ def main() -> None:
         crew = Crew(Path(name), args.workers, args.out.with_suffix(".jsonl"), settings,
                     args.minutes)  # fmt: skip
         pieces = {each: _pieces(each, seeds, args) for each in chosen}
-        done = crew.do([piece for each in pieces.values() for piece in each])
-    faults = _write_page(args.out, pieces, done)
-    if len(done) == sum(map(len, pieces.values())):
+        results = crew.do([piece for each in pieces.values() for piece in each])
+    faults = _write_page(args.out, pieces, results)
+    if len(results) == sum(map(len, pieces.values())):
         crew.finish()
     raise SystemExit(1 if faults else 0)
 
 
 def _write_page(
-    out: Path, pieces: Mapping[Family, Sequence[Piece]], done: Mapping[str, Any]
+    out: Path, pieces: Mapping[Family, Sequence[Piece]], results: Mapping[str, Any]
 ) -> int:
     """Write a row for each family; return the number of faults."""
     page = Page(out, "Bad input", "Spoiled inputs of every kind.")
@@ -215,7 +217,7 @@ def _write_page(
                 "longest, s", "most memory, MiB"])  # fmt: skip
     totals: Counter[str] = Counter()
     for make, each in pieces.items():
-        records = [done[piece.name] for piece in each if piece.name in done]
+        records = [results[piece.name] for piece in each if piece.name in results]
         counts = sum((Counter(record["counts"]) for record in records), Counter[str]())
         given = {what: sum(record.get(what, 0) for record in records) for what in GIVEN}
         longest = max((record["seconds"] for record in records), default=0.0)

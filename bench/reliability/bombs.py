@@ -19,14 +19,14 @@ def _pixels(mode: str, width: int, height: int, form: str) -> bytes:
     return file.getvalue()
 
 
-def _many_pages(chance: random.Random) -> tuple[str, bytes]:
+def _many_pages(generator: random.Random) -> tuple[str, bytes]:
     count = 150_000
     pages = [struct.pack("<H12sI", 1, struct.pack("<HHII", 256, 4, 1, 1), 8 + 18 * (number + 1))
              for number in range(count)]  # fmt: skip
     return "pages.tif", b"II*\0" + struct.pack("<I", 8) + b"".join(pages)
 
 
-def _many_rows(chance: random.Random) -> tuple[str, bytes]:
+def _many_rows(generator: random.Random) -> tuple[str, bytes]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -36,7 +36,7 @@ def _many_rows(chance: random.Random) -> tuple[str, bytes]:
     return "rows.parquet", file.getvalue()
 
 
-def _wide_sheet(chance: random.Random) -> tuple[str, bytes]:
+def _wide_sheet(generator: random.Random) -> tuple[str, bytes]:
     import openpyxl
 
     file = io.BytesIO()
@@ -63,7 +63,7 @@ def _npy(array: Any) -> bytes:  # noqa: ANN401
     return file.getvalue()
 
 
-def _large_names(chance: random.Random) -> tuple[str, bytes]:
+def _large_names(generator: random.Random) -> tuple[str, bytes]:
     """Write class names that expand to 6 GB."""
     head = b"{'descr': '<U500000000', 'fortran_order': False, 'shape': (3,), }"
     head += b" " * (117 - len(head)) + b"\n"
@@ -74,16 +74,16 @@ def _large_names(chance: random.Random) -> tuple[str, bytes]:
     )  # fmt: skip
 
 
-def _wide_table(chance: random.Random) -> tuple[str, bytes]:
+def _wide_table(generator: random.Random) -> tuple[str, bytes]:
     columns = 100_000
     return "c.csv", b"label," + b"x," * columns + b"y\n" + b"a," * (columns + 1) + b"b"
 
 
-def _nested_line(chance: random.Random) -> tuple[str, bytes]:
+def _nested_line(generator: random.Random) -> tuple[str, bytes]:
     return "c.jsonl", b'{"label":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
-def _endless_sound(chance: random.Random) -> tuple[str, bytes]:
+def _endless_sound(generator: random.Random) -> tuple[str, bytes]:
     """Write a header that claims two gigabytes of samples."""
     form = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 8000, 1, 8)
     size = b"\xff\xff\xff\x7f"
@@ -91,19 +91,19 @@ def _endless_sound(chance: random.Random) -> tuple[str, bytes]:
 
 
 BOMBS: dict[str, Callable[[random.Random], tuple[str, bytes]]] = {
-    "png": lambda chance: ("b.png", _pixels("L", 8900, 8900, "PNG")),
-    "png 1 bit": lambda chance: ("b.png", _pixels("1", 8900, 8900, "PNG")),
-    "png alpha": lambda chance: ("b.png", _pixels("LA", 8900, 8900, "PNG")),
-    "png 16 bit": lambda chance: ("b.png", _pixels("I;16", 8900, 8900, "PNG")),
-    "png huge": lambda chance: ("b.png", _pixels("1", 40_000, 40_000, "PNG")),
-    "png line": lambda chance: ("b.png", _pixels("L", 60_000, 2, "PNG")),
-    "gif": lambda chance: ("b.gif", _pixels("P", 8900, 8900, "GIF")),
+    "png": lambda generator: ("b.png", _pixels("L", 8900, 8900, "PNG")),
+    "png 1 bit": lambda generator: ("b.png", _pixels("1", 8900, 8900, "PNG")),
+    "png alpha": lambda generator: ("b.png", _pixels("LA", 8900, 8900, "PNG")),
+    "png 16 bit": lambda generator: ("b.png", _pixels("I;16", 8900, 8900, "PNG")),
+    "png huge": lambda generator: ("b.png", _pixels("1", 40_000, 40_000, "PNG")),
+    "png line": lambda generator: ("b.png", _pixels("L", 60_000, 2, "PNG")),
+    "gif": lambda generator: ("b.gif", _pixels("P", 8900, 8900, "GIF")),
     "tif pages": _many_pages,
     "parquet rows": _many_rows,
     "excel rows": _wide_sheet,
     "npz names": _large_names,
     "csv columns": _wide_table,
-    "csv cell": lambda chance: ("c.csv", b"x" * 200_000 + b",label\n1,a\n2,b"),
+    "csv cell": lambda generator: ("c.csv", b"x" * 200_000 + b",label\n1,a\n2,b"),
     "jsonl nested": _nested_line,
     "wav": _endless_sound,
 }

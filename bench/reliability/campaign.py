@@ -45,10 +45,10 @@ def _version() -> str:
     """Return the commit, or the version if there is none."""
     arguments = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
     try:
-        told = subprocess.run(arguments, capture_output=True, text=True, check=True)
+        result = subprocess.run(arguments, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return f"Version {__version__}"
-    return f"Commit {told.stdout.strip()}"
+    return f"Commit {result.stdout.strip()}"
 
 
 @dataclass(frozen=True)

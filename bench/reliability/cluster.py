@@ -73,12 +73,12 @@ def write_sounds(folder: Path, count: int) -> Path:
 def commands(root: Path, count: int) -> list[Command]:
     """Return the three commands, without engine and output folder."""
     sounds = write_sounds(root / "genres", count)
-    known = write_sounds(root / "known", 3)
+    labelled = write_sounds(root / "known", 3)
     address = f"file://{sounds}"
     data = ("data", "prepare", "gtzan", "--root", str(root), "--any-version")
     return [
         Command("encode", ("encode", address, "--format", "parquet"), "", 1),
-        Command("predict", ("predict", str(known), address), "", 1),
+        Command("predict", ("predict", str(labelled), address), "", 1),
         Command("data prepare", data, "log-mel/gtzan", 1),
     ]
 
@@ -87,12 +87,12 @@ def run(command: Command, out: Path, *engine: object, refused: str = "") -> None
     """Run a command; require its usual exit code, or an error with the given words."""
     place = f"file://{out}" if command.name != "data prepare" else str(out)
     options = ["--out", place, "--device", "cpu", "--chunk-rows", CHUNK_ROWS, *engine]
-    found = CliRunner().invoke(app, [*command.arguments, *map(str, options)])
+    result = CliRunner().invoke(app, [*command.arguments, *map(str, options)])
     if refused:  # the command as users call it makes exit code 2 of such an error
-        assert isinstance(found.exception, UserError), (found.output, found.exception)
-        assert refused in str(found.exception), found.exception
+        assert isinstance(result.exception, UserError), (result.output, result.exception)
+        assert refused in str(result.exception), result.exception
     else:
-        assert found.exit_code == command.exit_code, (found.output, found.exception)
+        assert result.exit_code == command.exit_code, (result.output, result.exception)
 
 
 def result_of(command: Command, out: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -270,19 +270,19 @@ def disturb(
     acts = {"a worker was killed": kill_a_worker, "a node was removed": nodes.remove}
     full = ["the disk was full"] if can_mount(place / "probe") else []
     for number, what in enumerate(["nothing", *args.repeats * list(acts), *full]):
-        out, told = place / str(number), list[int]()
+        out, counts = place / str(number), list[int]()
         if what in acts:
             when = random.randint(2, chunks * 2 // 3)
-            with after_chunks(out, when, acts[what]) as told:
+            with after_chunks(out, when, acts[what]) as counts:
                 run(command, out, *nodes.engine)
         elif what in full:
-            told = [fill_the_disk(command, out, *nodes.engine)]
+            counts = [fill_the_disk(command, out, *nodes.engine)]
         else:
             run(command, out, *nodes.engine)
         nodes.restore()
         missing, twice, far, odd = differences(wanted, result_of(command, out))
-        faults += bool(missing or twice or far > CLOSE or odd or (what in acts and not told))
-        page.row(command.name, what, told[0] if told else "-", chunks, missing, twice,
+        faults += bool(missing or twice or far > CLOSE or odd or (what in acts and not counts))
+        page.row(command.name, what, counts[0] if counts else "-", chunks, missing, twice,
                  f"{far:.1e}" if far else "0", ", ".join(odd) or "none")  # fmt: skip
     return faults
 

@@ -55,17 +55,20 @@ def jobs(seeds: Seeds, folder: Path) -> list[Job]:
 
 def judge(outcome: Outcome, before: dict[str, bytes | None], folder: Path, job: Job) -> str:
     """Return "finished", "refused", or what is wrong."""
-    said = [line for line in outcome.stderr.splitlines() if line.startswith("unitail: ")]
+    messages = [line for line in outcome.stderr.splitlines() if line.startswith("unitail: ")]
     if outcome.code == 0:
         return "finished"
     if outcome.code == 1 and outcome.stderr.startswith("OpenBLAS error: Memory allocation"):
-        said, outcome = [outcome.stderr], replace(outcome, code=2)  # that library ends the process
-    if outcome.code != 2 or "Traceback" in outcome.stderr or len(said) != 1:
+        messages, outcome = (
+            [outcome.stderr],
+            replace(outcome, code=2),
+        )  # that library ends the process
+    if outcome.code != 2 or "Traceback" in outcome.stderr or len(messages) != 1:
         return f"exit code {outcome.code}: {outcome.stderr[-300:]}"
     after = tree(folder)
-    lost = [name for name, content in before.items() if after.get(name) != content]
-    if lost:
-        return f"changed: {lost[:3]}"
+    changed = [name for name, content in before.items() if after.get(name) != content]
+    if changed:
+        return f"changed: {changed[:3]}"
     new = [name for name in after if name not in before]
     odd = [name for name in new if not _may_stay(name, job)]
     return f"left behind: {odd[:3]}" if odd else "refused"

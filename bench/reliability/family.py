@@ -49,9 +49,9 @@ class Family:
     seeds: tuple[str, ...]
     """Kinds of intact inputs that it needs."""
 
-    def __call__(self, seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+    def __call__(self, seeds: Seeds, folder: Path, generator: random.Random) -> Case:
         """Create a case in a folder."""
-        return self.make(seeds, folder, chance)
+        return self.make(seeds, folder, generator)
 
 
 def family(

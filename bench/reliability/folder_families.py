@@ -30,26 +30,26 @@ VALUES = (
 
 
 @family("banks", 6, seeds="banks")
-def banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def banks(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Open a corrupted bank."""
     seeds.copy("banks", folder / "banks")
-    path = chance.choice(sorted((folder / "banks" / "maker" / "bank").iterdir()))
+    path = generator.choice(sorted((folder / "banks" / "maker" / "bank").iterdir()))
     change = spoil_json if path.suffix == ".json" else spoil
-    path.write_bytes(change(path.read_bytes(), chance))
+    path.write_bytes(change(path.read_bytes(), generator))
 
     def read() -> None:
         for bank in find_banks(folder / "banks"):
             FeatureBank.open(bank).verify()
 
-    return Case(("bank", chance.choice(["info", "check"]), "banks"), read=read)
+    return Case(("bank", generator.choice(["info", "check"]), "banks"), read=read)
 
 
 @family("coded banks (npz)", 6, seeds="banks")
-def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def coded_banks(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Import a corrupted archive."""
     seeds.copy("coded", folder / "coded")
     path = folder / "coded" / "maker" / "set.npz"
-    path.write_bytes(spoil_zip(path.read_bytes(), chance))
+    path.write_bytes(spoil_zip(path.read_bytes(), generator))
     return Case(
         ("bank", "import", "coded", "--out", "banks"),
         read=lambda: list(CodedBank.open(path).chunks()),
@@ -57,24 +57,24 @@ def coded_banks(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 
 @family("model folders", 6, seeds="tables models")
-def models(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def models(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Fit and predict with a corrupted model."""
-    model = seeds.copy(f"models/{chance.choice(['tail', 'relational'])}", folder / "model")
-    path = chance.choice(sorted(model.iterdir()))
+    model = seeds.copy(f"models/{generator.choice(['tail', 'relational'])}", folder / "model")
+    path = generator.choice(sorted(model.iterdir()))
     change = spoil_json if path.suffix == ".json" else spoil_safetensors
-    path.write_bytes(change(path.read_bytes(), chance))
+    path.write_bytes(change(path.read_bytes(), generator))
     table = seeds.folder / "table.csv"
     return replace(answered(table, table, "--model", "model"), read=lambda: load_model(model))
 
 
 @family("saved classifiers", 8, seeds="tables models")
-def classifiers(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def classifiers(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Predict with a corrupted classifier."""
-    which = chance.choice(["table", "table", "own"])
+    which = generator.choice(["table", "table", "own"])
     saved = seeds.copy(f"classifiers/{which}", folder / "saved")
-    path = chance.choice([each for each in sorted(saved.iterdir()) if each.suffix != ".md"])
+    path = generator.choice([each for each in sorted(saved.iterdir()) if each.suffix != ".md"])
     change = spoil_json if path.suffix == ".json" else spoil_safetensors
-    path.write_bytes(change(path.read_bytes(), chance))
+    path.write_bytes(change(path.read_bytes(), generator))
     arguments = ("predict", "--model", "saved", seeds.folder / "table.csv", "--out", OUT)
 
     def ask() -> None:
@@ -90,9 +90,9 @@ def classifiers(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 
 @family("recipes and suites", 4)
-def recipes(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def recipes(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Read a corrupted TOML file."""
-    name = chance.choice(["recipe.toml", "suite.toml"])
+    name = generator.choice(["recipe.toml", "suite.toml"])
     text = (seeds.folder / name).read_text()
     values = (
         *WORDS[:20],
@@ -106,14 +106,14 @@ def recipes(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
         "10000000000000",
         "true",
     )
-    for _ in range(chance.randint(1, 3)):
+    for _ in range(generator.randint(1, 3)):
         lines = text.splitlines()
-        at = chance.randrange(len(lines))
+        at = generator.randrange(len(lines))
         key = lines[at].partition("=")[0]
-        lines[at] = f"{key}= {chance.choice(values)}" if chance.random() < 0.7 else key
+        lines[at] = f"{key}= {generator.choice(values)}" if generator.random() < 0.7 else key
         text = "\n".join(lines)
     data = text.encode("utf-8", "replace")
-    (folder / name).write_bytes(spoil(data, chance) if chance.random() < 0.2 else data)
+    (folder / name).write_bytes(spoil(data, generator) if generator.random() < 0.2 else data)
 
     def read() -> None:
         (read_recipe if name == "recipe.toml" else read_suite)(folder / name)
@@ -122,16 +122,16 @@ def recipes(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 
 @family("the classifier's arguments", 14)
-def estimator(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def estimator(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Call the classifier with odd arrays, labels and parameters."""
-    call = odd_calls(chance)
+    call = odd_calls(generator)
     return replace(called(call), read=call)
 
 
 @family("options of commands", 5, "efficientnet-lite0", reads=False, seeds="tables images banks")
-def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def options(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Pass odd values to a command."""
-    value = chance.choice(VALUES)
+    value = generator.choice(VALUES)
     table = seeds.folder / "table.csv"
     base: list[object] = ["predict", table, table]
     choices: list[list[object]] = [
@@ -160,21 +160,21 @@ def options(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
         ["data", "prepare", "cub", "--root", value],
         ["export", value, "--onnx", "x.onnx"],
     ]  # fmt: skip
-    return Case(tuple(chance.choice(choices)))
+    return Case(tuple(generator.choice(choices)))
 
 
 @family("feature caches", 3, "efficientnet-lite0", seeds="images")
-def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def caches(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Use a corrupted cache, which may cost time but must not change predictions."""
     path = folder / "cache" / "features-1.sqlite"
     path.parent.mkdir()
     with sqlite3.connect(os.environ["UNITAIL_CACHE"] + "/features-1.sqlite") as connection:
         connection.execute("VACUUM INTO ?", (str(path),))
-    if chance.random() < 0.5:
-        path.write_bytes(spoil(path.read_bytes(), chance))
+    if generator.random() < 0.5:
+        path.write_bytes(spoil(path.read_bytes(), generator))
     else:
-        odd = chance.choice([None, "text", 3, b"", -1.5])
-        column = chance.choice(["vector", "checksum", "used", "encoder"])
+        odd = generator.choice([None, "text", 3, b"", -1.5])
+        column = generator.choice(["vector", "checksum", "used", "encoder"])
         with sqlite3.connect(path) as connection:
             connection.execute(f"UPDATE OR IGNORE vectors SET {column} = ?", (odd,))
         connection.close()
@@ -183,7 +183,7 @@ def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
     def run() -> None:
         os.environ["UNITAIL_CACHE"] = str(path.parent)
-        command(*(case.arguments if chance.random() < 0.8 else ("cache", "info")))()
+        command(*(case.arguments if generator.random() < 0.8 else ("cache", "info")))()
 
     def read() -> None:
         cache = FeatureCache(path.parent)
@@ -201,10 +201,10 @@ def caches(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
 
 
 @family("bombs", 3, "efficientnet-lite0", "log-mel", reads=False, seeds="images sounds")
-def bombs(seeds: Seeds, folder: Path, chance: random.Random) -> Case:
+def bombs(seeds: Seeds, folder: Path, generator: random.Random) -> Case:
     """Open small files that expand to huge ones."""
-    kind = chance.choice(sorted(BOMBS))
-    name, content = BOMBS[kind](chance)
+    kind = generator.choice(sorted(BOMBS))
+    name, content = BOMBS[kind](generator)
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content)
     if name.endswith(".npz"):

@@ -8,61 +8,65 @@ from typing import Any
 import numpy as np
 
 
-def odd_calls(chance: random.Random) -> Callable[[], object]:
+def odd_calls(generator: random.Random) -> Callable[[], object]:
     """Return a fit and some queries with something odd about them."""
-    rng = np.random.default_rng(chance.getrandbits(32))
-    rows, width = chance.choice([2, 3, 8, 20]), chance.choice([1, 2, 5, 30])
+    rng = np.random.default_rng(generator.getrandbits(32))
+    rows, width = generator.choice([2, 3, 8, 20]), generator.choice([1, 2, 5, 30])
     x: Any = rng.normal(size=(rows, width))
     y: Any = np.array(["a", "b"])[np.arange(rows) % 2]
-    x = _odd_x(x, rng, chance) if chance.random() < 0.6 else x
-    y = _odd_y(y, rng, chance) if chance.random() < 0.5 else y
-    asked: Any = rng.normal(size=(chance.choice([1, 4]), width))
-    asked = _odd_x(asked, rng, chance) if chance.random() < 0.4 else asked
-    parameters = _odd_parameters(chance) if chance.random() < 0.35 else {}
-    weight = _odd_weight(rows, rng, chance) if chance.random() < 0.15 else None
-    pool = _odd_x(rng.normal(size=(6, width)), rng, chance) if chance.random() < 0.15 else None
-    what = chance.choice(["proba", "proba", "set", "novelty", "add", "remove", "labels"])
+    x = _odd_x(x, rng, generator) if generator.random() < 0.6 else x
+    y = _odd_y(y, rng, generator) if generator.random() < 0.5 else y
+    queries: Any = rng.normal(size=(generator.choice([1, 4]), width))
+    queries = _odd_x(queries, rng, generator) if generator.random() < 0.4 else queries
+    parameters = _odd_parameters(generator) if generator.random() < 0.35 else {}
+    weight = _odd_weight(rows, rng, generator) if generator.random() < 0.15 else None
+    pool = (
+        _odd_x(rng.normal(size=(6, width)), rng, generator) if generator.random() < 0.15 else None
+    )
+    what = generator.choice(["proba", "proba", "set", "novelty", "add", "remove", "labels"])
 
     def call() -> None:
         from unitail.estimator.classifier import TailClassifier
 
         classifier = TailClassifier(**{"random_state": 0, **parameters})
         classifier.fit(x, y, sample_weight=weight, pool=pool)
-        answers = classifier.predict_proba(asked)
+        answers = classifier.predict_proba(queries)
         if not np.isfinite(answers).all() or not np.allclose(answers.sum(axis=1), 1):
             raise AssertionError(f"probabilities of {answers}")
-        _ask_more(classifier, what, x, y, asked)
+        _ask_more(classifier, what, x, y, queries)
 
     return call
 
 
-def _ask_more(classifier: Any, what: str, x: Any, y: Any, asked: Any) -> None:  # noqa: ANN401
+def _ask_more(classifier: Any, what: str, x: Any, y: Any, queries: Any) -> None:  # noqa: ANN401
     if what == "set":
-        assert classifier.predict_set(asked).any(axis=1).all()
+        assert classifier.predict_set(queries).any(axis=1).all()
     elif what == "novelty":
-        novelty = classifier.novelty(asked)
+        novelty = classifier.novelty(queries)
         assert ((novelty >= 0) & (novelty <= 1)).all(), novelty
     elif what == "add":
         classifier.add(x, y)
-        assert np.isfinite(classifier.predict_proba(asked)).all()
+        assert np.isfinite(classifier.predict_proba(queries)).all()
     elif what == "labels":
-        assert set(np.unique(classifier.predict(asked))) <= set(classifier.classes_)
+        assert set(np.unique(classifier.predict(queries))) <= set(classifier.classes_)
 
 
-def _odd_x(x: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
+def _odd_x(x: Any, rng: np.random.Generator, generator: random.Random) -> Any:  # noqa: ANN401
     """Return an odd variant of an array."""
-    return chance.choice([*_odd_numbers(x, rng, chance), *_odd_containers(x)])()
+    return generator.choice([*_odd_numbers(x, rng, generator), *_odd_containers(x)])()
 
 
 def _odd_numbers(
     x: Any,  # noqa: ANN401
     rng: np.random.Generator,
-    chance: random.Random,
+    generator: random.Random,
 ) -> list[Callable[[], Any]]:
     """Return arrays of odd numbers, dtypes and shapes."""
-    size: float = chance.choice([1e-320, 1e-300, 1e-30, 1e30, 1e38, 1e150, 1e300, 1.7e308, 0.0])
+    size: float = generator.choice([1e-320, 1e-300, 1e-30, 1e30, 1e38, 1e150, 1e300, 1.7e308, 0.0])
     spotted = x.copy()
-    spotted[rng.random(x.shape) < 0.3] = chance.choice([np.nan, np.inf, -np.inf, 1e308, -1e308, 0])
+    spotted[rng.random(x.shape) < 0.3] = generator.choice(
+        [np.nan, np.inf, -np.inf, 1e308, -1e308, 0]
+    )
     mixed = x * 10.0 ** rng.integers(-300, 300, x.shape[1])
     return [
         lambda: x * size,
@@ -126,7 +130,7 @@ def _odd_containers(x: Any) -> list[Callable[[], Any]]:  # noqa: ANN401
     ]
 
 
-def _odd_y(y: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
+def _odd_y(y: Any, rng: np.random.Generator, generator: random.Random) -> Any:  # noqa: ANN401
     """Return odd labels."""
     import pandas as pd
 
@@ -172,10 +176,10 @@ def _odd_y(y: Any, rng: np.random.Generator, chance: random.Random) -> Any:  # n
         lambda: np.array([1e308, -1e308])[first],
         lambda: np.array([0.0, -0.0])[first],
     ]
-    return chance.choice(ways)()
+    return generator.choice(ways)()
 
 
-def _odd_parameters(chance: random.Random) -> dict[str, Any]:
+def _odd_parameters(generator: random.Random) -> dict[str, Any]:
     values = [
         None, -1, 0, 1, 2, 1.5, "", "x", True, [], {}, (), np.nan, np.inf, "auto", "balanced",
         np.array([0.5, 0.5]), [0.5, 0.5], [1, 1], {"a": 2.0}, {"a": -1}, {"c": 1.0}, b"x", 10**30,
@@ -185,13 +189,16 @@ def _odd_parameters(chance: random.Random) -> dict[str, Any]:
         "model", "visibility", "class_shares", "n_draws", "device", "chunk_size", "max_support",
         "precision", "scale", "class_prior", "class_weight", "encoder", "cache", "random_state",
     ]  # fmt: skip
-    return {chance.choice(names): chance.choice(values) for _ in range(chance.choice([1, 1, 2]))}
+    return {
+        generator.choice(names): generator.choice(values)
+        for _ in range(generator.choice([1, 1, 2]))
+    }
 
 
-def _odd_weight(count: int, rng: np.random.Generator, chance: random.Random) -> Any:  # noqa: ANN401
+def _odd_weight(count: int, rng: np.random.Generator, generator: random.Random) -> Any:  # noqa: ANN401
     choices = [
         np.zeros(count), -np.ones(count), np.full(count, np.nan), np.full(count, np.inf),
         np.full(count, 1e9), rng.random(count), np.ones(count - 1), "x", 3, [None] * count,
         np.full(count, 1e-300), np.r_[1e-300, np.ones(count - 1)],
     ]  # fmt: skip
-    return chance.choice(choices)
+    return generator.choice(choices)

@@ -84,7 +84,7 @@ def run_undisturbed(job: Job, place: Path) -> None:
 
 
 def kill_job(
-    job: Job, reference: Path, kills: int, chance: random.Random, place: Path
+    job: Job, reference: Path, kills: int, generator: random.Random, place: Path
 ) -> dict[str, Any]:
     """Kill a job a number of times, let it finish, and return the counts."""
     calls = int((reference / "calls").read_text())
@@ -95,14 +95,14 @@ def kill_job(
     folder = _fresh(place, counts)
     share = 1.0 if not job.resumes else 0.6
     while counts["killed"] < kills:
-        by_call = chance.random() < 0.5
+        by_call = generator.random() < 0.5
         if by_call:
-            prepare = kill_before(1 + chance.randrange(max(1, int(share * calls))))
+            prepare = kill_before(1 + generator.randrange(max(1, int(share * calls))))
             process = start(job.work, place / "log", folder=folder, prepare=prepare, memory=None,
                             seconds=300)  # fmt: skip
         else:
             process = start(job.work, place / "log", folder=folder, memory=None, seconds=300)
-            _sleep_and_kill(process, chance.uniform(0, share * seconds))
+            _sleep_and_kill(process, generator.uniform(0, share * seconds))
         outcome = wait(process)
         counts["killed"] += outcome.code == SIGKILL
         counts["in a call"] += outcome.code == SIGKILL and by_call
@@ -148,9 +148,9 @@ def vector_of(key: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 def use_cache(folder: Path, seed: int) -> None:
     """Look up and store vectors in an endless loop; a wrong one ends the process."""
-    cache, chance = FeatureCache(folder), random.Random(seed)
+    cache, generator = FeatureCache(folder), random.Random(seed)
     while True:
-        keys = {f"key {number}": number for number in chance.sample(range(400), 20)}
+        keys = {f"key {number}": number for number in generator.sample(range(400), 20)}
         for key, vector in cache.get_many("encoder", keys).items():
             if not np.array_equal(vector, vector_of(keys[key])):
                 raise SystemExit(3)
@@ -160,7 +160,7 @@ def use_cache(folder: Path, seed: int) -> None:
             raise SystemExit(4)
 
 
-def kill_cache(kills: int, chance: random.Random, root: Path) -> dict[str, Any]:
+def kill_cache(kills: int, generator: random.Random, root: Path) -> dict[str, Any]:
     """Let two processes use one cache, and kill one of them again and again."""
     folder = root / "cache"
     ends = []
@@ -169,8 +169,8 @@ def kill_cache(kills: int, chance: random.Random, root: Path) -> dict[str, Any]:
         work = partial(use_cache, folder, number)
         other = start(work, root / str(number), memory=None, seconds=600)
         living.append(other)
-        time.sleep(chance.uniform(0, 0.1))
-        victim = living.pop(chance.randrange(len(living)))
+        time.sleep(generator.uniform(0, 0.1))
+        victim = living.pop(generator.randrange(len(living)))
         os.kill(victim.pid, signal.SIGKILL)
         ends.append(wait(victim))
     for process in living:
@@ -178,12 +178,12 @@ def kill_cache(kills: int, chance: random.Random, root: Path) -> dict[str, Any]:
         ends.append(wait(process))
     faults = [f"{end.code} {end.stdout}{end.stderr}" for end in ends if end.code != SIGKILL]
     with sqlite3.connect(folder / FILE) as connection:
-        whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    faults += [f"integrity: {whole}"] if whole != "ok" else []
+        integrity = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    faults += [f"integrity: {integrity}"] if integrity != "ok" else []
     names = [f"key {number}" for number in range(400)]
-    kept = FeatureCache(folder).get_many("encoder", names)
-    faults += [key for key in kept if not np.array_equal(kept[key], vector_of(int(key[4:])))]
-    return {"killed": kills, "finished": len(kept), "faults": faults}
+    vectors = FeatureCache(folder).get_many("encoder", names)
+    faults += [key for key in vectors if not np.array_equal(vectors[key], vector_of(int(key[4:])))]
+    return {"killed": kills, "finished": len(vectors), "faults": faults}
 
 
 def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
@@ -191,8 +191,8 @@ def pieces_of(name: str, kills: int, seed: int, kill: Kill) -> list[Piece]:
 
     def piece(first: int) -> Piece:
         count = min(PIECE, kills - first)
-        chance = random.Random(f"{seed} {name} {first}")
-        return Piece(f"{name} {first}", lambda place: kill(count, chance, place))
+        generator = random.Random(f"{seed} {name} {first}")
+        return Piece(f"{name} {first}", lambda place: kill(count, generator, place))
 
     return [piece(first) for first in range(0, kills, PIECE)]
 

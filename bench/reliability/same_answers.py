@@ -58,10 +58,10 @@ def tasks(numbers: range, seed: int) -> Iterator[Task]:
         means = 2 * rng.normal(size=(ways, width))
         y = np.repeat(np.arange(ways), shots)
         x = (means[y] + rng.normal(size=(len(y), width))) * units
-        asked = (means[rng.integers(0, ways, 6)] + rng.normal(size=(6, width))) * units
+        queries = (means[rng.integers(0, ways, 6)] + rng.normal(size=(6, width))) * units
         # In single precision, so that both dtypes hold the same numbers.
         yield Task(x.astype(np.float32).astype(np.float64), y,
-                   asked.astype(np.float32).astype(np.float64), number)  # fmt: skip
+                   queries.astype(np.float32).astype(np.float64), number)  # fmt: skip
 
 
 def fitted(task: Task, **options: Any) -> TailClassifier:  # noqa: ANN401
@@ -130,10 +130,10 @@ def _pickled(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
 def _added(task: Task, plain: TailClassifier) -> Any:  # noqa: ANN401
     """Add the examples in two steps; the first has one of every class."""
     first = np.unique(task.y, return_index=True)[1]
-    rest = np.setdiff1d(np.arange(len(task.y)), first)
+    remaining = np.setdiff1d(np.arange(len(task.y)), first)
     other = TailClassifier(**PLAIN, scale="none").fit(task.x[first], task.y[first])
-    other = other.add(task.x[rest], task.y[rest]) if len(rest) else other
-    order = np.concatenate([first, rest])
+    other = other.add(task.x[remaining], task.y[remaining]) if len(remaining) else other
+    order = np.concatenate([first, remaining])
     same = TailClassifier(**PLAIN, scale="none").fit(task.x[order], task.y[order])
     return other.predict_proba(task.asked) - same.predict_proba(task.asked)
 

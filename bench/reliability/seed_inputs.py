@@ -109,14 +109,14 @@ class Seeds:
     def _write_images(self) -> None:
         from PIL import Image
 
-        chance = np.random.default_rng(0)
+        generator = np.random.default_rng(0)
         for place, label in enumerate(CLASSES):
             for number in range(3):
-                pixels = chance.integers(0, 90, (24, 24, 3), dtype=np.uint8) + 120 * place
+                pixels = generator.integers(0, 90, (24, 24, 3), dtype=np.uint8) + 120 * place
                 path = self.folder / "images" / label / f"{number}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(pixels.astype(np.uint8)).save(path)
-        pixels = chance.integers(0, 255, (24, 20, 3), dtype=np.uint8)
+        pixels = generator.integers(0, 255, (24, 20, 3), dtype=np.uint8)
         for suffix in IMAGES:
             file = io.BytesIO()
             form = {"jpg": "JPEG", "tif": "TIFF", "jp2": "JPEG2000"}.get(suffix, suffix.upper())
@@ -132,11 +132,11 @@ class Seeds:
         """Write sounds of two classes, and one in each format."""
         import soundfile
 
-        chance, time = np.random.default_rng(0), np.arange(3200) / 16_000
+        generator, time = np.random.default_rng(0), np.arange(3200) / 16_000
         for place, label in enumerate(CLASSES):
             for number in range(3):
                 wave = np.sin(2 * np.pi * 200 * (1 + place) * time) * (1 - place)
-                sound = 0.5 * wave + 0.3 * place * chance.normal(size=len(time))
+                sound = 0.5 * wave + 0.3 * place * generator.normal(size=len(time))
                 path = self.folder / "sounds" / label / f"{number}.wav"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 soundfile.write(path, sound.clip(-1, 1), 16_000)
@@ -148,12 +148,12 @@ class Seeds:
     def _write_tables(self) -> None:
         import pandas as pd
 
-        chance = np.random.default_rng(0)
+        generator = np.random.default_rng(0)
         rows = [
             {
-                "size": round(float(chance.normal(3 * place)), 3),
-                "weight": round(float(chance.normal(-2 * place)), 3),
-                "colour": ["red", "blue"][int(chance.integers(2))],
+                "size": round(float(generator.normal(3 * place)), 3),
+                "weight": round(float(generator.normal(-2 * place)), 3),
+                "colour": ["red", "blue"][int(generator.integers(2))],
                 "label": label,
             }
             for place, label in enumerate(CLASSES)
@@ -181,15 +181,15 @@ class Seeds:
         (self.folder / "texts.csv").write_bytes(self.tables["texts"])
 
     def _write_banks(self) -> None:
-        chance = np.random.default_rng(0)
-        features = chance.normal(size=(40, 6)).astype(np.float32)
+        generator = np.random.default_rng(0)
+        features = generator.normal(size=(40, 6)).astype(np.float32)
         labels = np.arange(40) % 4
         names = ["a", "b", "c", "d"]
         manifest = BankManifest(name="bank", encoder="maker", rows=40, feature_dim=6)
         with BankWriter(self.folder / "banks" / "maker" / "bank", manifest, names) as writer:
             writer.append(features + 3 * labels[:, None], labels)
         coded = {
-            "q": chance.integers(0, 255, (40, 6), dtype=np.uint8),
+            "q": generator.integers(0, 255, (40, 6), dtype=np.uint8),
             "scale": np.float32(2.0),
             "code": np.array("sqrt"),
             "y": labels,
@@ -209,8 +209,8 @@ class Seeds:
         labels = frame.pop("label")
         fitted = TailClassifier(encoder="auto", random_state=0).fit(frame, labels)
         fitted.save(self.folder / "classifiers" / "table")
-        own = TailClassifier(self.folder / "models" / "relational", random_state=0)
-        own.fit(frame[["size", "weight"]].to_numpy(), labels).save(
+        relational = TailClassifier(self.folder / "models" / "relational", random_state=0)
+        relational.fit(frame[["size", "weight"]].to_numpy(), labels).save(
             self.folder / "classifiers" / "own"
         )
 

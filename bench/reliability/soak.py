@@ -49,21 +49,21 @@ def open_files() -> int:
 
 def work(seeds: Seeds, root: Path, number: int) -> None:
     """Run one round."""
-    chance, rng = random.Random(number), np.random.default_rng(number)
+    generator, rng = random.Random(number), np.random.default_rng(number)
     encoder = make_encoder("log-mel", device="cpu")
     cache = FeatureCache(root / "cache", limit_bytes=2**20)
     labels = [*"aabb"]
     noise = [(rng.normal(size=800), 16_000) for _ in range(2)]
     vectors = encode_items(encoder, [*SOUNDS, *noise], cache=cache).features
     classifier = TailClassifier(random_state=0, device="cpu").fit(vectors[:4], labels)
-    classifier.add(vectors[-1:], [chance.choice(labels)])
-    classifier.remove([chance.randrange(len(labels))])
+    classifier.add(vectors[-1:], [generator.choice(labels)])
+    classifier.remove([generator.randrange(len(labels))])
     before = classifier.predict_proba(vectors)
     classifier.predict_set(vectors)
     classifier.novelty(vectors)
     loaded = TailClassifier.load(classifier.save(root / "saved"))
     assert np.array_equal(loaded.predict_proba(vectors), before)
-    table = str(seeds.folder / chance.choice(["table.csv", "table.jsonl", "table.parquet"]))
+    table = str(seeds.folder / generator.choice(["table.csv", "table.jsonl", "table.parquet"]))
     arguments = ["predict", table, table, "--out", str(root / "out.csv"), "--device", "cpu"]
     with redirect_stdout(NOWHERE), redirect_stderr(NOWHERE):
         app(arguments, standalone_mode=False)
@@ -80,8 +80,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         os.environ["UNITAIL_CACHE"] = f"{name}/own-cache"
         seeds = Seeds.make(Path(name) / "seeds", "tables")
-        begun, number = time.monotonic(), 0
-        while (spent := time.monotonic() - begun) < args.seconds or len(rows) < 4:
+        started, number = time.monotonic(), 0
+        while (spent := time.monotonic() - started) < args.seconds or len(rows) < 4:
             work(seeds, Path(name), number)
             number += 1
             if spent >= len(rows) * args.seconds / 60:

@@ -108,7 +108,7 @@ class UnknownEncoder(UserError):
 
 
 class InvalidInput(UserError):
-    """A folder or table of examples does not hold what was asked for."""
+    """The given examples or queries do not hold what is needed."""
 
     remedy = "Name another folder or table."
 

@@ -115,7 +115,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (transductive inference), so predictions depend on which rows are passed together. Use it
         when the whole batch is at hand, every class occurs in it, and labels are few; not for
         single rows or streams. With two or more labels per class, joint predictions of "default"
-        come the nearer to the isolated ones the more labelled rows lie far from their class mean.
+        approach the isolated ones as more of the labelled rows lie far from their class mean.
         "causal": the rows before it. "auto": the model's own mode, which is "isolated" for
         "default" and "joint" for "tail" and "tail-50w". A mode that the model was not trained for
         is refused; these three models were trained for both "isolated" and "joint".
@@ -161,8 +161,8 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How the columns of vectors are preprocessed. "standard": each is scaled to mean 0 and
         standard deviation 1 over the support, and clipped at ten deviations. Missing values become
         the median; a column with missing values in the support gets an indicator column. "table":
-        like "standard", and each column also gets steps at its quantiles, and a weight by how
-        much it tells about the classes (`unitail.encoders.table_view`). "none": only missing values
+        like "standard", and each column also gets steps at its quantiles, and a weight by its
+        information about the classes (`unitail.encoders.table_view`). "none": only missing values
         are imputed. "auto": "table" for data frames read by an `encoder`, and for arrays that look
         like a table (`unitail.estimator.scaling`): few columns carry all distances and their
         spreads differ by much, or values are missing, or there are at most 8 columns and at least
@@ -394,7 +394,7 @@ class TailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if (X is None) == (log_proba is None):
             raise InvalidConfig(
-                "it is not clear what is asked of predict_set",
+                "predict_set needs exactly one of X and log_proba",
                 got="neither X nor log_proba" if X is None else "both X and log_proba",
                 allowed="one of them",
             )

@@ -131,8 +131,8 @@ def repeats(weights: NDArray[np.float64]) -> NDArray[np.int64]:
         copies = shares * ((limit - len(shares)) / shares.sum())
         shown = f"{total:,.0f}" if total < MAX_TOLD else f"{total:.1e}"
         warnings.warn(
-            f"sample_weight stands for {shown} rows: {limit:,} at most are made of them, so"
-            " weights are rounded; give weights of more similar size to have them kept.",
+            f"sample_weight amounts to {shown} copies of rows: at most {limit:,} are made, so"
+            " weights are rounded; give weights of more similar size to keep them exact.",
             WeightWarning,
             stacklevel=2,
         )
@@ -164,7 +164,7 @@ def weighted_rows(
             "all weights are zero",
             got=numbered(len(weights), "row") + " of weight 0",
             allowed="weights of which some are above zero",
-            remedy="Leave sample_weight out to let all rows count alike.",
+            remedy="Leave sample_weight out to give all rows the same weight.",
         )
     rows, classes = weighted_rows(features[present], labels[present], None)
     return rows.weighing(weights[present]), classes

@@ -278,14 +278,14 @@ def _check_one_class_weighting(parameters: Parameters) -> None:
     """Refuse contradictory ways to weight the classes."""
     if parameters.class_shares is not None and parameters.class_prior is not None:
         raise InvalidConfig(
-            "both say how often the classes occur",
+            "two parameters state how often the classes occur",
             got="class_shares and class_prior",
             allowed="one of them",
             remedy="Give class_shares alone for rows that are answered together.",
         )
     if parameters.class_weight is not None and parameters.class_prior is not None:
         raise InvalidConfig(
-            "both say how much the classes count",
+            "two parameters weight the classes",
             got="class_weight and class_prior",
             allowed="one of them",
             remedy="Give class_prior alone if you know how often the classes occur.",

@@ -98,12 +98,14 @@ def test_weights_of_one_ratio_are_the_same_rows() -> None:
 
 def test_too_many_copies_are_made_fewer_and_it_is_said() -> None:
     uneven = np.where(np.arange(len(X)) == 0, 1e6, 1.0)
-    with pytest.warns(WeightWarning, match=r"stands for 1,000,011 rows: 1,000 at most are made"):
+    with pytest.warns(
+        WeightWarning, match=r"amounts to 1,000,011 copies of rows: at most 1,000 are made"
+    ):
         counts = repeats(uneven)
     assert counts.tolist() == [988, *[1] * 11]
     with pytest.warns(WeightWarning, match="12,000,000 rows"):
         assert repeats(np.full(12, 1e6)).tolist() == [82] * 12
-    with pytest.warns(WeightWarning, match=r"stands for 9\.0e\+15 rows"):
+    with pytest.warns(WeightWarning, match=r"amounts to 9\.0e\+15 copies"):
         assert repeats(np.array([1e-300, 0.5, 1e300])).tolist() == [1, 1, 997]
     many = np.ones(6000)
     many[:6] = 2.5

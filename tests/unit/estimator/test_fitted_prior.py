@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said() -> None:
         InvalidConfig, match=r"class_prior.*allowed: None, 'balanced', or 3 numbers"
     ):
         TailClassifier(class_prior=[0.5, 0.5]).fit(X, Y)
-    with pytest.raises(InvalidConfig, match="both say how often"):
+    with pytest.raises(InvalidConfig, match="state how often"):
         TailClassifier(visibility="joint", class_prior="balanced", class_shares="balanced").fit(
             X, Y
         )

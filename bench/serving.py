@@ -27,7 +27,7 @@ WIDTH, WAYS, SHOTS = 384, 5, 5
 
 @dataclass
 class Load:
-    """What clients measured."""
+    """Statistics of a load test, as measured by the clients."""
 
     seconds: float
     latencies: list[float] = field(default_factory=list)

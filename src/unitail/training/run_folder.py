@@ -40,7 +40,7 @@ GONE = ".gone"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run trains on: with the seed, it determines all the data its weights have seen."""
+    """The training data of a run: with the seed, it determines all that its weights have seen."""
 
     recipe: Recipe
     data: Mapping[str, str]

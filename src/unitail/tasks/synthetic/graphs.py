@@ -150,7 +150,7 @@ def draw_roots(rows: int, count: int, numbers: PerEpisode) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """What the graphs of a batch have in common."""
+    """The layout shared by the graphs of all episodes of a batch."""
 
     roots: int
     layers: tuple[tuple[Function, int], ...]

@@ -74,7 +74,7 @@ def test_answers_do_not_wait_for_packets_to_be_full() -> None:
 
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
-    assert "is not there" in error_of(InvalidInput, tmp_path / "nothing", "--port", 0)
+    assert "does not exist" in error_of(InvalidInput, tmp_path / "nothing", "--port", 0)
 
 
 def test_the_token_comes_from_a_file_or_the_environment(

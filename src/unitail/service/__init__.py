@@ -1,1 +1,1 @@
-"""`unitail serve`: classifiers behind HTTP."""
+"""`unitail serve`: classifiers over HTTP."""

@@ -1,4 +1,4 @@
-"""How many requests are at work: more than a service can carry are told to try again later."""
+"""Limits the number of requests in progress; those beyond it are told to try again later."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ from unitail.web.body import BodyLimits
 from unitail.web.replies import App, Message, Receive, Refusal, Scope, Send, header, send_json
 
 WORK = ("/v1/", "/label-studio/")
-"""Paths of work; health, readiness and metrics are answered whatever the load."""
+"""Paths that count as work; health, readiness and metrics are answered whatever the load."""
 RETRY_SECONDS = 1
 
 
 @dataclass(eq=False)
 class Admission:
-    """An application that takes on a limited number of requests and bytes, and counts them."""
+    """ASGI middleware that admits a limited number of requests and bytes, and counts them."""
 
     app: App
     metrics: Metrics
@@ -23,12 +23,12 @@ class Admission:
     body_limits: BodyLimits
     at_work: int = field(default=0, init=False)
     bytes_at_work: int = field(default=0, init=False)
-    """Of the bodies of requests at work, as they were announced."""
+    """Announced body sizes of all requests in progress."""
     closing: bool = field(default=False, init=False)
-    """Whether connections are closed after their answer, since the server stops."""
+    """Whether the server is stopping, and connections are closed after their answers."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or send it away."""
+        """Answer a request, or refuse it if there are too many."""
         if scope["type"] != "http" or not scope["path"].startswith(WORK):
             await self.app(scope, receive, send)
             return
@@ -42,21 +42,21 @@ class Admission:
             await send_json(send, refusal.status, refusal.content, refusal.headers)
 
     def _bytes_of(self, scope: Scope) -> int:
-        """Return the bytes that a request announces, or that it may have if it does not."""
+        """Return the announced body size; for a chunked body, the largest that is allowed."""
         length = header(scope, "content-length")
         if length is not None:
-            return int(length)  # digits: the gate has seen to it
-        is_open = header(scope, "transfer-encoding") is not None
-        return self.body_limits.bytes_for(scope) if is_open else 0
+            return int(length)  # `Guards` has checked that these are digits
+        is_chunked = header(scope, "transfer-encoding") is not None
+        return self.body_limits.bytes_for(scope) if is_chunked else 0
 
     def _refusal(self, size: int) -> Refusal | None:
-        most = self.limits.concurrency
-        if self.at_work >= most:
-            return overloaded(f"{self.at_work} at work", f"at most {most} at a time")
-        # One alone is always taken on: its size has a limit of its own.
+        limit = self.limits.concurrency
+        if self.at_work >= limit:
+            return overloaded(f"{self.at_work} requests in progress", f"at most {limit}")
+        # A single request is always admitted: its size has its own limit.
         if self.bytes_at_work and self.bytes_at_work + size > self.limits.bytes_at_work:
             got = f"{self.bytes_at_work + size:,} bytes in all requests"
-            return overloaded(got, f"at most {self.limits.bytes_at_work:,} at a time")
+            return overloaded(got, f"at most {self.limits.bytes_at_work:,}")
         return None
 
     async def _work(self, scope: Scope, receive: Receive, send: Send, size: int) -> None:
@@ -84,10 +84,10 @@ class Admission:
 
 
 def overloaded(got: str, allowed: str) -> Refusal:
-    """Return the refusal of a request that came when there was too much to do."""
+    """Return the refusal of a request that comes when the service is overloaded."""
     return Refusal(
         503,
-        "there is too much to do at the moment",
+        "the service is overloaded at the moment",
         got=got,
         allowed=allowed,
         remedy=f"Try again in {RETRY_SECONDS} s.",

@@ -1,11 +1,11 @@
-"""The description of the service as a page: plain HTML, made of the OpenAPI description."""
+"""The page that describes the service: plain HTML, generated from the OpenAPI description."""
 
 import json
 from html import escape
 from typing import Any
 
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-"""A page without scripts, pictures and requests."""
+"""Content security policy of a page without scripts, images or requests."""
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem;
   color-scheme: light dark }
@@ -17,7 +17,7 @@ table { border-collapse: collapse } td, th { text-align: left; padding: .15rem .
 
 
 def api_page(schema: dict[str, Any]) -> str:
-    """Describe every address: what it takes, what it answers."""
+    """Return a page that describes every route: what it takes and what it answers."""
     sections = [
         _section(schema, path, method, operation)
         for path, operations in schema["paths"].items()
@@ -29,8 +29,8 @@ def api_page(schema: dict[str, Any]) -> str:
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         f"<title>{title}: HTTP interface</title><style>{STYLE}</style>"
         f"<h1>{title} {escape(schema['info']['version'])}</h1>"
-        f"<p>{escape(schema['info'].get('summary', ''))} The same for programs: "
-        "<a href='/openapi.json'>/openapi.json</a> (OpenAPI). A refusal is"
+        f"<p>{escape(schema['info'].get('summary', ''))} Machine-readable: "
+        "<a href='/openapi.json'>/openapi.json</a> (OpenAPI). A refused request gets"
         ' <code>{"error": "one sentence"}</code>.</p>' + "".join(sections) + "</html>"
     )
 
@@ -59,32 +59,32 @@ def _section(schema: dict[str, Any], path: str, method: str, operation: dict[str
         ]
         parts.append("</table>")
     parts += [
-        f"<p>Answers {status}: <code>{escape(_answer(schema, reply))}</code></p>"
+        f"<p>Answers {status}: <code>{escape(_answer_type(schema, reply))}</code></p>"
         for status, reply in operation["responses"].items()
         if status == "200"
     ]
     return "".join([*parts, "</section>"])
 
 
-def _resolved(schema: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    reference = given.get("$ref")
+def _resolved(schema: dict[str, Any], field: dict[str, Any]) -> dict[str, Any]:
+    reference = field.get("$ref")
     if reference is None:
-        return given
+        return field
     definition: dict[str, Any] = schema["components"]["schemas"][reference.rpartition("/")[2]]
     return definition
 
 
-def _answer(schema: dict[str, Any], reply: dict[str, Any]) -> str:
+def _answer_type(schema: dict[str, Any], reply: dict[str, Any]) -> str:
     contents: list[dict[str, Any]] = list(reply.get("content", {}).values())
-    given: dict[str, Any] = contents[0].get("schema", {}) if contents else {}
-    properties = _resolved(schema, given).get("properties")
+    content: dict[str, Any] = contents[0].get("schema", {}) if contents else {}
+    properties = _resolved(schema, content).get("properties")
     if properties is None:
-        return _type(given)
+        return _type(content)
     return json.dumps({name: _type(field) for name, field in properties.items()})
 
 
 def _type(field: dict[str, Any]) -> str:
-    """Name a type in a few words."""
+    """Describe a field's type in a few words."""
     if "$ref" in field:
         return str(field["$ref"]).rpartition("/")[2]
     if "anyOf" in field:

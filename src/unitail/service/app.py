@@ -1,4 +1,4 @@
-"""The service as an application: routes, errors as sentences, the gate in front."""
+"""The service as an HTTP application: routes, error replies, and the access checks in front."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,15 +23,15 @@ from unitail.web.replies import Refusal
 from unitail.wording import excerpt
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
-"""What a monitor may ask without the token."""
+"""Paths that monitors may request without the token."""
 
 
 def make_app(service: Service, access: Access) -> Guards:
-    """Return the application that a server runs."""
+    """Return the complete application, for a server to run."""
     app = FastAPI(
         title="unitail",
         version=unitail.__version__,
-        summary="Few-shot classifiers behind HTTP.",
+        summary="Few-shot classifiers over HTTP.",
         lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
@@ -41,12 +41,14 @@ def make_app(service: Service, access: Access) -> Guards:
     app.include_router(label_studio.router)
     _add_pages(app, service)
     _add_errors(app)
-    own = service.limits
-    limits = BodyLimits(
-        max_bytes=own.json_bytes, max_form_bytes=own.body_bytes, max_seconds=own.body_seconds
+    limits = service.limits
+    body_limits = BodyLimits(
+        max_bytes=limits.json_bytes,
+        max_form_bytes=limits.body_bytes,
+        max_seconds=limits.body_seconds,
     )
-    app.state.admission = Admission(app, service.metrics, own, limits)
-    return Guards(app.state.admission, access=access, limits=limits, open_paths=OPEN_PATHS)
+    app.state.admission = Admission(app, service.metrics, limits, body_limits)
+    return Guards(app.state.admission, access=access, limits=body_limits, open_paths=OPEN_PATHS)
 
 
 @asynccontextmanager
@@ -62,11 +64,11 @@ def _add_pages(app: FastAPI, service: Service) -> None:
         headers = {"Content-Security-Policy": PAGE_POLICY}
         return HTMLResponse(api_page(app.openapi()), headers=headers)
 
-    @app.get("/health", summary="Tell whether the server lives", tags=["monitoring"])
+    @app.get("/health", summary="Check that the server is alive", tags=["monitoring"])
     async def health() -> dict[str, str]:
         return {"status": "alive"}
 
-    @app.get("/ready", summary="Tell whether questions are answered", tags=["monitoring"])
+    @app.get("/ready", summary="Check that requests are answered", tags=["monitoring"])
     async def ready() -> JSONResponse:
         is_ready = service.ready and not app.state.admission.closing
         status = "ready" if is_ready else "not ready"
@@ -95,20 +97,20 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "an unexpected error; the log has it"}, 500)
+        return JSONResponse({"error": "an unexpected error; see the server's log"}, 500)
 
 
 def _sentence(problem: dict[str, Any]) -> str:
-    """Say what is wrong with a field of a request, in the form of all errors."""
+    """Describe what is wrong with a field of a request, in the form of all errors."""
     where = ".".join(str(step) for step in problem["loc"][1:]) or "the body"
     got = _brief(problem.get("input"))
     return (
-        f"{where} is not as it should be: got {got}; allowed: see the description of the address."
+        f"{where} is invalid: got {got}; allowed: see the description of the route."
         f" {problem['msg']}."
     )
 
 
 def _brief(value: object) -> str:
-    """Write the beginning of a value, which may be very large."""
+    """Return the beginning of a value, which may be very large."""
     cut = value[:60] if isinstance(value, str | bytes | list) else value
     return excerpt(repr(cut), 60)

@@ -1,7 +1,6 @@
-"""Questions of concurrent requests, answered together where that changes no answer.
+"""Answers questions of concurrent requests together, where that changes no answer.
 
-Nobody waits for company: while one batch is computed, questions gather, and the next batch is what
-is there then.
+A batch never waits to be filled: questions that arrive while one batch is computed form the next.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ class _Waiting:
 
 
 class Batcher:
-    """Answers questions in one thread, those of one kind together."""
+    """Answers questions in one thread, those of the same kind together."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class Batcher:
         self._working: asyncio.Task[None] | None = None
 
     async def ask(self, question: QueryRows) -> Answers:
-        """Wait for the answers; whoever stops waiting is not computed for, if it had not begun."""
+        """Wait for the answers; a question cancelled before its batch begins is not computed."""
         waiting = _Waiting(question, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._working is None:
@@ -53,7 +52,7 @@ class Batcher:
                     questions = [each.question for each in batch]
                     self._on_batch(len(batch), sum(len(each.rows) for each in questions))
                     results = await loop.run_in_executor(self._compute, _answer_each, questions)
-                except Exception as error:  # of the thread or the metrics: nobody waits for ever
+                except Exception as error:  # of the thread or the metrics: no question may hang
                     results = [error] * len(batch)
                 for waiting, result in zip(batch, results, strict=True):
                     _settle(waiting.answers, result)
@@ -61,26 +60,26 @@ class Batcher:
             self._working = None
 
     def _next(self) -> list[_Waiting]:
-        """Take the question that waits longest, and those that can be answered with it."""
+        """Take the oldest question, and all that can be answered together with it."""
         batch: list[_Waiting] = []
-        others: deque[_Waiting] = deque()
+        remaining: deque[_Waiting] = deque()
         rows = 0
         while self._waiting:
             waiting = self._waiting.popleft()
-            if waiting.answers.done():  # nobody waits any more
+            if waiting.answers.done():  # cancelled
                 continue
             if batch and not self._fits(waiting, batch[0], rows):
-                others.append(waiting)
+                remaining.append(waiting)
                 continue
             batch.append(waiting)
             rows += len(waiting.question.rows)
-        self._waiting = others
+        self._waiting = remaining
         return batch
 
     def _fits(self, waiting: _Waiting, first: _Waiting, rows: int) -> bool:
         question = waiting.question
-        alike = question.kind == first.question.kind and question.version.batches
-        return alike and rows + len(question.rows) <= self._max_rows
+        is_compatible = question.kind == first.question.kind and question.version.batches
+        return is_compatible and rows + len(question.rows) <= self._max_rows
 
 
 def _answer_each(questions: Sequence[QueryRows]) -> list[Answers | Exception]:

@@ -1,6 +1,6 @@
-"""Named classifiers and their versions: every change makes a new one, the last few can be asked.
+"""Named classifiers and their versions: every change makes a new one, and the last few are kept.
 
-A service starts with folders of saved classifiers, or with labelled examples to fit them on.
+A service starts from folders of saved classifiers, or from labelled examples to fit them on.
 """
 
 import asyncio
@@ -28,54 +28,54 @@ from unitail.wording import shown, some
 from unitail.workflows.fit import fit_files
 
 MAX_VERSIONS = 5
-"""The versions of a classifier that can be asked, the newest among them."""
+"""Number of versions of a classifier that are kept, including the newest."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A classifier as it was after some change."""
+    """One version of a classifier."""
 
     name: str
     number: int
-    """From 1."""
+    """Counted from 1."""
     classifier: TailClassifier
-    """For vectors."""
+    """The classifier of vectors, without the encoder."""
     encoder: InputEncoder | None
-    """What makes vectors of items; None if there are only vectors."""
+    """Encodes items; None if the classifier takes only vectors."""
 
     @cached_property
     def batches(self) -> bool:
         """Whether rows of several requests may be answered together without changing an answer.
 
-        In double precision they may, unless rows see each other.
+        This holds in double precision, unless queries see each other.
         """
         hypothesis = self.classifier._fitted.hypothesis
-        double = next(hypothesis.model.parameters()).element_size() == 8
-        return double and self.classifier.visibility_ == Visibility.ISOLATED
+        is_double = next(hypothesis.model.parameters()).element_size() == 8
+        return is_double and self.classifier.visibility_ == Visibility.ISOLATED
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels of the examples, in their order."""
+        """The labels of the examples, by place."""
         return self.classifier.kept_examples().labels
 
     @property
     def takes(self) -> str:
-        """What items are: vectors, or what the encoder takes."""
+        """The kind of items: vectors, or the modality of the encoder."""
         if self.encoder is None:
             return "vectors"
         if isinstance(self.encoder, ItemEncoder):
             return str(self.encoder.encoder.modality)
-        return "vectors" if names_files(self.encoder) else str(Modality.TABLE)
+        return "vectors" if takes_files(self.encoder) else str(Modality.TABLE)
 
     def warm(self) -> None:
-        """Compute what the first answer would wait for."""
+        """Compute in advance what the first answer would wait for."""
         vector = self.classifier.kept_examples().vectors[:1]
         self.classifier.predict_set(vector)
         self.classifier.novelty(vector)
 
     def describe(self) -> dict[str, Any]:
-        """Say what there is to know before asking."""
+        """Return a description of this version, as clients see it."""
         labels, counts = np.unique(self.labels, return_counts=True)
         return {
             "name": self.name,
@@ -91,33 +91,33 @@ class Version:
         }
 
 
-def names_files(encoder: InputEncoder) -> bool:
-    """Tell whether cells of a table are paths: those of a request must not be opened."""
+def takes_files(encoder: InputEncoder) -> bool:
+    """Return whether cells of a table may be paths: those in a request must not be opened."""
     contents = encoder.contents.values() if isinstance(encoder, MixedEncoder) else ()
     return any(each.modality is not Modality.TEXT or each.are_files for each in contents)
 
 
 @dataclass(eq=False)
 class Served:
-    """A classifier with a name, through all its changes."""
+    """A named classifier with its latest versions."""
 
     versions: list[Version]
     folder: Path | None = None
-    """Where every change is saved before it is answered."""
+    """Folder in which each change is saved before it is answered; None if changes are not saved."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by who changes it."""
+    """Held during a change."""
 
     @property
     def newest(self) -> Version:
-        """What is asked if no version is named."""
+        """The version that answers unless a request names another."""
         return self.versions[-1]
 
     def count_examples(self) -> int:
-        """Count the examples of the newest version."""
+        """Return the number of examples of the newest version."""
         return len(self.newest.labels)
 
     def version(self, number: int | None) -> Version:
-        """Return a version; refuse one that is not kept."""
+        """Return a version by number, the newest for None; refuse one that is not kept."""
         for version in self.versions:
             if number in (None, version.number):
                 return self.newest if number is None else version
@@ -127,13 +127,13 @@ class Served:
             f"there is no such version of {self.newest.name!r}",
             got=f"version {number}",
             allowed=kept,
-            remedy="Ask for one of these, or for none to get the newest.",
+            remedy="Name one of these, or none to get the newest.",
         )
 
     def changed(self, change: Callable[[TailClassifier], object]) -> Version:
-        """Make the next version, and save it if that was asked for; nothing is replaced yet."""
+        """Return the next version, saved if there is a folder; `put` then makes it the newest."""
         newest = self.newest
-        classifier = copy.copy(newest.classifier)  # what it has learned is replaced, not altered
+        classifier = copy.copy(newest.classifier)  # shallow: a change replaces the fitted state
         change(classifier)
         version = Version(newest.name, newest.number + 1, classifier, newest.encoder)
         version.warm()
@@ -142,7 +142,7 @@ class Served:
         return version
 
     def put(self, version: Version) -> None:
-        """Answer with this version from now on."""
+        """Make this version the newest."""
         self.versions = [*self.versions, version][-MAX_VERSIONS:]
 
 
@@ -156,7 +156,7 @@ class Classifiers:
         """Serve a classifier under a name."""
         if not NAME.fullmatch(name) or name in self._served:
             raise InvalidInput(
-                "a classifier needs a name of its own",
+                "a classifier needs a valid and unique name",
                 got=f"{name!r}{' twice' if name in self._served else ''}",
                 allowed="up to 64 letters, digits, dots, hyphens and underscores",
                 remedy="Name it: unitail serve NAME=FOLDER.",
@@ -166,14 +166,14 @@ class Classifiers:
         self._served[name] = Served([version], folder)
 
     def find(self, name: str) -> Served:
-        """Return a classifier by its name; nothing but the names is looked at."""
+        """Return a classifier by its name; a name never leads to a file."""
         if name not in self._served:
             raise Refusal(
                 404,
                 "there is no classifier of that name",
                 got=repr(name[:64]),
                 allowed=some(self._served, 10),
-                remedy="Ask one of these: the list of classifiers has them all.",
+                remedy="Use one of these; the list of classifiers has all names.",
             )
         return self._served[name]
 
@@ -181,51 +181,51 @@ class Classifiers:
         return iter(self._served.values())
 
     def warm(self) -> None:
-        """Compute what first answers would wait for."""
+        """Warm up the newest version of each classifier."""
         for served in self:
             served.newest.warm()
 
 
 def load_classifiers(
-    given: Sequence[str],
+    sources: Sequence[str],
     *,
     device: str = "auto",
     save_changes: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
+    on_line: Callable[[str], None] = lambda line: None,
 ) -> Classifiers:
-    """Load or fit each of `FOLDER`, `TABLE` or `NAME=FOLDER`; `tell` is called with lines."""
+    """Load or fit each of `FOLDER`, `TABLE` or `NAME=FOLDER`; `on_line` gets a line for each."""
     classifiers = Classifiers()
-    for each in given:
-        name, path = _named(each)
+    for source in sources:
+        name, path = _name_and_path(source)
         if not path.exists():
             raise InvalidInput(
-                f"{shown(path)} is not there",
+                f"{shown(path)} does not exist",
                 got="no such folder or file",
                 allowed="a folder that `unitail fit --save` wrote, or labelled examples",
             )
-        saved = path.is_dir() and is_classifier(path)
-        if save_changes and not saved:
+        is_saved = path.is_dir() and is_classifier(path)
+        if save_changes and not is_saved:
             raise InvalidInput(
                 "changes cannot be saved to examples",
                 got=shown(path),
                 allowed="with --save-changes, folders that `unitail fit --save` wrote",
                 remedy=f"Run `unitail fit {shown(path)} --save FOLDER`, and serve that folder.",
             )
-        classifier = TailClassifier.load(path, device=device) if saved else _fitted(path, device)
+        classifier = TailClassifier.load(path, device=device) if is_saved else _fit(path, device)
         classifiers.add(name, classifier, path if save_changes else None)
-        tell(f"{name}: {len(classifier.classes_)} classes from {shown(path)}")
+        on_line(f"{name}: {len(classifier.classes_)} classes from {shown(path)}")
     return classifiers
 
 
-def _named(given: str) -> tuple[str, Path]:
-    """Split `NAME=FOLDER`; without a name, it is the folder's."""
-    name, equals, rest = given.partition("=")
-    if equals and not Path(given).exists():
-        return name, Path(rest)
-    path = Path(given)
+def _name_and_path(source: str) -> tuple[str, Path]:
+    """Split `NAME=FOLDER`; without a name, derive it from the path."""
+    name, equals, folder = source.partition("=")
+    if equals and not Path(source).exists():
+        return name, Path(folder)
+    path = Path(source)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().stem).strip("-.") or "classifier", path
 
 
-def _fitted(path: Path, device: str) -> TailClassifier:
+def _fit(path: Path, device: str) -> TailClassifier:
     examples = read_labelled(path)
     return fit_files(examples, cache=default_cache(), device=device).classifier

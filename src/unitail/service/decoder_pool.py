@@ -1,4 +1,4 @@
-"""Processes that decode uploads; when one of them dies, its request alone fails."""
+"""Processes that decode uploads; when one of them dies, only its own request fails."""
 
 import asyncio
 import json
@@ -17,22 +17,22 @@ from unitail.service.decoder_process import LENGTHS, pack
 from unitail.service.limits import ServiceLimits
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Threads of numpy reserve memory that the process does not have."""
+"""One numpy thread, since each reserves memory and the process has little."""
 PASSED_ON = frozenset(
     ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 ) | {"LANG", "LC_ALL", "HOME", "TMPDIR", "SYSTEMROOT", "TEMP"}
-"""Of the environment; a decoder needs no more, least of all the token."""
+"""Environment variables passed on to decoders; they need no others, least of all the token."""
 
 START_SECONDS = 60.0
-"""For a process to be ready."""
+"""Time for a process to become ready."""
 
 
 class Died(Exception):
-    """A process ended while it decoded, or took too long."""
+    """A process ended while it was decoding."""
 
 
 class DecoderPool:
-    """A few processes, each started when it is first needed, and again after it died."""
+    """A few decoder processes, started when first needed, and again after they have died."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class DecoderPool:
         self._count = count
 
     async def decode(self, modality: Modality, content: bytes) -> object:
-        """Return an array of pixels, or a pair (samples, rate); raise `Unreadable`."""
+        """Return an array of pixels, or a pair (samples, rate); raise `Unreadable` if it fails."""
         if not content:
             raise Unreadable("the file is empty", got="0 bytes", allowed=f"an {modality} file")
         header = {
@@ -58,7 +58,7 @@ class DecoderPool:
         async with self._process() as process:
             try:
                 async with asyncio.timeout(self._limits.decode_seconds):
-                    facts, array = await process.ask(pack(header, content))
+                    reply, array = await process.request(pack(header, content))
             except (Died, TimeoutError) as error:
                 await process.end()
                 self._on_death()
@@ -69,9 +69,9 @@ class DecoderPool:
                     f" and {self._limits.decode_bytes / 2**20:,.0f} MiB",
                     remedy="Send it in another format, or smaller.",
                 ) from error
-        if "error" in facts:
-            raise Unreadable(**facts["error"])
-        return (array, facts["rate"]) if facts["rate"] else array
+        if "error" in reply:
+            raise Unreadable(**reply["error"])
+        return (array, reply["rate"]) if reply["rate"] else array
 
     async def start(self) -> None:
         """Start the processes before they are needed."""
@@ -85,11 +85,11 @@ class DecoderPool:
 
     @property
     def processes(self) -> list[int]:
-        """The processes that wait for work, by id."""
+        """Process ids of the idle processes."""
         return [each.pid for each in list(self._free._queue) if each]  # type: ignore[attr-defined]
 
     async def close(self) -> None:
-        """End all processes, once each has finished."""
+        """End all processes, each once it has finished its work."""
         for _ in range(self._count):
             process = await self._free.get()
             if process is not None:
@@ -97,14 +97,14 @@ class DecoderPool:
 
     @asynccontextmanager
     async def _process(self) -> AsyncIterator["_Process"]:
-        """Lend a process that lives."""
+        """Borrow an idle process; start one if there is none alive."""
         process = await self._free.get()
         try:
-            if process is None or not process.lives:
+            if process is None or not process.is_alive:
                 process = None
                 process = await _Process.start(self._limits.decode_bytes)
             yield process
-        except BaseException:  # whoever asked has gone: what it would answer fits no one else
+        except BaseException:  # a pending answer must not reach the next request
             if process is not None:
                 await process.end()
             raise
@@ -113,7 +113,7 @@ class DecoderPool:
 
 
 class _Process:
-    """One process and its pipes."""
+    """A decoder process and its pipes."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -131,46 +131,46 @@ class _Process:
             stderr=asyncio.subprocess.DEVNULL,
             env={**_environment(), **ONE_THREAD},
         )
-        fresh = cls(process)
+        started = cls(process)
         try:
             async with asyncio.timeout(START_SECONDS):
-                await fresh._hear()
+                await started._read_frame()  # the process says that it is ready
         except BaseException:
-            await fresh.end()
+            await started.end()
             raise
-        return fresh
+        return started
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, frame: bytes) -> tuple[dict[str, Any], NDArray[Any] | None]:
+    async def request(self, frame: bytes) -> tuple[dict[str, Any], NDArray[Any] | None]:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(frame)
             await self._process.stdin.drain()
         except OSError as error:
             raise Died(f"a decoder that ended with {await self._process.wait()}") from error
-        facts, data = await self._hear()
-        if "error" in facts:
-            return facts, None
-        return facts, np.frombuffer(data, facts["dtype"]).reshape(facts["shape"])
+        reply, data = await self._read_frame()
+        if "error" in reply:
+            return reply, None
+        return reply, np.frombuffer(data, reply["dtype"]).reshape(reply["shape"])
 
-    async def _hear(self) -> tuple[dict[str, Any], bytes]:
-        """Read a frame."""
+    async def _read_frame(self) -> tuple[dict[str, Any], bytes]:
+        """Read one frame: its header and its content."""
         stdout = self._process.stdout
         assert stdout is not None
         try:
-            header, content = LENGTHS.unpack(await stdout.readexactly(LENGTHS.size))
-            facts: dict[str, Any] = json.loads(await stdout.readexactly(header))
-            return facts, await stdout.readexactly(content)
+            header_size, content_size = LENGTHS.unpack(await stdout.readexactly(LENGTHS.size))
+            header: dict[str, Any] = json.loads(await stdout.readexactly(header_size))
+            return header, await stdout.readexactly(content_size)
         except asyncio.IncompleteReadError as error:
             raise Died(f"a decoder that ended with {await self._process.wait()}") from error
 
     async def end(self) -> None:
-        if self.lives:
+        if self.is_alive:
             self._process.kill()
-        await self._process.communicate()  # in Python 3.11 `wait` waits for all that is unread, too
+        await self._process.communicate()  # in Python 3.11 `wait` alone hangs on unread output
 
 
 def _environment() -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The process that decodes uploads: it has little memory, writes no files, and may die.
+"""The process that decodes uploads: with limited memory, without writing files, and free to die.
 
 `python -m unitail.service.decoder_process BYTES` reads frames from standard input, each a JSON
-header and a file's bytes, and answers each with a frame. Nothing of torch is imported here.
+header and a file's bytes, and answers each with a frame. It does not import torch.
 """
 
 import io
@@ -20,17 +20,17 @@ from unitail.encoders.sounds import read_sound
 from unitail.errors import MissingExtra, Unreadable, optional
 
 LENGTHS = struct.Struct("!IQ")
-"""Before every frame: the bytes of its header and of its content."""
+"""Prefix of every frame: the lengths of its header and of its content, in bytes."""
 
 TOO_MUCH = {
     "wrong": "the file could not be decoded",
-    "got": "one that needs more memory than it is given",
+    "got": "one that needs more memory than is available",
     "allowed": "smaller files",
 }
 
 
 def pack(header: dict[str, Any], content: bytes = b"") -> bytes:
-    """Write a frame."""
+    """Return a frame as bytes."""
     text = json.dumps(header, default=str).encode()
     return LENGTHS.pack(len(text), len(content)) + text + content
 
@@ -47,14 +47,14 @@ def decode(header: dict[str, Any], content: bytes) -> tuple[NDArray[Any], int]:
 
 
 def _check_pixels(content: bytes, limit: int) -> None:
-    """Refuse by what the file says of itself, before any pixel is decoded."""
+    """Refuse an image by the size in its header, before any pixel is decoded."""
     pil = optional("PIL.Image", extra="encoders")
     pil.MAX_IMAGE_PIXELS = None  # our own limit is below
     pil.init()
     try:
         with pil.open(io.BytesIO(content), formats=[f for f in pil.OPEN if f in FORMATS]) as image:
             width, height = image.size
-    except Exception:  # what is wrong with it `read_image` says better
+    except Exception:  # `read_image` gives the better error
         return
     _check_size(width, height, limit)
 
@@ -74,7 +74,7 @@ def _check_seconds(content: bytes, limit: float) -> int:
     try:
         info = soundfile.info(io.BytesIO(content))
     except Exception:
-        return 16_000  # what is wrong with it `read_sound` says better
+        return 16_000  # `read_sound` gives the better error
     if info.duration > limit:
         raise Unreadable(
             "the sound is too long",
@@ -86,28 +86,28 @@ def _check_seconds(content: bytes, limit: float) -> int:
 
 
 def answer(header: dict[str, Any], content: bytes) -> bytes:
-    """Return the frame that answers a frame."""
+    """Decode the file of a frame, and return the frame with the result or the error."""
     try:
         array, rate = decode(header, content)
     except Unreadable as error:
         return pack({"error": {"wrong": error.wrong, "got": error.got, "allowed": error.allowed}})
     except MemoryError:
         return pack({"error": TOO_MUCH})
-    facts = {"shape": array.shape, "dtype": array.dtype.str, "rate": rate}
-    return pack(facts, np.ascontiguousarray(array).tobytes())
+    reply = {"shape": array.shape, "dtype": array.dtype.str, "rate": rate}
+    return pack(reply, np.ascontiguousarray(array).tobytes())
 
 
 def read_frame(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """Read a frame; None at the end."""
-    start = stream.read(LENGTHS.size)
-    if len(start) < LENGTHS.size:
+    """Read a frame; None at the end of the stream."""
+    lengths = stream.read(LENGTHS.size)
+    if len(lengths) < LENGTHS.size:
         return None
-    header, content = LENGTHS.unpack(start)
-    return json.loads(stream.read(header)), stream.read(content)
+    header_size, content_size = LENGTHS.unpack(lengths)
+    return json.loads(stream.read(header_size)), stream.read(content_size)
 
 
 def confine(max_bytes: int) -> None:
-    """Give up memory beyond a limit, and writing to files, where the system knows such limits."""
+    """Limit the memory of this process, and forbid it to write files; does nothing on Windows."""
     if sys.platform == "win32":
         return
     import resource
@@ -120,26 +120,26 @@ def confine(max_bytes: int) -> None:
 def main() -> None:
     """Answer frames until the input ends.
 
-    Ctrl-C and a stop of all processes of a service are the server's: it answers what is at work.
+    SIGINT and SIGTERM are ignored: the server handles them, and lets requests in progress finish.
     """
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.SIG_IGN)
     for module in ("PIL.Image", "PIL.ImageOps", "soundfile", "soxr"):
         optional(module, extra="encoders")
-    _learn_heic()
+    _register_heic()
     confine(int(sys.argv[1]))
-    _say(pack({"ready": True}))
+    _write_frame(pack({"ready": True}))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        _say(answer(*frame))
+        _write_frame(answer(*frame))
 
 
-def _learn_heic() -> None:
-    """Let Pillow know HEIC from the first file on, so that its size is checked like any other."""
+def _register_heic() -> None:
+    """Register HEIC with Pillow at the start, so that its image sizes are checked, too."""
     with suppress(MissingExtra):
         optional("pi_heif", extra="heic").register_heif_opener()
 
 
-def _say(frame: bytes) -> None:
+def _write_frame(frame: bytes) -> None:
     sys.stdout.buffer.write(frame)
     sys.stdout.buffer.flush()
 

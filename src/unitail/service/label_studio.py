@@ -1,9 +1,9 @@
-"""A machine learning backend for Label Studio: classifiers suggest labels and learn from answers.
+"""A machine learning backend for Label Studio: suggests labels and learns from annotations.
 
-In Label Studio add the model `http://HOST:PORT/label-studio/NAME`; with a token, as the password of
-basic authentication. Label Studio asks `/predict` for tasks, and tells `/webhook` of annotations,
-which become examples at once. The labelling interface has one `<Choices>` for one `<Text>`, or for
-one `<Image>` whose tasks hold `data:` addresses: this server fetches nothing that a request names.
+In Label Studio add the model `http://HOST:PORT/label-studio/NAME`; a token is given as the password
+of basic authentication. Label Studio sends tasks to `/predict` and annotations to `/webhook`, which
+become examples at once. The labelling interface must have one `<Choices>` for one `<Text>`, or for
+one `<Image>` whose tasks hold `data:` URLs: this server fetches nothing that a request names.
 """
 
 import base64
@@ -24,25 +24,25 @@ from unitail.web.replies import Refusal
 
 router = APIRouter(prefix="/label-studio/{name}", tags=["Label Studio"])
 LEARNED_FROM = ("ANNOTATION_CREATED",)
-"""Events that bring an example; annotations that are changed later are not followed."""
+"""Events that add an example; later changes of an annotation are ignored."""
 MAX_CONFIG = 100_000
-"""Characters of a labelling interface."""
+"""Longest labelling interface, in characters."""
 ITEMS = {"Text": "text", "Image": "image"}
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What a labelling interface asks for."""
+    """The names in a labelling interface."""
 
     from_name: str
     to_name: str
     key: str
-    """The key of a task's data."""
+    """Key of the item in a task's data."""
 
     @classmethod
     def of(cls, config: object) -> "Interface":
-        """Read the `<Choices>` of an interface, and what they are about."""
-        root = _parsed(config)
+        """Read the `<Choices>` of an interface, and the object they refer to."""
+        root = _parse(config)
         objects = {
             each.get("name"): (each.get("value") or "").lstrip("$")
             for tag in ITEMS
@@ -51,20 +51,20 @@ class Interface:
         choices = [each for each in root.iter("Choices") if each.get("toName") in objects]
         if len(choices) != 1:
             raise _wrong_interface(f"{len(choices)} such")
-        name, about = choices[0].get("name") or "", choices[0].get("toName") or ""
-        return cls(name, about, objects[about])
+        from_name, to_name = choices[0].get("name") or "", choices[0].get("toName") or ""
+        return cls(from_name, to_name, objects[to_name])
 
 
 @router.get("/health")
 async def health(request: Request, name: str) -> dict[str, str]:
-    """Tell that the backend lives."""
+    """Report that the backend is alive."""
     _service(request).classifiers.find(name)
     return {"status": "UP", "model_class": "unitail"}
 
 
 @router.post("/setup")
 async def setup(request: Request, name: str) -> dict[str, str]:
-    """Look at the labelling interface when the model is added."""
+    """Check the labelling interface when the model is added."""
     content = await _content(request)
     Interface.of(content.get("schema"))
     return {"model_version": _version_name(_service(request).classifiers.find(name).newest)}
@@ -72,7 +72,7 @@ async def setup(request: Request, name: str) -> dict[str, str]:
 
 @router.get("/versions")
 async def versions(request: Request, name: str) -> dict[str, list[str]]:
-    """Name the version that answers; of a backend without this, people are told to renew it."""
+    """Name the version that answers; Label Studio warns users of backends without this route."""
     return {"versions": [_version_name(_service(request).classifiers.find(name).newest)]}
 
 
@@ -108,12 +108,12 @@ async def webhook(request: Request, name: str) -> JSONResponse:
     project, annotation = content.get("project"), content.get("annotation")
     config = project.get("label_config") if isinstance(project, dict) else None
     interface = Interface.of(config)
-    chosen = _chosen(interface, annotation)
-    if len(chosen) != 1:  # skipped, or several at once
+    choices = _choices(interface, annotation)
+    if len(choices) != 1:  # skipped, or several choices
         return JSONResponse({"learned": 0}, 201)
     async with service.in_time() as deadline:
         rows = await _rows(service, served.newest, interface, [content.get("task")])
-        version = await service.add(served, rows, chosen, deadline)
+        version = await service.add(served, rows, choices, deadline)
     return JSONResponse({"learned": 1, "model_version": _version_name(version)}, 201)
 
 
@@ -142,38 +142,38 @@ def _bytes_of(value: str) -> bytes:
             "a task names a file elsewhere",
             got=repr(value[:40]),
             allowed="data:image/png;base64,...",
-            remedy="Import the files as data addresses; this server fetches nothing.",
+            remedy="Import the files as data URLs; this server fetches nothing.",
         )
     try:
         return base64.b64decode(content, validate=True)
     except binascii.Error as error:
-        raise _malformed("a data address", "base64") from error
+        raise _malformed("a data URL", "base64") from error
 
 
 def _suggestion(interface: Interface, answer: dict[str, Any], version: str) -> dict[str, Any]:
-    chosen = {
+    choice = {
         "from_name": interface.from_name,
         "to_name": interface.to_name,
         "type": "choices",
         "value": {"choices": [str(answer["label"])]},
         "score": answer["probability"],
     }
-    return {"result": [chosen], "score": answer["probability"], "model_version": version}
+    return {"result": [choice], "score": answer["probability"], "model_version": version}
 
 
-def _chosen(interface: Interface, annotation: Any) -> list[str]:  # noqa: ANN401 - JSON
+def _choices(interface: Interface, annotation: Any) -> list[str]:  # noqa: ANN401 - JSON
     """Return the choices of an annotation; none if it was skipped."""
     results = annotation.get("result") if isinstance(annotation, dict) else None
     for each in results if isinstance(results, list) else ():
         if isinstance(each, dict) and each.get("from_name") == interface.from_name:
             value = each.get("value")
             choices = value.get("choices") if isinstance(value, dict) else None
-            return [str(one) for one in choices] if isinstance(choices, list) else []
+            return [str(choice) for choice in choices] if isinstance(choices, list) else []
     return []
 
 
-def _parsed(config: object) -> ElementTree.Element:
-    """Parse an interface; one that defines entities could explode, and needs none."""
+def _parse(config: object) -> ElementTree.Element:
+    """Parse an interface; refuse declarations, whose entities could expand without limit."""
     if not isinstance(config, str) or len(config) > MAX_CONFIG or "<!" in config:
         raise _wrong_interface("none, or one with declarations")
     try:
@@ -202,13 +202,13 @@ def _version_name(version: Version) -> str:
 
 
 def _malformed(what: str, allowed: str) -> Refusal:
-    return Refusal(422, f"{what} is not as it should be", got="something else", allowed=allowed)
+    return Refusal(422, f"{what} is invalid", got="something else", allowed=allowed)
 
 
 def _wrong_interface(got: str) -> Refusal:
     return Refusal(
         422,
-        "the labelling interface is not one that a classifier can serve",
+        "the labelling interface is not supported",
         got=got,
         allowed="one <Choices> for one <Text> or <Image>",
         remedy="Change the labelling interface.",

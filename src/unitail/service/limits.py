@@ -1,35 +1,35 @@
-"""How much a service takes on: each limit is answered by a clear refusal."""
+"""The limits of a service; a request beyond one of them gets a clear refusal."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLimits:
-    """What one request may ask for, and how many may be at work."""
+    """Limits of one request, and of all requests in progress."""
 
     body_bytes: int = 32 * 2**20
-    """Of a request that brings files."""
+    """Largest body of a request with files."""
     json_bytes: int = 8 * 2**20
-    """Of a request in JSON, which is parsed in one piece: others wait as long."""
+    """Largest JSON body; it is parsed in one piece, while other requests wait."""
     bytes_at_work: int = 256 * 2**20
-    """Of all requests that are at work; those that would bring more are told to try again."""
+    """Total size of all requests in progress; a request beyond it is told to try again later."""
     body_seconds: float = 30.0
-    """For a request to arrive."""
+    """Time for a body to arrive."""
     items: int = 1000
-    """Vectors, texts, rows or files of a request."""
+    """Vectors, texts, rows or files in one request."""
     pixels: int = 25_000_000
-    """Of an image."""
+    """Largest image."""
     sound_seconds: float = 120.0
-    """Of a sound."""
+    """Longest sound."""
     decode_seconds: float = 10.0
-    """To decode one file."""
+    """Time to decode one file."""
     decode_bytes: int = 2**30
     """Memory of a process that decodes files."""
     answer_seconds: float = 30.0
-    """From the arrival of a request to its answer."""
+    """Time from the arrival of a request to its answer."""
     concurrency: int = 64
-    """Requests that are at work or wait; more are told to try again later."""
+    """Requests in progress or waiting; a request beyond it is told to try again later."""
     batch_rows: int = 64
-    """Rows of several requests that are answered together; 1 answers each request by itself."""
+    """Rows of several requests that are answered together; with 1, each request is on its own."""
     examples: int = 20_000
-    """Of a classifier, after examples were added."""
+    """Largest number of examples of a classifier, including added ones."""

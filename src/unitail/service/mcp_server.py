@@ -1,6 +1,6 @@
-"""Classifiers as tools for language models: the Model Context Protocol (MCP).
+"""Classifiers as tools for language models, by the Model Context Protocol (MCP).
 
-Texts and vectors come with the call; no tool opens a file or an address that a model names.
+Texts and vectors are arguments of a call; no tool opens a file or an address that a model names.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -24,16 +24,17 @@ from unitail.service.service import Service
 from unitail.web.replies import Refusal
 
 INSTRUCTIONS = (
-    "Few-shot classifiers. `list_classifiers` says what each takes; `classify` answers with a"
+    "Few-shot classifiers. `list_classifiers` lists them and what they take; `classify` returns a"
     " label, its probability, a set of labels that cannot be ruled out, and novelty (near 1: none"
-    " of the classes); `add_examples` teaches at once; `evaluate` estimates the accuracy."
+    " of the classes); `add_examples` teaches new examples at once; `evaluate` estimates the"
+    " accuracy."
 )
 
 
 def make_mcp_server(
     classifiers: Classifiers, limits: ServiceLimits | None = None
 ) -> MCPServer[Any]:
-    """Return the server; `run()` speaks on standard input and output."""
+    """Return the MCP server; its `run()` uses standard input and output."""
     service = Service(classifiers, limits)
 
     @asynccontextmanager
@@ -58,7 +59,7 @@ def make_mcp_server(
 
 def _tools(service: Service) -> list[Any]:
     async def list_classifiers() -> list[dict[str, Any]]:
-        """List the classifiers: name, what they take, classes with numbers of examples."""
+        """List the classifiers: name, what it takes, classes with numbers of examples."""
         return [served.newest.describe() for served in service.classifiers]
 
     async def classify(
@@ -67,9 +68,9 @@ def _tools(service: Service) -> list[Any]:
         vectors: list[list[Number]] | None = None,
         coverage: float = COVERAGE,
     ) -> dict[str, Any]:
-        """Answer texts or vectors, whichever the classifier takes."""
+        """Classify texts or vectors, whichever the classifier takes."""
         with_sets = AnswerOptions(probabilities=False, coverage=coverage)
-        with _told():
+        with _tool_errors():
             version = service.classifiers.find(name).newest
             async with service.in_time():
                 rows = await _rows(service, version, texts, vectors)
@@ -82,8 +83,8 @@ def _tools(service: Service) -> list[Any]:
         texts: list[str] | None = None,
         vectors: list[list[Number]] | None = None,
     ) -> dict[str, Any]:
-        """Add labelled texts or vectors; a label that is new makes a class. Kept in memory."""
-        with _told():
+        """Add labelled texts or vectors; a new label creates a class. Kept in memory only."""
+        with _tool_errors():
             served = service.classifiers.find(name)
             async with service.in_time() as deadline:
                 rows = await _rows(service, served.newest, texts, vectors)
@@ -91,34 +92,34 @@ def _tools(service: Service) -> list[Any]:
 
     async def evaluate(name: str) -> dict[str, Any]:
         """Estimate the accuracy on new items by leaving examples out, with a 95 % interval."""
-        with _told():
+        with _tool_errors():
             version = service.classifiers.find(name).newest
-            estimate: dict[str, Any] = await service.compute(_evaluated, version)
+            estimate: dict[str, Any] = await service.compute(_evaluate, version)
             return estimate
 
     return [list_classifiers, classify, add_examples, evaluate]
 
 
-def _evaluated(version: Version) -> dict[str, Any]:
-    """Leave out each example once, and ask the same classifier, fitted on the others, for it."""
+def _evaluate(version: Version) -> dict[str, Any]:
+    """Estimate the accuracy by cross-validation: each example is answered from the others."""
     fitted = version.classifier._fitted
     held_out = fitted.held_out(folds(fitted.rows))
-    asked = len(held_out.places)
-    if not asked:
+    count = len(held_out.places)
+    if not count:
         raise InvalidInput(
             "the accuracy cannot be estimated",
-            got="no class of two examples or more",
-            allowed="classes of which an example can be left out",
+            got="no class with two examples or more",
+            allowed="classes with two examples or more",
             remedy="Add examples.",
         )
     truths = fitted.rows.class_indices[held_out.places]
     right = int((held_out.probabilities.argmax(axis=1) == truths).sum())
-    interval = binomtest(right, asked).proportion_ci(method="wilson")
+    interval = binomtest(right, count).proportion_ci(method="wilson")
     return {
         "version": version.number,
-        "accuracy": {"mean": right / asked, "low": interval.low, "high": interval.high},
+        "accuracy": {"mean": right / count, "low": interval.low, "high": interval.high},
         "right": right,
-        "asked": asked,
+        "asked": count,
         "examples": len(version.labels),
     }
 
@@ -132,7 +133,7 @@ async def _rows(
     if (texts is None) == (vectors is None):
         raise Refusal(
             422,
-            "a call brings items of one kind",
+            "a call takes items of one kind",
             got="none" if texts is None else "texts and vectors",
             allowed="texts or vectors",
         )
@@ -143,8 +144,8 @@ async def _rows(
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn what a caller can fix into an error that the protocol carries."""
+def _tool_errors() -> Iterator[None]:
+    """Turn errors that the caller can fix into tool errors."""
     try:
         yield
     except UserError as error:

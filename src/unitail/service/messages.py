@@ -1,4 +1,4 @@
-"""What requests and answers look like: the types behind the OpenAPI description."""
+"""The types of requests and answers, from which the OpenAPI description is made."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -15,16 +15,16 @@ from pydantic import (
 from unitail.answer_defaults import COVERAGE
 
 MAX_INFLUENCE = 100
-"""Examples that are named for an answer."""
+"""Largest number of deciding examples returned with an answer."""
 Label = StrictStr | StrictBool | StrictInt | StrictFloat
 Number = StrictFloat | None
 Item = TypeVar("Item")
 Many = Annotated[list[Item], Field(fail_fast=True)]
-"""A list of which the first fault is told: a large one may have millions."""
+"""A list whose validation stops at the first error: a large list could have millions."""
 
 
 class Exact(BaseModel):
-    """A message without fields that nobody knows; `true` and "1" are no numbers."""
+    """A message without unknown fields or type conversion: `true` and "1" are not numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,7 +33,7 @@ class Content(Exact):
     """Items of one kind: vectors, texts, or rows of a table."""
 
     vectors: Many[Many[Number]] | None = Field(
-        None, description="Vectors, all of one width; null where a value is missing."
+        None, description="Vectors of the same width; null where a value is missing."
     )
     texts: Many[str] | None = Field(None, description="Texts.")
     rows: Many[dict[str, Any]] | None = Field(
@@ -42,16 +42,23 @@ class Content(Exact):
 
 
 class Question(Content):
-    """What to answer, and what to tell of each item."""
+    """The items to answer, and what to return for each of them."""
 
-    version: int | None = Field(None, description="A version of the classifier; else the newest.")
-    probabilities: bool = Field(True, description="Whether to tell the probability of each class.")
-    coverage: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        COVERAGE, description="How often sets should hold the true label; null is no sets."
+    version: int | None = Field(
+        None, description="A version of the classifier; the newest by default."
     )
-    novelty: bool = Field(True, description="Whether to tell how unlike all classes an item is.")
+    probabilities: bool = Field(
+        True, description="Whether to return the probability of each class."
+    )
+    coverage: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        COVERAGE,
+        description="How often prediction sets should contain the true label; null for no sets.",
+    )
+    novelty: bool = Field(
+        True, description="Whether to return how unlike all classes each item is."
+    )
     influence: Annotated[int, Field(ge=0, le=MAX_INFLUENCE)] = Field(
-        0, description="How many of the examples that decided an answer to name."
+        0, description="How many of the examples that decided an answer to return."
     )
 
 
@@ -60,19 +67,21 @@ class Deciding(BaseModel):
 
     example: int = Field(description="Its place among the examples of this version, from 0.")
     label: Label
-    value: float = Field(description="What it adds to log p(label) above the mean of classes.")
-    share: float = Field(description="Its part in all that speaks for the label, 0 to 1.")
+    value: float = Field(description="What it adds to log p(label) above the mean of the classes.")
+    share: float = Field(description="Its share of all evidence for the label, 0 to 1.")
 
 
 class Answer(BaseModel):
     """The answer to one item."""
 
     label: Label = Field(description="The most probable class.")
-    probability: float = Field(description="Of that class.")
+    probability: float = Field(description="The probability of this class.")
     probabilities: list[float] | None = Field(None, description="In the order of `classes`.")
     set: list[Label] | None = Field(None, description="Labels that cannot be ruled out.")
     novelty: float | None = Field(None, description="From 0 to 1.")
-    influence: list[Deciding] | None = Field(None, description="The strongest first.")
+    influence: list[Deciding] | None = Field(
+        None, description="The examples that decided the answer, the strongest first."
+    )
 
 
 class Answers(BaseModel):
@@ -85,39 +94,39 @@ class Answers(BaseModel):
 
 
 class NewExamples(Content):
-    """Labelled items; a label that is new makes a class."""
+    """Labelled items; a new label creates a class."""
 
     labels: Many[Label] = Field(description="The class of each item.")
 
 
 class Forgotten(Exact):
-    """Examples to forget."""
+    """Examples to remove."""
 
     places: Many[int] = Field(min_length=1, description="Places among the examples, from 0.")
-    version: int = Field(description="The newest version, in which the places were counted.")
+    version: int = Field(description="The newest version, to which the places refer.")
 
 
 class ClassSize(BaseModel):
-    """A class, and how many examples it has."""
+    """A class, and the number of its examples."""
 
     label: Label
     examples: int
 
 
 class Classifier(BaseModel):
-    """What there is to know of a classifier."""
+    """The description of a classifier."""
 
     name: str
     version: int
     takes: str = Field(description="vectors, image, text, audio or table.")
     encoder: str | None
-    width: int = Field(description="Of vectors.")
+    width: int = Field(description="The width of its vectors.")
     visibility: str
     classes: list[ClassSize]
 
 
 class Examples(BaseModel):
-    """The labels of the examples of a classifier, by place."""
+    """The labels of a classifier's examples, by place."""
 
     version: int
     labels: list[Label]
@@ -126,4 +135,4 @@ class Examples(BaseModel):
 class Problem(BaseModel):
     """Why a request was refused."""
 
-    error: str = Field(description="What is wrong, what was got, what is allowed, what to do.")
+    error: str = Field(description="What is wrong, what was given, what is allowed and what to do.")

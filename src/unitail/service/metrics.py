@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, how long they take, batches, refusals, memory."""
+"""Metrics for Prometheus: requests, their durations, batches, refusals, memory."""
 
 from collections.abc import Callable
 
@@ -38,9 +38,9 @@ class Metrics:
             registry=self._registry,
         )
         self.at_work = Gauge(
-            "unitail_requests_at_work", "Requests that are being answered.", registry=self._registry
+            "unitail_requests_at_work", "Requests in progress.", registry=self._registry
         )
-        self.rows = Counter("unitail_rows", "Rows that were answered.", registry=self._registry)
+        self.rows = Counter("unitail_rows", "Rows answered.", registry=self._registry)
         self.batch_requests = Histogram(
             "unitail_batch_requests",
             "Requests answered together.",
@@ -48,7 +48,7 @@ class Metrics:
             registry=self._registry,
         )
         self.shed = Counter(
-            "unitail_shed", "Requests refused since too many were at work.", registry=self._registry
+            "unitail_shed", "Requests refused because of the load.", registry=self._registry
         )
         self.decoder_deaths = Counter(
             "unitail_decoder_deaths",
@@ -60,19 +60,19 @@ class Metrics:
         )
 
     def count_batch(self, questions: int, rows: int) -> None:
-        """Take note of a batch."""
+        """Count a batch and its rows."""
         self.batch_requests.observe(questions)
         self.rows.inc(rows)
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Take note of a request that was answered."""
+        """Count an answered request and observe its duration."""
         self.requests.labels(route, str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 
     def watch_examples(self, name: str, count: Callable[[], float]) -> None:
-        """Tell how many examples a classifier has whenever somebody looks."""
+        """Report a classifier's number of examples, counted at each scrape."""
         self.examples.labels(name).set_function(count)
 
     def text(self) -> bytes:
-        """Write everything in Prometheus's format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self._registry)

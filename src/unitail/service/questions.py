@@ -1,4 +1,4 @@
-"""Answers to rows of one or several requests, as JSON carries them."""
+"""Answers the rows of one or several requests, as values that JSON can represent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,33 +16,33 @@ from unitail.wording import numbered
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """What a request wants to know of each row besides its label."""
+    """What to return for each row besides its label."""
 
     probabilities: bool = True
     coverage: float | None = COVERAGE
-    """Of sets of labels; None is no sets."""
+    """Coverage of prediction sets; None for no sets."""
     novelty: bool = True
     influence: int = 0
-    """How many of the examples that decided an answer are named."""
+    """Number of deciding examples to return with each answer."""
 
 
 @dataclass(frozen=True, eq=False)
 class QueryRows:
-    """Rows of one request to one version."""
+    """The rows of one request to one version."""
 
     version: Version
     rows: NDArray[Any]
-    """(m, d_T)."""
-    wanted: AnswerOptions
+    """Query vectors, (m, d_T)."""
+    options: AnswerOptions
 
     @property
     def kind(self) -> tuple[int, str]:
-        """Questions of one kind can be answered together."""
+        """Version and dtype: questions that share both can be answered together."""
         return id(self.version), self.rows.dtype.str
 
 
 def check_rows(version: Version, rows: NDArray[Any]) -> None:
-    """Refuse rows that would fail, so that no other request fails with them."""
+    """Refuse rows that cannot be answered, before they can fail other requests of their batch."""
     width = int(version.classifier.n_features_in_)
     if rows.ndim != 2 or rows.shape[1] != width:
         raise Refusal(
@@ -61,48 +61,50 @@ def check_rows(version: Version, rows: NDArray[Any]) -> None:
 
 
 def answer(questions: Sequence[QueryRows]) -> list[list[dict[str, Any]]]:
-    """Answer questions of one kind; the answers of each are those that it gets alone."""
+    """Answer questions of one kind together; each gets the answers that it would get alone."""
     version = questions[0].version
     classifier = version.classifier
     rows = np.concatenate([question.rows for question in questions])
     log_proba = classifier.predict_log_proba(rows)
-    novelty = classifier.novelty(rows) if any(each.wanted.novelty for each in questions) else None
+    novelty = classifier.novelty(rows) if any(each.options.novelty for each in questions) else None
     ends = np.cumsum([len(question.rows) for question in questions])
-    pieces = []
+    answers = []
     for question, end in zip(questions, ends, strict=True):
-        own = slice(end - len(question.rows), end)
-        strange = novelty[own] if novelty is not None and question.wanted.novelty else None
-        pieces.append(_answers(question, log_proba[own], strange))
-    return pieces
+        own_rows = slice(end - len(question.rows), end)
+        if novelty is None or not question.options.novelty:
+            answers.append(_answers(question, log_proba[own_rows], None))
+        else:
+            answers.append(_answers(question, log_proba[own_rows], novelty[own_rows]))
+    return answers
 
 
 def _answers(
     question: QueryRows, log_proba: NDArray[np.float64], novelty: NDArray[np.float64] | None
 ) -> list[dict[str, Any]]:
     classes = question.version.classifier.classes_.tolist()
-    probabilities, wanted = np.exp(log_proba), question.wanted
-    sets = None if wanted.coverage is None else _sets(question, log_proba, wanted.coverage)
+    probabilities, options = np.exp(log_proba), question.options
+    sets = None if options.coverage is None else _sets(question, log_proba, options.coverage)
     answers = []
     for place, row in enumerate(probabilities):
         best = int(row.argmax())
-        one: dict[str, Any] = {"label": classes[best], "probability": float(row[best])}
-        if wanted.probabilities:
-            one["probabilities"] = row.tolist()
+        answer: dict[str, Any] = {"label": classes[best], "probability": float(row[best])}
+        if options.probabilities:
+            answer["probabilities"] = row.tolist()
         if sets is not None:
-            one["set"] = [classes[index] for index in np.flatnonzero(sets[place])]
+            answer["set"] = [classes[index] for index in np.flatnonzero(sets[place])]
         if novelty is not None:
-            one["novelty"] = float(novelty[place])
-        answers.append(one)
-    if wanted.influence:
-        for one, deciding in zip(answers, _deciding(question), strict=True):
-            one["influence"] = deciding
+            answer["novelty"] = float(novelty[place])
+        answers.append(answer)
+    if options.influence:
+        for answer, deciding in zip(answers, _deciding(question), strict=True):
+            answer["influence"] = deciding
     return answers
 
 
 def _deciding(question: QueryRows) -> list[list[dict[str, Any]]]:
-    """Name the examples that decided each answer, the strongest first."""
-    version, count = question.version, question.wanted.influence
-    told, labels = version.classifier.influence(question.rows), version.labels.tolist()
+    """Return the examples that decided each answer, the strongest first."""
+    version, count = question.version, question.options.influence
+    influence, labels = version.classifier.influence(question.rows), version.labels.tolist()
     return [
         [
             {
@@ -113,7 +115,9 @@ def _deciding(question: QueryRows) -> list[list[dict[str, Any]]]:
             }
             for place in places.tolist()
         ]
-        for places, values, shares in zip(told.top(count), told.values, told.shares, strict=True)
+        for places, values, shares in zip(
+            influence.top(count), influence.values, influence.shares, strict=True
+        )
     ]
 
 
@@ -123,7 +127,7 @@ def _sets(
     classifier = question.version.classifier
     if classifier.visibility_ == Visibility.ISOLATED:
         return classifier.predict_set(coverage=coverage, log_proba=log_proba)
-    # Sets follow from isolated answers; the joint answer may be another class, and belongs in.
+    # Sets are those of isolated answers; the joint answer may be another class, which is added.
     sets = classifier.predict_set(question.rows, coverage)
     sets[np.arange(len(sets)), log_proba.argmax(axis=1)] = True
     return sets

@@ -1,4 +1,4 @@
-"""What requests bring, as vectors: JSON numbers, texts, rows of a table, uploaded files."""
+"""Turns the items of requests into vectors: JSON numbers, texts, table rows, uploaded files."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ from unitail.web.replies import Refusal
 
 Vector = NDArray[Any]
 MAX_DECODED = 3
-"""Decoded files in memory, of all requests: two are decoded while one is encoded."""
+"""Decoded files in memory, over all requests: two are decoded while one is encoded."""
 
 
 class RequestVectors:
-    """Makes vectors of what requests bring.
+    """Encodes the items of requests.
 
-    Items are encoded one at a time: so a vector never depends, not in its last bit, on what else is
-    asked at the time.
+    Items are encoded one at a time, so that a vector never depends on other requests, not even in
+    its last bit.
     """
 
     def __init__(self, encode: Executor, decoders: DecoderPool) -> None:
@@ -35,11 +35,11 @@ class RequestVectors:
 
     @staticmethod
     def numbers(rows: Sequence[Sequence[float | None]]) -> NDArray[np.float64]:
-        """Return JSON's numbers as rows; null is a missing value."""
+        """Return JSON numbers as an array; null is a missing value."""
         if len({len(row) for row in rows}) > 1:
             raise Refusal(
                 422,
-                "the vectors are not of one width",
+                "the vectors differ in width",
                 got=", ".join(str(width) for width in sorted({len(row) for row in rows})[:3]),
                 allowed="the same number of values in each",
             )
@@ -49,23 +49,23 @@ class RequestVectors:
         """Encode texts."""
         encoder = _encoder(version, Modality.TEXT)
         return np.concatenate(
-            [await self._one(encoder, place, text) for place, text in enumerate(texts)]
+            [await self._encode_one(encoder, place, text) for place, text in enumerate(texts)]
         )
 
     async def table(self, version: Version, rows: Sequence[Mapping[str, Any]]) -> Vector:
-        """Encode rows of a table, each a mapping from columns to values."""
+        """Encode table rows, each a mapping from columns to values."""
         encoder = version.encoder
         if encoder is None or version.takes != Modality.TABLE:
             raise _wrong_kind(version, "rows of a table")
         pandas = optional("pandas", extra="encoders")
         loop = asyncio.get_running_loop()
 
-        def vector(row: Mapping[str, Any]) -> Vector:
+        def encode_row(row: Mapping[str, Any]) -> Vector:
             [vectors] = encode(encoder, pandas.DataFrame([row]))
             return vectors.features
 
-        each = [await loop.run_in_executor(self._encode, vector, row) for row in rows]
-        return np.concatenate(each)
+        vectors = [await loop.run_in_executor(self._encode, encode_row, row) for row in rows]
+        return np.concatenate(vectors)
 
     async def files(self, version: Version, contents: Sequence[bytes]) -> Vector:
         """Decode uploaded files in another process, and encode each before the next."""
@@ -75,23 +75,23 @@ class RequestVectors:
         rows = []
         for place, content in enumerate(contents):
             async with self._room:  # a small file may hold a large image
-                rows.append(await self._file(encoder, place, content))
+                rows.append(await self._encode_file(encoder, place, content))
         return np.concatenate(rows)
 
-    async def _file(self, encoder: Encoder[Any], place: int, content: bytes) -> Vector:
+    async def _encode_file(self, encoder: Encoder[Any], place: int, content: bytes) -> Vector:
         try:
             if encoder.modality is Modality.TEXT:
                 item: object = content.decode("utf-8-sig")
             else:
                 item = await self._decoders.decode(encoder.modality, content)
         except UnicodeDecodeError as error:
-            reason = f"no text in UTF-8, {error.reason} at byte {error.start}"
+            reason = f"not UTF-8 text, {error.reason} at byte {error.start}"
             raise _unreadable(place, reason) from error
         except Unreadable as error:
             raise _unreadable(place, f"{error.wrong}: {error.got}", error.allowed) from error
-        return await self._one(encoder, place, item)
+        return await self._encode_one(encoder, place, item)
 
-    async def _one(self, encoder: Encoder[Any], place: int, item: object) -> Vector:
+    async def _encode_one(self, encoder: Encoder[Any], place: int, item: object) -> Vector:
         loop = asyncio.get_running_loop()
         vectors = await loop.run_in_executor(self._encode, encode_items, encoder, [item])
         if vectors.unreadable:

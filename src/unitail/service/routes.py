@@ -1,6 +1,6 @@
-"""The addresses of the service.
+"""The HTTP routes of the service.
 
-JSON is parsed and checked in a thread, away from where all requests wait.
+JSON is parsed and validated in a thread, so that it does not block the event loop.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,20 +27,22 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, text in {
         404: "There is no such classifier.",
         409: "There is no such version.",
-        413: "Too much in one request.",
-        422: "The request cannot be answered as it is.",
-        503: "Too much to do; try again after `Retry-After` seconds.",
+        413: "The request is too large.",
+        422: "The request is invalid.",
+        503: "The service is overloaded; try again after `Retry-After` seconds.",
     }.items()
 }
 FEW_NUMBERS = 1000
-"""Numbers that are written sooner than another thread would begin."""
+"""Amount of numbers up to which writing JSON is faster than passing it to a thread."""
 Name = Annotated[str, Path(max_length=64, description="The name of a classifier.")]
 Coverage = Annotated[
     Annotated[float, Field(gt=0, lt=1)] | None,
-    BeforeValidator(lambda given: None if given == "" else given),
-    Query(description="How often sets should hold the true label; empty is no sets."),
+    BeforeValidator(lambda value: None if value == "" else value),
+    Query(
+        description="How often prediction sets should contain the true label; empty for no sets."
+    ),
 ]
-Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item each.")]
+Files = Annotated[list[UploadFile], File(description="Images, sounds or texts, one item per file.")]
 
 
 class _Parsed(Request):
@@ -49,19 +51,19 @@ class _Parsed(Request):
     message: BaseModel
 
     async def json(self) -> Any:  # noqa: ANN401 - as starlette has it
-        """Return what was parsed: FastAPI takes it as it is."""
+        """Return the parsed message, which FastAPI uses without validating it again."""
         return self.message
 
 
 class JsonRoute(APIRoute):
-    """A route of FastAPI with one message in JSON, or none.
+    """A FastAPI route that takes one JSON message, or none, and parses it in a thread.
 
-    FastAPI would parse and check it where all requests wait: for a large one, nothing else is
-    answered meanwhile.
+    FastAPI itself would parse it in the event loop, where a large message blocks all other
+    requests.
     """
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
-        """Parse, then do what FastAPI does."""
+        """Return a handler that parses the message, then calls FastAPI's own."""
         handler = super().get_route_handler()
         kind = None if self.body_field is None else self.body_field.field_info.annotation
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
@@ -69,25 +71,25 @@ class JsonRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-                return await handler(request)  # which refuses it, unless it is JSON of a kind
+                return await handler(request)  # FastAPI refuses it unless it is a kind of JSON
             body = await request.body()
             service = request.app.state.service
             parsed = _Parsed(request.scope, request.receive)
             parsed._body = body
             async with service.in_time():
-                parsed.message = await service.parse(_message, kind, body)
+                parsed.message = await service.parse(_parse_message, kind, body)
             return await handler(parsed)
 
         return handle
 
 
-def _message(kind: type[BaseModel], body: bytes) -> BaseModel:
+def _parse_message(kind: type[BaseModel], body: bytes) -> BaseModel:
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        told = [{**each, "loc": ("body", *each["loc"])} for each in problems]
-        raise RequestValidationError(told) from error
+        located = [{**each, "loc": ("body", *each["loc"])} for each in problems]
+        raise RequestValidationError(located) from error
 
 
 router = APIRouter(prefix="/v1/classifiers", responses=REFUSALS, route_class=JsonRoute)
@@ -100,24 +102,24 @@ def _service(request: Request) -> Service:
 
 @router.get("", summary="List the classifiers", response_model=list[messages.Classifier])
 async def list_classifiers(request: Request) -> JSONResponse:
-    """Say what there is to know of every classifier, as its newest version is."""
+    """Describe the newest version of every classifier."""
     return JSONResponse([each.newest.describe() for each in _service(request).classifiers])
 
 
 @router.get("/{name}", summary="Describe a classifier", response_model=messages.Classifier)
 async def describe(request: Request, name: Name, version: int | None = None) -> JSONResponse:
-    """Say what there is to know of a classifier."""
+    """Describe a version of a classifier, and list the versions that are kept."""
     served = _service(request).classifiers.find(name)
     kept = [each.number for each in served.versions]
     return JSONResponse({**served.version(version).describe(), "versions": kept})
 
 
-@router.post("/{name}/predict", summary="Answer items", response_model=messages.Answers)
+@router.post("/{name}/predict", summary="Classify items", response_model=messages.Answers)
 async def predict(request: Request, name: Name, question: messages.Question) -> Response:
-    """Answer vectors, texts or rows, each by itself: one or many."""
+    """Classify one or more vectors, texts or table rows."""
     service = _service(request)
     version = service.classifiers.find(name).version(question.version)
-    wanted = AnswerOptions(
+    options = AnswerOptions(
         probabilities=question.probabilities,
         coverage=question.coverage,
         novelty=question.novelty,
@@ -125,10 +127,10 @@ async def predict(request: Request, name: Name, question: messages.Question) -> 
     )
     async with service.in_time():
         rows = await _rows(service, version, question)
-        return await _answers(service, version, await service.predict(version, rows, wanted))
+        return await _answers(service, version, await service.predict(version, rows, options))
 
 
-@router.post("/{name}/predict/files", summary="Answer files", response_model=messages.Answers)
+@router.post("/{name}/predict/files", summary="Classify files", response_model=messages.Answers)
 async def predict_files(
     request: Request,
     name: Name,
@@ -139,20 +141,20 @@ async def predict_files(
     novelty: bool = True,
     influence: Annotated[int, Query(ge=0, le=messages.MAX_INFLUENCE)] = 0,
 ) -> Response:
-    """Answer uploaded images, sounds or texts: one or many."""
+    """Classify one or more uploaded images, sounds or texts."""
     service = _service(request)
-    asked = service.classifiers.find(name).version(version)
-    wanted = AnswerOptions(
+    chosen = service.classifiers.find(name).version(version)
+    options = AnswerOptions(
         probabilities=probabilities, coverage=coverage, novelty=novelty, influence=influence
     )
     async with service.in_time():
-        rows = await _uploaded(service, asked, files)
-        return await _answers(service, asked, await service.predict(asked, rows, wanted))
+        rows = await _file_rows(service, chosen, files)
+        return await _answers(service, chosen, await service.predict(chosen, rows, options))
 
 
 @router.get("/{name}/examples", summary="List examples", response_model=messages.Examples)
 async def list_examples(request: Request, name: Name) -> Response:
-    """List the label of every example; the examples themselves are not kept."""
+    """List the labels of all examples; the examples themselves are not stored."""
     service = _service(request)
     version = service.classifiers.find(name).newest
 
@@ -166,7 +168,7 @@ async def list_examples(request: Request, name: Name) -> Response:
 async def add_examples(
     request: Request, name: Name, examples: messages.NewExamples
 ) -> JSONResponse:
-    """Take labelled vectors, texts or rows in; a label that is new makes a class."""
+    """Add labelled vectors, texts or table rows; a new label creates a class."""
     service = _service(request)
     served = service.classifiers.find(name)
     async with service.in_time() as deadline:
@@ -182,11 +184,11 @@ async def add_files(
     files: Files,
     labels: Annotated[list[str], Form(description="The class of each file.")],
 ) -> JSONResponse:
-    """Take uploaded examples in; a label that is new makes a class."""
+    """Add uploaded examples; a new label creates a class."""
     service = _service(request)
     served = service.classifiers.find(name)
     async with service.in_time() as deadline:
-        rows = await _uploaded(service, served.newest, files)
+        rows = await _file_rows(service, served.newest, files)
         version = await service.add(served, rows, labels, deadline)
     return JSONResponse(version.describe())
 
@@ -195,7 +197,7 @@ async def add_files(
 async def remove_examples(
     request: Request, name: Name, forgotten: messages.Forgotten
 ) -> messages.Classifier:
-    """Forget examples by their places; the classifier is then as if fitted on the others."""
+    """Remove examples by their places; the classifier is then as if fitted on the others."""
     service = _service(request)
     places = np.array(forgotten.places, dtype=np.int64)
     served = service.classifiers.find(name)
@@ -206,7 +208,7 @@ async def remove_examples(
 
 @router.delete("/{name}/classes/{label:path}", summary="Remove a class")
 async def remove_class(request: Request, name: Name, label: str) -> messages.Classifier:
-    """Forget all examples of a class."""
+    """Remove all examples of a class."""
     service = _service(request)
     served = service.classifiers.find(name)
 
@@ -227,18 +229,18 @@ async def remove_class(request: Request, name: Name, label: str) -> messages.Cla
 
 
 async def _rows(service: Service, version: Version, content: messages.Content) -> NDArray[Any]:
-    """Return the vectors of what a request brings."""
-    given = {"vectors": content.vectors, "texts": content.texts, "rows": content.rows}
-    brought = [what for what, items in given.items() if items is not None]
-    if len(brought) != 1:
+    """Return the vectors of a request's items."""
+    items = {"vectors": content.vectors, "texts": content.texts, "rows": content.rows}
+    kinds = [kind for kind, values in items.items() if values is not None]
+    if len(kinds) != 1:
         raise Refusal(
             422,
-            "a request brings items of one kind",
-            got=" and ".join(brought) or "none",
+            "a request takes items of one kind",
+            got=" and ".join(kinds) or "none",
             allowed="one of vectors, texts and rows",
         )
-    [what] = brought
-    service.check_count(len(given[what] or ()), what)
+    [kind] = kinds
+    service.check_count(len(items[kind] or ()), kind)
     if content.vectors is not None:
         return await service.parse(service.vectors.numbers, content.vectors)
     if content.texts is not None:
@@ -246,7 +248,7 @@ async def _rows(service: Service, version: Version, content: messages.Content) -
     return await service.vectors.table(version, content.rows or [])
 
 
-async def _uploaded(
+async def _file_rows(
     service: Service, version: Version, files: Sequence[UploadFile]
 ) -> NDArray[Any]:
     service.check_count(len(files), "files")
@@ -255,14 +257,14 @@ async def _uploaded(
 
 
 async def _answers(service: Service, version: Version, answers: list[dict[str, Any]]) -> JsonReply:
-    """Write answers: a few here, many in a thread, so that other requests need not wait."""
+    """Write answers as JSON: a few at once, many in a thread, so that other requests can go on."""
     content = {
         "classifier": version.name,
         "version": version.number,
         "classes": version.classifier.classes_.tolist(),
         "answers": answers,
     }
-    deciding = sum(len(one.get("influence", ())) for one in answers)
+    deciding = sum(len(answer.get("influence", ())) for answer in answers)
     if len(answers) * len(content["classes"]) + 4 * deciding <= FEW_NUMBERS:
         return JsonReply(content)
     return await service.parse(JsonReply, content)

@@ -1,4 +1,4 @@
-"""A server that stops without losing a request."""
+"""An HTTP server that stops without losing a request."""
 
 import asyncio
 import signal
@@ -10,17 +10,17 @@ from unitail.web.connections import LimitedConnection
 from unitail.web.guards import Guards
 
 DRAIN_SECONDS = 1.0
-"""After the signal to stop, new requests are still answered for so long, and connections closed."""
+"""How long new requests are still answered after the signal to stop, while connections close."""
 STOP_SECONDS = 60
-"""Then requests at work have so long to be answered."""
+"""How long the remaining requests have to be answered after that."""
 
 
 class GracefulServer(uvicorn.Server):
-    """uvicorn's server, which upon a signal first says that it is not ready any more.
+    """A uvicorn server that, upon a signal, first reports that it is no longer ready.
 
-    A client may be sending a request on an open connection just when the signal comes. Therefore
-    connections are closed with their next answer, while new ones are still taken, and only then is
-    the door shut.
+    A client may be sending a request on an open connection just when the signal comes. So each
+    connection is closed with its next answer, while new ones are still accepted for a moment; only
+    then does the server stop listening.
     """
 
     def __init__(self, config: uvicorn.Config, admission: Any, drain_seconds: float) -> None:  # noqa: ANN401
@@ -34,7 +34,7 @@ class GracefulServer(uvicorn.Server):
         await super().serve(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ANN401 - as uvicorn has it
-        """Begin to stop; a second signal does so at once."""
+        """Begin to stop; a second signal or SIGINT stops at once."""
         if self._admission.closing or self._loop is None or sig == signal.SIGINT:
             super().handle_exit(sig, frame)
             return

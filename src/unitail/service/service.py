@@ -1,4 +1,4 @@
-"""Classifiers at work: questions are batched, changes made one after the other."""
+"""The service: answers questions in batches, and changes classifiers one change at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Service:
-    """All that answers requests, whatever brings them."""
+    """Answers requests, whatever protocol they come by."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Service:
         self.read_only = read_only
         self.metrics = Metrics()
         self.ready = False
-        # One thread each: torch has threads of its own, and encoding must not hold answers up.
+        # One thread each: torch has its own threads, and encoding must not delay answers.
         self._compute = ThreadPoolExecutor(1, "answers")
         self._encode = ThreadPoolExecutor(1, "encoding")
         self._parse = ThreadPoolExecutor(1, "parsing")
@@ -49,7 +49,7 @@ class Service:
         self.vectors = RequestVectors(self._encode, self.decoders)
 
     async def start(self) -> None:
-        """Get ready: from then on no answer waits for what could have been computed before."""
+        """Warm up classifiers and start decoders, so that the first answers need not wait."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._compute, self.classifiers.warm)
         if any(served.newest.takes in ("image", "audio") for served in self.classifiers):
@@ -59,26 +59,26 @@ class Service:
         self.ready = True
 
     async def stop(self) -> None:
-        """End threads and processes once they have finished."""
+        """Stop threads and processes once they have finished their work."""
         self.ready = False
         await self.decoders.close()
         self._compute.shutdown()
         self._encode.shutdown()
         self._parse.shutdown()
 
-    async def parse(self, work: Callable[..., T], *given: Any) -> T:  # noqa: ANN401
-        """Read what a request brings, one request at a time, while others are answered."""
-        return await asyncio.get_running_loop().run_in_executor(self._parse, work, *given)
+    async def parse(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401
+        """Run a function in the parsing thread, one at a time, while others are answered."""
+        return await asyncio.get_running_loop().run_in_executor(self._parse, work, *args)
 
     async def predict(
-        self, version: Version, rows: NDArray[Any], wanted: AnswerOptions
+        self, version: Version, rows: NDArray[Any], options: AnswerOptions
     ) -> list[dict[str, Any]]:
         """Answer rows (m, d_T)."""
         check_rows(version, rows)
-        return await self._batcher.ask(QueryRows(version, rows, wanted))
+        return await self._batcher.ask(QueryRows(version, rows, options))
 
     async def compute(self, work: Callable[[Version], Any], version: Version) -> Any:  # noqa: ANN401
-        """Do other work on a version in its turn."""
+        """Run a function of a version in the thread that answers."""
         return await asyncio.get_running_loop().run_in_executor(self._compute, work, version)
 
     async def add(
@@ -88,21 +88,21 @@ class Service:
         labels: Sequence[Any],
         deadline: asyncio.Timeout | None = None,
     ) -> Version:
-        """Take more examples in; the deadline is until this begins."""
+        """Add examples; the deadline ends when the change begins."""
         check_rows(served.newest, rows)
         if len(rows) != len(labels):
             raise Refusal(
                 422,
-                "items and labels are not equally many",
+                "the numbers of items and labels differ",
                 got=f"{numbered(len(rows), 'item')} and {numbered(len(labels), 'label')}",
                 allowed="a label for each item",
             )
 
-        def take_in(classifier: TailClassifier) -> None:
+        def add(classifier: TailClassifier) -> None:
             self._check_size(len(served.newest.labels) + len(rows))
             classifier.add(rows, list(labels))
 
-        return await self._change(served, take_in, deadline)
+        return await self._change(served, add, deadline)
 
     def _check_size(self, count: int) -> None:
         if count > self.limits.examples:
@@ -120,9 +120,9 @@ class Service:
         choose: Callable[[Version], NDArray[np.int64]],
         deadline: asyncio.Timeout | None = None,
     ) -> Version:
-        """Forget examples, as they are numbered in a version, which must be the newest."""
+        """Remove examples by their places in a version, which must be the newest."""
 
-        def forget(classifier: TailClassifier) -> None:
+        def remove(classifier: TailClassifier) -> None:
             newest = served.newest
             if newest.number != version:
                 raise Refusal(
@@ -130,11 +130,11 @@ class Service:
                     "the classifier has changed since",
                     got=f"version {version}",
                     allowed=f"version {newest.number}, the newest",
-                    remedy="Look at its examples again.",
+                    remedy="List its examples again.",
                 )
             classifier.remove(choose(newest))
 
-        return await self._change(served, forget, deadline)
+        return await self._change(served, remove, deadline)
 
     async def _change(
         self,
@@ -145,58 +145,58 @@ class Service:
         if self.read_only:
             raise Refusal(
                 403,
-                "this service takes no changes",
+                "this service is read-only",
                 got="a change",
-                allowed="questions",
+                allowed="predictions",
                 remedy="Start it without --read-only.",
             )
-        begun = asyncio.Event()
-        task = asyncio.create_task(self._make(served, change, deadline, begun))
+        started = asyncio.Event()
+        task = asyncio.create_task(self._make_version(served, change, deadline, started))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            # Whoever asked may go away; a change that has begun is made to its end.
-            if not begun.is_set():
+            # The client may disconnect; a change that has started is still completed.
+            if not started.is_set():
                 task.cancel()
             raise
 
-    async def _make(
+    async def _make_version(
         self,
         served: Served,
         change: Callable[[TailClassifier], object],
         deadline: asyncio.Timeout | None,
-        begun: asyncio.Event,
+        started: asyncio.Event,
     ) -> Version:
         loop = asyncio.get_running_loop()
         async with served.lock:
             if deadline is not None:
                 if deadline.expired():
                     raise asyncio.CancelledError
-                # "Too late" must mean "not made": else who tries again would make it twice.
+                # A timeout must mean that nothing was changed: clients would repeat the change.
                 deadline.reschedule(None)
-            begun.set()
+            started.set()
             version = await loop.run_in_executor(self._compute, served.changed, change)
             served.put(version)
         return version
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[asyncio.Timeout]:
-        """Give up what takes too long; a change stops the clock when it begins."""
+        """Raise a refusal if the block takes too long; a change stops the clock when it starts."""
         seconds = self.limits.answer_seconds
         try:
             async with asyncio.timeout(seconds) as deadline:
                 yield deadline
         except TimeoutError:
-            late = f"no answer within {seconds:g} s"
-            raise overloaded(late, f"answers within {seconds:g} s") from None
+            got = f"no answer within {seconds:g} s"
+            raise overloaded(got, f"answers within {seconds:g} s") from None
 
     def check_count(self, count: int, what: str) -> None:
-        """Refuse requests with nothing in them, or too much."""
+        """Refuse requests with no items or too many."""
         if not 1 <= count <= self.limits.items:
             raise Refusal(
                 422 if count == 0 else 413,
-                f"a request cannot bring this many {what}",
+                f"a request cannot contain this many {what}",
                 got=f"{count:,}",
                 allowed=f"1 to {self.limits.items:,}",
-                remedy="Send several requests." if count else "Send one at least.",
+                remedy="Send several requests." if count else "Send at least one.",
             )

@@ -94,7 +94,8 @@ def test_too_many_items_and_pixels_are_refused(live: Live) -> None:
     status, _, sentence = send(live, body=json.dumps({"vectors": [[1] * 6] * 21}))
     assert status == 413
     assert sentence == (
-        "a request cannot bring this many vectors: got 21; allowed: 1 to 20. Send several requests."
+        "a request cannot contain this many vectors: got 21; allowed: 1 to 20."
+        " Send several requests."
     )
     with pytest.raises(Refused, match=r"this many files: got 21") as caught:
         live.client.predict("colours", files=[b"x"] * 21)
@@ -170,17 +171,17 @@ def test_no_path_of_a_request_reaches_the_file_system(live: Live) -> None:
 
 def test_the_first_of_a_million_faults_is_told(live: Live) -> None:
     status, _, sentence = send(live, body=json.dumps({"vectors": [["a"] * 3000]}))
-    assert (status, "vectors.0.0 is not as it should be: got 'a'" in sentence) == (422, True)
+    assert (status, "vectors.0.0 is invalid: got 'a'" in sentence) == (422, True)
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"vectors": [[0, True, 1]]}, "vectors.0.1 is not as it should be: got True;"),
-        ({"vectors": [[0, "1", 1]]}, "vectors.0.1 is not as it should be: got '1';"),
-        ({"vectors": [[0, 0, 1]], "version": True}, "version is not as it should be: got True;"),
-        ({"vectors": [[0, 0, 1]], "coverage": "0.8"}, "coverage is not as it should be: got "),
-        ({"vectors": [[0, 0, 1]], "novelty": 1}, "novelty is not as it should be: got 1;"),
+        ({"vectors": [[0, True, 1]]}, "vectors.0.1 is invalid: got True;"),
+        ({"vectors": [[0, "1", 1]]}, "vectors.0.1 is invalid: got '1';"),
+        ({"vectors": [[0, 0, 1]], "version": True}, "version is invalid: got True;"),
+        ({"vectors": [[0, 0, 1]], "coverage": "0.8"}, "coverage is invalid: got "),
+        ({"vectors": [[0, 0, 1]], "novelty": 1}, "novelty is invalid: got 1;"),
     ],
 )
 def test_nothing_is_taken_for_a_number_that_is_none(
@@ -197,4 +198,4 @@ def test_unexpected_errors_tell_nothing(live: Live, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("unitail.service.batching.answer", broken)
     status, _, sentence = send(live)
-    assert (status, sentence) == (500, "an unexpected error; the log has it")
+    assert (status, sentence) == (500, "an unexpected error; see the server's log")

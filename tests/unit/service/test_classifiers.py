@@ -20,7 +20,7 @@ from unitail.web.replies import Refusal
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".a", "a b", "a" * 65, "ä"])
 def test_names_are_such_that_addresses_hold_them(name: str) -> None:
-    with pytest.raises(InvalidInput, match="needs a name of its own: got"):
+    with pytest.raises(InvalidInput, match="needs a valid and unique name: got"):
         Classifiers().add(name, vector_classifier())
 
 
@@ -72,6 +72,6 @@ def test_a_change_that_fails_changes_nothing() -> None:
     classifiers = Classifiers()
     classifiers.add("a", vector_classifier())
     served = classifiers.find("a")
-    with pytest.raises(ValueError, match="of another kind"):
+    with pytest.raises(ValueError, match="not of the same kind"):
         served.changed(lambda classifier: classifier.add(ASKED[:1], ["word"]))
     assert (served.newest.number, served.count_examples()) == (1, 12)

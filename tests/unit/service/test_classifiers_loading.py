@@ -16,7 +16,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_folders_are_served_by_their_name_or_another(folder: Path) -> None:
     lines: list[str] = []
     classifiers = load_classifiers(
-        [str(folder), f"other={folder}"], device="cpu", tell=lines.append
+        [str(folder), f"other={folder}"], device="cpu", on_line=lines.append
     )
     assert [served.newest.name for served in classifiers] == ["My-blobs", "other"]
     assert lines[1] == f"other: 3 classes from {folder}"
@@ -38,7 +38,7 @@ def test_changes_are_saved_before_they_are_answered(folder: Path, tmp_path: Path
 
 
 def test_what_cannot_be_served_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is not there: got no such folder or file"):
+    with pytest.raises(InvalidInput, match="does not exist: got no such folder or file"):
         load_classifiers([str(tmp_path / "nothing")])
     (tmp_path / "table.csv").write_text("size,label\n1,a\n2,b\n")
     with pytest.raises(InvalidInput, match="changes cannot be saved to examples"):

@@ -212,6 +212,6 @@ def test_a_decoder_is_ended_in_the_middle_of_a_large_answer() -> None:
         await asyncio.sleep(0.2)  # as much more has come as is held without being read
         async with asyncio.timeout(20):
             await decoder.end()
-        assert not decoder.lives
+        assert not decoder.is_alive
 
     asyncio.run(work())

@@ -125,12 +125,12 @@ def test_annotations_are_learned_from_at_once(live: Live) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ([], "the body is not as it should be"),
-        ({"label_config": "<View>"}, "the labelling interface is not one"),
+        ([], "the body is invalid"),
+        ({"label_config": "<View>"}, "the labelling interface is not supported"),
         ({"label_config": "<!DOCTYPE x [<!ENTITY a 'b'>]><View/>"}, "one with declarations"),
         ({"label_config": "<View/>", "tasks": []}, "got 0 such; allowed: one <Choices>"),
-        ({"label_config": TEXTS}, "tasks is not as it should be"),
-        ({"label_config": TEXTS, "tasks": [{"data": {}}]}, "data.letter is not as it should be"),
+        ({"label_config": TEXTS}, "tasks is invalid"),
+        ({"label_config": TEXTS, "tasks": [{"data": {}}]}, "data.letter is invalid"),
     ],
 )
 def test_what_is_no_request_is_told(live: Live, content: Any, sentence: str) -> None:  # noqa: ANN401

@@ -14,7 +14,7 @@ from helpers.services import ASKED, MODEL, text_classifier, vector_classifier
 from unitail import TailClassifier
 from unitail.errors import InvalidInput
 from unitail.service.classifiers import Classifiers
-from unitail.service.mcp_server import _evaluated, make_mcp_server
+from unitail.service.mcp_server import _evaluate, make_mcp_server
 
 
 def with_client(work: Callable[[Client], Awaitable[None]]) -> None:
@@ -70,14 +70,14 @@ def test_what_is_evaluated_is_the_classifier_that_answers() -> None:
         classifier = TailClassifier(MODEL, device="cpu", scale="none")
         classifiers = Classifiers()
         classifiers.add("it", classifier.fit(rows[-count:], labels[-count:], **weights))
-        return _evaluated(classifiers.find("it").newest)
+        return _evaluate(classifiers.find("it").newest)
 
     light, heavy = evaluated(5), evaluated(5, sample_weight=[1, 1, 1, 1, 9])
     assert (light["right"], heavy["right"]) == (3, 2)
     assert (heavy["asked"], heavy["examples"]) == (5, 5)
     assert heavy["accuracy"]["low"] < 0.4 < heavy["accuracy"]["high"]
     rows, labels = rows[[0, 2]], ["a", "b"]
-    with pytest.raises(InvalidInput, match="got no class of two examples or more"):
+    with pytest.raises(InvalidInput, match="got no class with two examples or more"):
         evaluated(2)
 
 
@@ -85,9 +85,13 @@ def test_what_is_evaluated_is_the_classifier_that_answers() -> None:
     ("tool", "arguments", "sentence"),
     [
         ("classify", {"name": "nothing", "texts": ["a"]}, "no classifier of that name"),
-        ("classify", {"name": "blobs"}, "a call brings items of one kind: got none"),
+        ("classify", {"name": "blobs"}, "a call takes items of one kind: got none"),
         ("classify", {"name": "blobs", "texts": ["/etc/passwd"]}, "does not take such items"),
-        ("classify", {"name": "letters", "texts": []}, "cannot bring this many items: got 0"),
+        (
+            "classify",
+            {"name": "letters", "texts": []},
+            "cannot contain this many items: got 0",
+        ),
         ("add_examples", {"name": "letters", "texts": ["a"], "labels": []}, "1 item and 0 labels"),
     ],
 )

@@ -149,17 +149,25 @@ def test_texts_images_and_rows_are_encoded_as_the_classifier_does(live: Live) ->
     ("name", "items", "sentence"),
     [
         ("blobs", {"vectors": [[1.0]]}, "not as wide as the examples: got 1 number; allowed: 6"),
-        ("blobs", {"vectors": [[1.0], [1.0, 2.0]]}, "vectors are not of one width: got 1, 2"),
+        ("blobs", {"vectors": [[1.0], [1.0, 2.0]]}, "vectors differ in width: got 1, 2"),
         ("blobs", {"vectors": [[float("inf")] * 6]}, "not finite: got row 0"),
-        ("blobs", {"vectors": []}, "cannot bring this many vectors: got 0; allowed: 1 to 1,000"),
-        ("blobs", {"vectors": [["a"] * 6]}, "vectors.0.0 is not as it should be: got 'a'"),
+        (
+            "blobs",
+            {"vectors": []},
+            "cannot contain this many vectors: got 0; allowed: 1 to 1,000",
+        ),
+        ("blobs", {"vectors": [["a"] * 6]}, "vectors.0.0 is invalid: got 'a'"),
         ("blobs", {"texts": ["a"]}, "'blobs' does not take such items: got texts; allowed: vec"),
         ("blobs", {"files": [b"a"]}, "does not take such items: got files; allowed: vectors"),
         ("blobs", {}, "items of one kind: got none; allowed: one of vectors, texts and rows"),
         ("letters", {"texts": ["a"], "rows": [{}]}, "items of one kind: got texts and rows"),
         ("letters", {"texts": ["a", "why?"]}, "item 1 (the first is 0) cannot be read: got a qu"),
-        ("letters", {"files": [b"\xff"]}, "item 0 (the first is 0) cannot be read: got no text in"),
-        ("letters", {"texts": ["a"], "coverage": 1.5}, "coverage is not as it should be: got 1.5"),
+        (
+            "letters",
+            {"files": [b"\xff"]},
+            "item 0 (the first is 0) cannot be read: got not UTF-8 text",
+        ),
+        ("letters", {"texts": ["a"], "coverage": 1.5}, "coverage is invalid: got 1.5"),
         ("colours", {"texts": ["/etc/passwd"]}, "does not take such items: got texts; allowed: fi"),
         ("colours", {"files": [b"no image"]}, "item 0 (the first is 0) cannot be read"),
         ("table", {"rows": [{"size": 1}]}, "the table lacks columns that the examples have"),
@@ -223,7 +231,7 @@ def test_classes_go_and_the_last_two_stay() -> None:
             client.add("letters", ["A"], texts=["a" * shots])
         old = refused(client.predict, "letters", texts=["a"], version=1)
         assert old.status == 409
-        assert "got version 1; allowed: 4, 5, 6, 7, 8. Ask for one of these" in str(old)
+        assert "got version 1; allowed: 4, 5, 6, 7, 8. Name one of these" in str(old)
 
 
 def test_a_service_that_takes_no_changes_says_so() -> None:
@@ -235,7 +243,7 @@ def test_a_service_that_takes_no_changes_says_so() -> None:
         ):
             refusal = refused(change)
             assert refusal.status == 403
-            assert "takes no changes: got a change; allowed: questions" in str(refusal)
+            assert "is read-only: got a change; allowed: predictions" in str(refusal)
 
 
 def test_the_service_describes_itself(live: Live) -> None:

@@ -38,6 +38,7 @@ from unitail.workflows.sort_files import (
     Step,
     check_sorting,
     plan_sorting,
+    remove_outdated,
     require_files,
     sort_files,
     where_moved,
@@ -260,7 +261,10 @@ class Sorting:
         vanished = sort_files(steps, SortBy(self.by))
         failed = set(vanished)
         steps = [step for step in steps if step not in failed]
-        return steps, vanished, where_moved(items, steps) if self.by == SortBy.MOVE else items
+        if self.by == SortBy.MOVE:
+            return steps, vanished, where_moved(items, steps)
+        remove_outdated(steps, self.target)
+        return steps, vanished, items
 
     def show(self, console: Console, steps: Sequence[Step]) -> None:
         """Print the planned steps of a dry run, or the number of files that were sorted."""

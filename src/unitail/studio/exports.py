@@ -36,6 +36,7 @@ from unitail.workflows.sort_files import (
     Step,
     check_sorting,
     plan_sorting,
+    remove_outdated,
     require_files,
     sort_files,
 )
@@ -64,6 +65,8 @@ class SortResult:
     """Steps that were carried out."""
     gone: tuple[Step, ...]
     """Steps that were skipped because their files had vanished."""
+    removed: tuple[Path, ...]
+    """Copies and links that an earlier export had made in other folders."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +151,9 @@ class Results:
         steps = plan_sorting(self.answers, self.queries, target)
         gone = sort_files(steps, by)
         skipped = set(gone)
-        return SortResult(tuple(step for step in steps if step not in skipped), tuple(gone))
+        done = tuple(step for step in steps if step not in skipped)
+        removed = () if by is SortBy.MOVE else tuple(remove_outdated(done, target))
+        return SortResult(done, tuple(gone), removed)
 
 
 class LatestResults:

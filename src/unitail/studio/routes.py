@@ -261,6 +261,7 @@ def export_routes(studio: Studio) -> APIRouter:
             "folder": shown(studio.sorted_folder),
             "done": len(sorting.steps) - there,
             "there": there,
+            "removed": len(sorting.removed),
             "left_out": [each.name for each in results.answers.unreadable if each.name not in names]
             + [shown(step.source.name) for step in sorting.gone],
         }

@@ -1,31 +1,39 @@
-"""Sort files into a folder for each class by their answers; nothing is ever overwritten."""
+"""Sort files by their answers into one folder per class; nothing is ever overwritten."""
 
 import filecmp
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from unitail.configuration import parse_json
 from unitail.errors import CannotWrite, InvalidInput
-from unitail.files import disk_errors
+from unitail.files import disk_errors, write_text
+from unitail.inputs.folders import OWN_FOLDER
 from unitail.inputs.items import FILE, Items, Record
 from unitail.wording import exact, shown
 from unitail.workflows.answers import Answers, State
 
 OWN_FOLDERS = {State.DOUBTFUL: "_doubtful", State.NOVEL: "_novel"}
-"""Folders for answers to look at; classes never have them."""
+"""Folders for uncertain answers; classes never get these names."""
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')
-"""What some system does not take in a name."""
+"""Characters that some systems do not allow in file names."""
 MAX_NAME_BYTES = 200
-"""Of a folder or file; systems take 255, and numbers may be added."""
+"""Longest name of a folder or file; systems allow 255, and numbers may be appended."""
+
+
+RECORD = "sorted.json"
+"""Lists what earlier runs made, in a folder that is never read as a class."""
 
 
 class SortBy(StrEnum):
-    """What happens to the files."""
+    """How files are put into their folders."""
 
     COPY = "copy"
     LINK = "link"
@@ -34,20 +42,20 @@ class SortBy(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One file, and where it goes."""
+    """One file and its new path."""
 
     source: Path
     target: Path
     is_there: bool
-    """Whether the same content lies there already: then nothing is done."""
+    """Whether the target exists with the same content: then nothing is done."""
 
 
 def check_sorting(target: Path, inputs: Iterable[Path]) -> None:
-    """Refuse a folder that cannot take files, or that is read as examples or queries."""
+    """Raise an error if the target is not a folder, or lies inside a folder that is read."""
     if os.path.lexists(target) and not target.is_dir():
         raise CannotWrite(
             f"files cannot be sorted into {shown(target)}",
-            got="a file" if target.exists() else "a link that leads nowhere",
+            got="a file" if target.exists() else "a broken link",
             allowed="a folder",
         )
     for path in inputs:
@@ -61,10 +69,10 @@ def check_sorting(target: Path, inputs: Iterable[Path]) -> None:
 
 
 def plan_sorting(result: Answers, queries: Items, target: Path) -> list[Step]:
-    """Say where each file goes: the likely by class, the doubtful and the novel apart.
+    """Plan where each file goes: likely ones by class, doubtful and novel ones to own folders.
 
-    Files that the user corrected go where they said. Names that are taken, by another file here or
-    on the disk, get a number.
+    Files that the user labelled go to the class of the label. A name that is taken, by another step
+    or on the disk, gets a number.
     """
     files = [(queries.items[each.place], each.label, each.state) for each in result.answers]
     files += [(item, label, State.GIVEN) for item, label in queries.given]
@@ -73,14 +81,14 @@ def plan_sorting(result: Answers, queries: Items, target: Path) -> list[Step]:
     steps = []
     for item, label, state in files:
         folder = target / OWN_FOLDERS.get(state, folders[label])
-        step = _free(item, folder / _shortened(Path(item).name), taken)
+        step = _plan_step(item, folder / _shortened(Path(item).name), taken)
         taken.add(_folded(step.target))
         steps.append(step)
     return steps
 
 
 def require_files(queries: Items) -> None:
-    """Refuse texts and rows, which cannot be sorted into folders."""
+    """Raise an error for texts and rows, which cannot be sorted into folders."""
     if not all(isinstance(item, Path) for item in queries.items):
         raise InvalidInput(
             "only files can be sorted",
@@ -92,17 +100,17 @@ def require_files(queries: Items) -> None:
 
 
 def sort_files(steps: Sequence[Step], by: SortBy) -> list[Step]:
-    """Copy, link or move; a file that has appeared since is not overwritten but refused.
+    """Copy, link or move the files, and return the steps whose file has vanished since planning.
 
-    Files that have vanished since are left out, and returned.
+    A target that has appeared since then is an error; it is not overwritten.
     """
     act = {SortBy.COPY: _copy, SortBy.LINK: _link, SortBy.MOVE: _move}[by]
-    gone = []
+    vanished = []
     for step in steps:
         if step.is_there:
             continue
         try:
-            if step.source.exists():  # a link to nothing would be made without an error
+            if step.source.exists():  # a link to a missing file would be made without an error
                 with disk_errors(step.target):
                     step.target.parent.mkdir(parents=True, exist_ok=True)
                     act(step.source, step.target)
@@ -110,14 +118,44 @@ def sort_files(steps: Sequence[Step], by: SortBy) -> list[Step]:
         except CannotWrite:
             if step.source.exists():
                 raise
-        gone.append(step)
-    return gone
+        vanished.append(step)
+    return vanished
+
+
+def remove_outdated(steps: Sequence[Step], target: Path) -> list[Path]:
+    """Remove copies and links that an earlier run made elsewhere in the target folder.
+
+    These belong to files that have another folder now, or are links to files that are gone. Only
+    what is still exactly as it was made is removed. What this run made is recorded for the next.
+    """
+    record = target / OWN_FOLDER / RECORD
+    recorded = _recorded(record)
+    now = {os.fspath(step.source.resolve()): step.target.relative_to(target) for step in steps}
+    found = {os.fspath(step.source.resolve()) for step in steps if step.is_there}
+    removed, kept = [], {}
+    for source, name in recorded.items():
+        path = target / name
+        is_outdated = source in now if Path(source).exists() else path.is_symlink()
+        if name == now.get(source) or not (is_outdated and _is_as_made(path, Path(source))):
+            kept[source] = name
+            continue
+        path.unlink()
+        removed.append(path)
+        with suppress(OSError):  # it still holds other files
+            path.parent.rmdir()
+    with disk_errors(record):
+        record.parent.mkdir(parents=True, exist_ok=True)
+        # A copy that a user had put there is none of ours.
+        made = {source: name for source, name in now.items() if source not in found}
+        names = {source: os.fspath(name) for source, name in {**kept, **made}.items()}
+        write_text(record, json.dumps(names, indent=0))
+    return removed
 
 
 def where_moved(items: Items, steps: Iterable[Step]) -> Items:
-    """Return items after they were moved: paths of files that were named lead to them again.
+    """Return the items with their new paths after a move.
 
-    Paths in a user's own table stay as they are.
+    Paths in a user's own table are not changed.
     """
     moved = {step.source: step.target for step in steps if not step.is_there}
     files = {exact(source): exact(target) for source, target in moved.items()}
@@ -136,19 +174,40 @@ def where_moved(items: Items, steps: Iterable[Step]) -> Items:
     )
 
 
+def _recorded(record: Path) -> dict[str, Path]:
+    """Return what earlier runs made: the path inside the target folder of each source."""
+    try:
+        names = parse_json(record.read_bytes())
+        paths = {str(source): Path(str(name)) for source, name in names.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+    return {
+        source: path
+        for source, path in paths.items()
+        if not path.is_absolute() and ".." not in path.parts
+    }
+
+
+def _is_as_made(path: Path, source: Path) -> bool:
+    """Return whether a file is a link to its source, or still an exact copy of it."""
+    if path.is_symlink():
+        return os.readlink(path) == os.fspath(source)
+    return path.is_file() and source.is_file() and filecmp.cmp(source, path, shallow=False)
+
+
 def _class_folders(labels: Iterable[str]) -> dict[str, str]:
-    """Give each class a folder with a name that any system takes."""
+    """Return a folder name for each class that is valid on any system."""
     folders: dict[str, str] = {}
     taken = {name.casefold() for name in OWN_FOLDERS.values()}
     for label in sorted(set(labels)):
         name = _shortened(UNSAFE.sub("_", label).strip(". ") or "_")
-        folders[label] = _numbered(name, lambda each: each.casefold() in taken)
+        folders[label] = _first_free(name, lambda each: each.casefold() in taken)
         taken.add(folders[label].casefold())
     return folders
 
 
-def _free(source: Path, target: Path, taken: set[str]) -> Step:
-    """Find a name that is not taken, or the place where the same content lies already."""
+def _plan_step(source: Path, target: Path, taken: set[str]) -> Step:
+    """Plan a step to a free name, or to an existing file with the same content."""
     is_there = False
 
     def is_taken(name: str) -> bool:
@@ -156,16 +215,16 @@ def _free(source: Path, target: Path, taken: set[str]) -> Step:
         path = target.with_name(name)
         if _folded(path) in taken:
             return True
-        both = path.is_file() and source.is_file()  # which may have vanished
+        both = path.is_file() and source.is_file()  # the source may have vanished
         is_there = both and filecmp.cmp(source, path, shallow=False)
         return os.path.lexists(path) and not is_there
 
-    name = _numbered(target.name, is_taken)
+    name = _first_free(target.name, is_taken)
     return Step(source, target.with_name(name), is_there)
 
 
-def _numbered(name: str, is_taken: Callable[[str], bool]) -> str:
-    """Add the first number that makes a name free: "x.png", "x (2).png", ..."""
+def _first_free(name: str, is_taken: Callable[[str], bool]) -> str:
+    """Return the first free name of "x.png", "x (2).png", "x (3).png", ..."""
     stem, suffix = os.path.splitext(name)
     free, number = name, 1
     while is_taken(free):
@@ -175,7 +234,7 @@ def _numbered(name: str, is_taken: Callable[[str], bool]) -> str:
 
 
 def _shortened(name: str) -> str:
-    """Cut a name in the middle, so that its suffix stays."""
+    """Shorten a name that is too long, and keep its suffix."""
     stem, suffix = os.path.splitext(name)
     room = MAX_NAME_BYTES - len(os.fsencode(suffix))
     if len(os.fsencode(stem)) <= room or room <= 0:
@@ -185,13 +244,13 @@ def _shortened(name: str) -> str:
         try:
             return cut.decode() + suffix
         except UnicodeDecodeError as error:
-            if error.start < len(cut) - 3:  # not text at all
+            if error.start < len(cut) - 3:  # the name is not valid text
                 return os.fsdecode(cut) + suffix
             cut = cut[: error.start]
 
 
 def _folded(path: Path) -> str:
-    """Write a path as systems see it that do not tell cases apart."""
+    """Return a path as a case-insensitive file system compares it."""
     return os.fsdecode(path).casefold()
 
 
@@ -222,12 +281,12 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _rename(source: Path, target: Path) -> None:
-    """Rename, but never onto another file."""
+    """Rename a file, but never overwrite another."""
     try:
         os.link(source, target)
     except FileExistsError:
         raise
     except OSError:  # a disk without links
         if os.path.lexists(target):
-            raise FileExistsError(f"{target} is there") from None
+            raise FileExistsError(f"{target} exists") from None
         source.rename(target)

@@ -143,7 +143,13 @@ def test_exports_are_downloads(app: FastAPI, studio: Studio) -> None:
     assert len(json.loads(ask(app, "GET", "/api/export/json").body)["answers"]) == 12
     assert b"Answers for pictures" in ask(app, "GET", "/api/export/html").body
     done = post(app, "/api/export/folders", {"by": "copy"})
-    assert done == {"folder": str(studio.sorted_folder), "done": 12, "there": 0, "left_out": []}
+    assert done == {
+        "folder": str(studio.sorted_folder),
+        "done": 12,
+        "there": 0,
+        "removed": 0,
+        "left_out": [],
+    }
     assert (studio.sorted_folder / "red" / "0000.png").exists()
     (studio.catalogue.source / "0005.png").unlink()
     done = post(app, "/api/export/folders", {"by": "copy"})

@@ -14,6 +14,7 @@ from unitail.workflows.sort_files import (
     Step,
     check_sorting,
     plan_sorting,
+    remove_outdated,
     require_files,
     sort_files,
 )
@@ -222,3 +223,59 @@ def test_files_that_have_vanished_are_left_out_and_told(by: SortBy, tmp_path: Pa
 def test_texts_are_not_sorted() -> None:
     with pytest.raises(InvalidInput, match="only files can be sorted: got text items"):
         require_files(Items(items=("x",), names=("x",), modality=Modality.TEXT))
+
+
+def _sort_again(
+    files: Sequence[Path], labels: Sequence[str], target: Path, by: SortBy = SortBy.COPY
+) -> list[str]:
+    """Sort, remove what is outdated, and return what was removed."""
+    steps = plan_sorting(*_answered(files, labels), target)
+    sort_files(steps, by)
+    return [path.relative_to(target).as_posix() for path in remove_outdated(steps, target)]
+
+
+def _sorted_files(target: Path) -> list[str]:
+    return [name for name in _tree(target) if not name.startswith(".")]
+
+
+@pytest.mark.parametrize("by", [SortBy.COPY, SortBy.LINK])
+def test_sorted_again_a_file_is_in_its_new_folder_alone(by: SortBy, tmp_path: Path) -> None:
+    files, target = _files(tmp_path / "in", "1.png", "2.png"), tmp_path / "out"
+    assert _sort_again(files, ["a", "b"], target, by) == []
+    assert _sort_again(files, ["a", "b"], target, by) == []
+    assert _sort_again(files, ["a", "a"], target, by) == ["b/2.png"]
+    assert _sorted_files(target) == ["a/1.png", "a/2.png"]
+    assert not (target / "b").exists()
+    assert _sort_again(files, ["b", "a"], target, by) == ["a/1.png"]
+
+
+def test_links_to_files_that_are_gone_go_and_copies_stay(tmp_path: Path) -> None:
+    for by, removed in ((SortBy.LINK, ["a/1.png"]), (SortBy.COPY, [])):
+        files, target = _files(tmp_path / by, "1.png", "2.png"), tmp_path / f"sorted-{by}"
+        _sort_again(files, ["a", "a"], target, by)
+        files[0].unlink()
+        assert _sort_again(files[1:], ["a"], target, by) == removed
+    assert (tmp_path / "sorted-copy" / "a" / "1.png").read_text() == "1.png"
+
+
+def test_what_users_changed_or_put_there_themselves_is_kept(tmp_path: Path) -> None:
+    files, target = _files(tmp_path / "in", "1.png", "2.png", "3.png"), tmp_path / "out"
+    _files(target / "a", "3.png")  # the same content, but by their own hand
+    _sort_again(files, ["a", "a", "a"], target)
+    (target / "a" / "2.png").write_text("retouched")
+    assert _sort_again(files, ["b", "b", "b"], target) == ["a/1.png"]
+    assert (target / "a" / "2.png").read_text() == "retouched"
+    assert (target / "a" / "3.png").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "{", '{"SOURCE": "/etc/hosts"}', '{"SOURCE": "../in/2.png"}', '{"a": 3}']
+)
+def test_a_record_by_another_hand_removes_nothing(text: str, tmp_path: Path) -> None:
+    files, target = _files(tmp_path / "in", "1.png", "2.png"), tmp_path / "out"
+    files[1].write_text("1.png")  # what the record names is a copy of it
+    _sort_again(files[:1], ["a"], target)
+    record = target / ".unitail" / "sorted.json"
+    record.write_text(text.replace("SOURCE", str(files[0])))
+    assert _sort_again(files[:1], ["a"], target) == []
+    assert files[1].exists()

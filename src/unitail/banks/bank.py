@@ -1,8 +1,8 @@
 """Feature banks: the rows of a data set, encoded once, in a folder.
 
 `features.npy` and `labels.npy` hold the rows, `classes.json` the class names, and `manifest.json`
-which encoder made them and what the files should hash to. Features are mapped into memory, so
-opening costs nothing and processes share them.
+the encoder and the hashes of the files. Features are memory-mapped, so opening a bank is cheap and
+processes share them.
 """
 
 import hashlib
@@ -36,13 +36,13 @@ class FeatureBank(FeatureTable):
     """The encoded rows of one data set, with their classes, in a folder."""
 
     folder: Path
-    """Where the bank is."""
+    """Folder of the bank."""
     manifest: BankManifest
-    """What the bank says about itself."""
+    """Origin, shape and hashes of the bank."""
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open a bank after all checks that need not read the features; see `verify` for those."""
+        """Open a bank and check everything except the features' values; for those see `verify`."""
         folder = Path(folder)
         manifest = read_manifest(folder)
         class_names = read_classes(folder)
@@ -61,9 +61,9 @@ class FeatureBank(FeatureTable):
     def open_same(
         cls, folder: Path, manifest: BankManifest, class_names: tuple[str, ...], remedy: str
     ) -> Self | None:
-        """Open a bank that is there already, if it was made from the same rows in the same way.
+        """Open an existing bank if it was made from the same rows in the same way.
 
-        None where the folder is not there, or empty.
+        Returns None if the folder does not exist or is empty; another bank is an error.
         """
         if not folder.is_dir() or not any(folder.iterdir()):
             return None
@@ -74,75 +74,75 @@ class FeatureBank(FeatureTable):
 
     @property
     def num_rows(self) -> int:
-        """How many examples there are."""
+        """Number of examples."""
         return self.manifest.rows
 
     @property
     def fingerprint(self) -> str:
-        """What changes when the features or the labels do."""
+        """Changes whenever the features or the labels do."""
         return f"{self.manifest.features_sha256} {self.manifest.labels_sha256}"
 
     def verify(self, on_progress: OnProgress | None = None) -> None:
-        """Read all features: refuse any that changed since they were written or are not finite."""
+        """Read all features; raise an error if they changed since writing or are not finite."""
         path = self.folder / FEATURES_FILE
         header = read_header(path)
         with path.open("rb") as file:
             digest = hashlib.sha256(file.read(header.offset))
-        odd = 0
+        num_non_finite = 0
         for start in range(0, self.num_rows, CHUNK_ROWS):
             chunk = self.features[start : start + CHUNK_ROWS]
             digest.update(chunk.data)
-            odd += int(np.count_nonzero(~np.isfinite(chunk)))
+            num_non_finite += int(np.count_nonzero(~np.isfinite(chunk)))
             if on_progress is not None:
                 on_progress(start + len(chunk), self.num_rows)
         _check_hash(path, digest.hexdigest(), self.manifest.features_sha256)
-        if odd:
+        if num_non_finite:
             raise InvalidBank(
                 f"features of {self.folder} are not finite",
-                got=f"{odd} NaN or infinite values of {self.features.size}",
+                got=f"{num_non_finite} NaN or infinite values of {self.features.size}",
                 allowed="finite numbers",
-                remedy="Encode the data again without the rows concerned.",
+                remedy="Encode the data again without these rows.",
             )
 
 
 def find_banks(root: Path | str) -> list[Path]:
-    """List the folders of all banks in `root`, which may be one itself, in the order of names."""
+    """Return the folders of all banks in `root`, or `root` if it is a bank, sorted by name."""
     return _find_banks(Path(root), set())
 
 
-def _find_banks(root: Path, seen: set[Path]) -> list[Path]:
-    """List banks below folders that were not seen before: a link may lead back to one."""
+def _find_banks(root: Path, visited: set[Path]) -> list[Path]:
+    """Search recursively; each real folder is visited once, as links may form a cycle."""
     if (root / MANIFEST_FILE).is_file():
         return [root]
     if not root.is_dir():
         raise InvalidBank(
             f"{root} is not a folder",
-            got="a file" if root.exists() else "nothing of that name",
+            got="a file" if root.exists() else "no such folder",
             allowed="a folder that holds banks",
             remedy="Name another folder, or make banks with `unitail bank import`.",
         )
-    seen.add(root.resolve())
-    # Hidden folders are left out: an unfinished bank is one.
+    visited.add(root.resolve())
+    # Hidden folders are skipped: unfinished banks are hidden.
     folders = sorted(
         path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
-    new = [folder for folder in folders if folder.resolve() not in seen]
-    return [bank for folder in new for bank in _find_banks(folder, seen)]
+    new = [folder for folder in folders if folder.resolve() not in visited]
+    return [bank for folder in new for bank in _find_banks(folder, visited)]
 
 
 def named_banks(root: Path | str) -> dict[str, Path]:
-    """Find all banks in `root` by their names ENCODER/DATASET, in the order of names."""
+    """Return the folders of all banks in `root` by name ENCODER/DATASET, sorted by name."""
     paths: dict[str, Path] = {}
-    seen: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for path in find_banks(root):
         manifest = read_manifest(path)
         name = f"{manifest.encoder}/{manifest.name}"
-        other = seen.setdefault(_one_name(name), path)
+        other = by_name.setdefault(_normalised(name), path)
         if other != path:
             raise InvalidBank(
                 f"two banks in {root} are called {name}",
                 got=f"{other} and {path}",
-                allowed="one bank of a data set and encoder",
+                allowed="one bank for each data set and encoder",
                 remedy="Move one of them elsewhere.",
             )
         paths[name] = path
@@ -150,18 +150,18 @@ def named_banks(root: Path | str) -> dict[str, Path]:
 
 
 def bank_matches(name: str, pattern: str) -> bool:
-    """Tell whether ENCODER/DATASET fits a pattern, whichever name of the encoder either has."""
-    return fnmatch(_one_name(name), _one_name(pattern))
+    """Return whether ENCODER/DATASET matches a glob pattern; aliases of an encoder are equal."""
+    return fnmatch(_normalised(name), _normalised(pattern))
 
 
-def _one_name(name: str) -> str:
-    """Write ENCODER/DATASET with the registered name of the encoder."""
+def _normalised(name: str) -> str:
+    """Return ENCODER/DATASET with the registered name of the encoder."""
     encoder, slash, data_set = name.partition("/")
     return f"{encoder_name(encoder)}{slash}{data_set}"
 
 
 def _read_labels(path: Path, manifest: BankManifest, num_classes: int) -> NDArray[np.int64]:
-    """Read the class indices and check that they are those written, each with a class name."""
+    """Read the class indices, and check their hash and that each has a class name."""
     mapped = map_array(path, np.dtype(np.int64), (manifest.rows,))
     _check_hash(path, hashlib.sha256(path.read_bytes()).hexdigest(), manifest.labels_sha256)
     labels: NDArray[np.int64] = np.array(mapped)

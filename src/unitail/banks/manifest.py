@@ -1,4 +1,4 @@
-"""What a feature bank says about itself, and the names of its files."""
+"""The manifest of a feature bank, and the names of its files."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from unitail.errors import InvalidBank, InvalidConfig, require
 from unitail.files import regular
 
 FORMAT = 1
-"""The version of the folder's layout; readers refuse others."""
+"""Version of the folder's layout; readers refuse any other."""
 MANIFEST_FILE = "manifest.json"
 CLASSES_FILE = "classes.json"
 FEATURES_FILE = "features.npy"
@@ -20,7 +20,7 @@ LABELS_FILE = "labels.npy"
 
 
 class FeatureType(StrEnum):
-    """How the features are stored."""
+    """The dtype in which features are stored."""
 
     FLOAT16 = "float16"
     FLOAT32 = "float32"
@@ -28,41 +28,41 @@ class FeatureType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class BankManifest:
-    """Where the features of a bank come from, their shape, and hashes of the files."""
+    """Origin, shape and file hashes of a bank."""
 
     name: str
-    """The data set, for instance "tiny_imagenet"."""
+    """Name of the data set, for instance "tiny_imagenet"."""
     encoder: str
     """The frozen encoder phi_T that made the features."""
     encoder_revision: str = ""
-    """Which version of the encoder's weights."""
+    """Version of the encoder's weights."""
     preprocessing: str = ""
-    """What was done to the raw data before the encoder, and to its output after it."""
+    """Processing of the raw data before the encoder, and of its output."""
     source: str = ""
     """What the bank was made from; for a single file with its hash."""
     licence: str = ""
-    """Under which terms the data may be used."""
+    """Licence of the data."""
     rows: int
-    """How many examples there are."""
+    """Number of examples."""
     feature_dim: int
-    """d_T."""
+    """Width of the features, d_T."""
     dtype: FeatureType = FeatureType.FLOAT16
-    """How the features are stored."""
+    """Dtype in which the features are stored."""
     labels_sha256: str = ""
-    """Hash of the file of the class indices; empty until the bank is complete."""
+    """Hash of the file of class indices; empty until the bank is complete."""
     features_sha256: str = ""
-    """Hash of the file of the features; empty until the bank is complete."""
+    """Hash of the file of features; empty until the bank is complete."""
     format: int = FORMAT
-    """The version of the folder's layout."""
+    """Version of the folder's layout."""
 
     def __post_init__(self) -> None:
-        for each in ("name", "encoder", "licence"):
-            given = getattr(self, each)
-            # A name on the command line may be bytes that are no text.
-            whole = given == given.encode("utf-8", "replace").decode()
-            require(whole, each, got=ascii(given), allowed="text that UTF-8 can hold")
+        for field in ("name", "encoder", "licence"):
+            text = getattr(self, field)
+            # A name on the command line may contain bytes that are not valid text.
+            valid = text == text.encode("utf-8", "replace").decode()
+            require(valid, field, got=ascii(text), allowed="text that UTF-8 can encode")
         require(bool(self.name), "name", got="nothing", allowed="the name of the data set")
-        # A bank is called ENCODER/NAME, and the encoder of a hub has a slash of its own.
+        # A bank is called ENCODER/NAME, and encoders from the hub have a slash in their name.
         require("/" not in self.name, "name", got=self.name, allowed="a name without a slash")
         require(bool(self.encoder), "encoder", got="nothing", allowed="the name of the encoder")
         require(self.rows >= 1, "rows", got=self.rows, allowed="1 or more")
@@ -71,7 +71,7 @@ class BankManifest:
 
 
 def read_manifest(folder: Path) -> BankManifest:
-    """Read the manifest of a bank, refusing keys that it does not know."""
+    """Read the manifest of a bank; unknown keys are an error."""
     table = _read_json(folder / MANIFEST_FILE)
     if not isinstance(table, dict) or "format" not in table:
         raise InvalidBank(
@@ -79,7 +79,7 @@ def read_manifest(folder: Path) -> BankManifest:
             got=f"a {MANIFEST_FILE} without a format version",
             allowed=f"a table with the key format = {FORMAT}",
         )
-    if table["format"] != FORMAT:  # before the keys, which other versions may have others of
+    if table["format"] != FORMAT:  # checked first, since other versions may have other keys
         raise InvalidBank(
             f"the bank {folder} has another format version",
             got=table["format"],
@@ -109,14 +109,14 @@ def read_classes(folder: Path) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
-    """Refuse class names that are not text, and names that come twice."""
-    odd = [name for name in names if not isinstance(name, str)]
-    twice = [] if odd else [name for name, count in Counter(names).items() if count > 1]
-    if odd or twice:
+    """Return class names as a tuple; names that are not text, or not unique, are an error."""
+    not_text = [name for name in names if not isinstance(name, str)]
+    repeated = [] if not_text else [name for name, count in Counter(names).items() if count > 1]
+    if not_text or repeated:
         raise InvalidBank(
             f"the class names of {where} are wrong",
-            got=f"{odd[0]!r}" if odd else f"{twice[0]!r} more than once",
-            allowed="a list of different names",
+            got=f"{not_text[0]!r}" if not_text else f"{repeated[0]!r} more than once",
+            allowed="a list of distinct names",
         )
     return tuple(names)
 
@@ -124,11 +124,11 @@ def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
 def check_same(
     stored: Mapping[str, Any], wanted: Mapping[str, Any], what: str, remedy: str
 ) -> None:
-    """Refuse to go on with a bank that was made from something else."""
+    """Raise an error if a stored bank differs from the wanted one."""
     keys = [key for key in {**wanted, **stored} if stored.get(key) != wanted.get(key)]
     if keys:
         raise InvalidBank(
-            f"{what} is another one",
+            f"{what} does not match",
             got=", ".join(f"{key} = {_short(stored.get(key))}" for key in keys),
             allowed=", ".join(f"{key} = {_short(wanted.get(key))}" for key in keys),
             remedy=remedy,
@@ -136,7 +136,7 @@ def check_same(
 
 
 def describe(manifest: BankManifest, class_names: tuple[str, ...]) -> dict[str, Any]:
-    """List what two banks made from the same thing have in common, as JSON gives it back."""
+    """Return what identifies the content of a bank, as JSON data: its manifest without hashes."""
     table = {**to_table(manifest), "class_names": list(class_names)}
     return {key: value for key, value in table.items() if not key.endswith("_sha256")}
 
@@ -154,6 +154,6 @@ def _read_json(path: Path) -> object:
     return content
 
 
-def _short(value: object, longest: int = 60) -> str:
+def _short(value: object, max_length: int = 60) -> str:
     text = repr(str(value) if isinstance(value, str) else value)
-    return text if len(text) <= longest else f"{text[:longest]}..."
+    return text if len(text) <= max_length else f"{text[:max_length]}..."

@@ -1,4 +1,4 @@
-"""Array files (.npy) that are checked before they are mapped, and that grow row by row."""
+"""Array files (.npy) that are checked before mapping, and files that grow row by row."""
 
 import io
 import math
@@ -20,45 +20,43 @@ _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """The beginning of an .npy file."""
+    """The header of an .npy file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     offset: int
-    """Where the numbers begin, in bytes."""
+    """Start of the data, in bytes."""
 
     @classmethod
     def read(cls, file: IO[bytes]) -> Self:
-        """Read the header of an open file; `ValueError` where it has none that we understand."""
+        """Read the header of an open file; `ValueError` if it is invalid or not supported."""
         version = npy.read_magic(file)
         if version not in _READERS:
             raise ValueError(f"version {version} of the .npy format")
         try:
             shape, fortran_order, dtype = _READERS[version](file)
-        except (
-            Exception
-        ) as error:  # numpy tokenises and evaluates the header, which may be anything
-            raise ValueError(f"a header that is no description: {error}") from error
+        except Exception as error:  # numpy evaluates the header, which may raise anything
+            raise ValueError(f"an invalid header: {error}") from error
         if min(shape, default=0) < 0:
             raise ValueError(f"the shape {shape}")
         if fortran_order or dtype.hasobject:
-            raise ValueError("columns before rows" if fortran_order else "Python objects")
+            raise ValueError("Fortran order" if fortran_order else "Python objects")
         return cls(dtype, shape, file.tell())
 
     @property
     def file_bytes(self) -> int:
-        """The bytes that the whole file should have."""
+        """Expected size of the whole file, in bytes."""
         return self.offset + self.dtype.itemsize * math.prod(self.shape)
 
 
 def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Map an array file into memory for reading, after comparing its header and its size."""
+    """Memory-map an array file for reading, after checking its dtype, shape and size."""
     header = read_header(path)
     size = path.stat().st_size
     for what, got, allowed in (
         ("does not hold the dtype in the manifest", header.dtype, dtype),
         ("does not hold the shape in the manifest", header.shape, shape),
-        ("is truncated or was added to", f"{size} bytes", f"{header.file_bytes} bytes"),
+        ("is truncated or has extra bytes", f"{size} bytes", f"{header.file_bytes} bytes"),
     ):
         if got != allowed:
             raise InvalidBank(
@@ -68,9 +66,9 @@ def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArr
 
 
 def expect_random_reads(array: NDArray[Any]) -> None:
-    """Tell the system that single rows of a mapped array will be read, not their neighbours.
+    """Advise the system that a mapped array will be read at random rows.
 
-    Else each row brings the pages around it into memory, up to all of a large file.
+    Otherwise each row also loads the pages around it, up to all of a large file.
     """
     mapped = getattr(array, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_RANDOM"):
@@ -86,26 +84,26 @@ def read_header(path: Path) -> NpyHeader:
         raise InvalidBank(
             f"{path} cannot be read",
             got=f"{type(error).__name__}: {error}",
-            allowed="an .npy file, row by row, of numbers",
+            allowed="an .npy file of numbers in C order",
         ) from error
 
 
 class GrowingArray:
-    """An .npy file of a known final shape, whose rows are written one chunk after another."""
+    """An .npy file of a known final shape, whose rows are written in chunks."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self._path, self._dtype = path, dtype
         self._row_bytes = dtype.itemsize * math.prod(shape[1:])
         self._header = _header_bytes(dtype, shape)
-        # Without a buffer, or what a full disk refused would be tried once more on closing.
+        # Unbuffered: a buffer that a full disk refused would be written again on closing.
         self._file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
 
     def fileno(self) -> int:
-        """Return the descriptor of the open file, to lock it."""
+        """Return the file descriptor, for locking."""
         return self._file.fileno()
 
     def keep(self, rows: int) -> None:
-        """Drop all but the first `rows` rows, which must be there."""
+        """Truncate to the first `rows` rows; an error if there are fewer."""
         self._file.seek(0)
         size = len(self._header) + rows * self._row_bytes
         if rows == 0:
@@ -121,12 +119,12 @@ class GrowingArray:
         self._file.truncate(size)
 
     def write(self, rows: NDArray[Any], at: int) -> None:
-        """Write rows after the first `at`, over what an interrupted call may have left there."""
+        """Write rows at index `at`, overwriting what an interrupted call may have left there."""
         self._file.seek(len(self._header) + at * self._row_bytes)
         self._write(np.ascontiguousarray(rows, dtype=self._dtype).tobytes())
 
     def sync(self) -> None:
-        """Return when all rows are safe on the disk."""
+        """Flush all rows to the disk."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -137,10 +135,10 @@ class GrowingArray:
         return os.fstat(self._file.fileno()).st_size
 
     def _write(self, data: bytes) -> None:
-        """Write all of it: the system may take less than it is offered."""
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._file.write(rest) :]
+        """Write all data; a single call may write only a part."""
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
 
 
 def _header_bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""Splitting tables by class, and proof that two tables share nothing."""
+"""Split tables by class, and check that tables have no classes or rows in common."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,17 +16,17 @@ from unitail.wording import some
 def split_classes(
     table: FeatureTable, held_out: int | float, seed: int
 ) -> tuple[FeatureTable, FeatureTable]:
-    """Split a table by class: what is trained on, and what is held out.
+    """Split a table by class into a training table and a held-out table.
 
-    `held_out` is a number of classes or, as a float, a share of them. Each class has a random key
-    of its own and those with the smallest are held out. As neither the encoder nor the order of the
-    classes matters, tables of the same data set are split alike.
+    `held_out` is a number of classes or, as a float, a share of them. Each class has a random key,
+    and the classes with the smallest keys are held out. Keys depend neither on the encoder nor on
+    the order of the classes, so all tables of a data set are split in the same way.
     """
     names = table.class_names
     count = held_out if isinstance(held_out, int) else round(held_out * len(names))
     if not 2 <= count <= len(names) - 2:
         raise UserError(
-            f"the classes of {table.full_name} cannot be split so",
+            f"the classes of {table.full_name} cannot be split this way",
             got=f"held_out={held_out}, {count} of {len(names)} classes",
             allowed="2 or more classes on each side",
         )
@@ -41,23 +41,23 @@ def split_classes(
 def drop_shared_rows(
     training: Sequence[FeatureTable], testing: Sequence[FeatureTable]
 ) -> list[FeatureTable]:
-    """Return the training tables without the rows that test tables of their encoder hold too."""
+    """Return the training tables without rows that are also in a test table of their encoder."""
     cleaned: dict[int, FeatureTable] = {}
     for encoder in dict.fromkeys(table.encoder for table in training):
-        alike = [test for test in testing if test.encoder == encoder]
-        own = {number: table for number, table in enumerate(training) if table.encoder == encoder}
-        dtype = _common_dtype([*own.values(), *alike])
-        known = {digest for test in alike for _, digest in _digests(test, dtype)}
-        for number, table in own.items():
-            cleaned[number] = _without(table, known, dtype) if known else table
-    return [cleaned[number] for number in range(len(training))]
+        tests = [table for table in testing if table.encoder == encoder]
+        trains = {place: table for place, table in enumerate(training) if table.encoder == encoder}
+        dtype = _common_dtype([*trains.values(), *tests])
+        test_digests = {digest for test in tests for _, digest in _digests(test, dtype)}
+        for place, table in trains.items():
+            cleaned[place] = _without(table, test_digests, dtype) if test_digests else table
+    return [cleaned[place] for place in range(len(training))]
 
 
 def check_disjoint(training: Sequence[FeatureTable], testing: Sequence[FeatureTable]) -> None:
-    """Refuse test tables with a class or a row that training has too.
+    """Raise `Leakage` if a test table has a class or a row in common with a training table.
 
-    A class is known by the data set's name and its own, whatever the encoder; a row by its
-    features, so only tables of the same encoder can be compared.
+    Classes are identified by the names of data set and class, whatever the encoder. Rows are
+    identified by their features, so they are compared only between tables of the same encoder.
     """
     for test in testing:
         for train in training:
@@ -70,8 +70,8 @@ def check_disjoint(training: Sequence[FeatureTable], testing: Sequence[FeatureTa
 
 
 def _check_classes(train: FeatureTable, test: FeatureTable) -> None:
-    known = set(train.class_names) if train.name == test.name else set()
-    shared = [name for name in test.class_names if name in known]
+    trained = set(train.class_names) if train.name == test.name else set()
+    shared = [name for name in test.class_names if name in trained]
     if shared:
         raise Leakage(
             f"the test table {test.full_name} has classes of the training table {train.full_name}",
@@ -85,23 +85,24 @@ def _check_classes(train: FeatureTable, test: FeatureTable) -> None:
 def _check_rows(training: Sequence[FeatureTable], testing: Sequence[FeatureTable]) -> None:
     """Compare the rows of tables of one encoder."""
     dtype = _common_dtype([*training, *testing])
-    home = {digest: train for train in training for _, digest in _digests(train, dtype)}
+    tables = {digest: train for train in training for _, digest in _digests(train, dtype)}
     for test in testing:
-        shared = [(row, home[digest]) for row, digest in _digests(test, dtype) if digest in home]
+        digests = _digests(test, dtype)
+        shared = [(row, tables[digest]) for row, digest in digests if digest in tables]
         if shared:
-            tables = dict.fromkeys(train.full_name for _, train in shared)
+            names = dict.fromkeys(train.full_name for _, train in shared)
             raise Leakage(
                 f"the test table {test.full_name} has rows of the training tables"
-                f" {', '.join(tables)}",
+                f" {', '.join(names)}",
                 got=f"{len(shared)} rows with equal features: {some([row for row, _ in shared])}",
                 allowed="no row in both",
                 remedy="Leave them out of training with `drop_shared_rows(training, testing)`.",
             )
 
 
-def _without(table: FeatureTable, known: set[bytes], dtype: np.dtype[Any]) -> FeatureTable:
-    """Return a table without its rows of known hashes."""
-    shared = [row for row, digest in _digests(table, dtype) if digest in known]
+def _without(table: FeatureTable, removed: set[bytes], dtype: np.dtype[Any]) -> FeatureTable:
+    """Return a table without the rows that have one of these hashes."""
+    shared = [row for row, digest in _digests(table, dtype) if digest in removed]
     if not shared:
         return table
     class_indices = table.class_indices.copy()
@@ -114,7 +115,7 @@ def _key(seed: int, data_set: str, class_name: str) -> float:
 
 
 def _digests(table: FeatureTable, dtype: np.dtype[Any]) -> Iterator[tuple[int, bytes]]:
-    """Give each row of a table with a hash of its features as numbers of one dtype."""
+    """Yield the index of each row with a hash of its features in the given dtype."""
     rows = np.flatnonzero(table.class_indices >= 0)
     for start in range(0, len(rows), CHUNK_ROWS):
         chosen = rows[start : start + CHUNK_ROWS]
@@ -124,5 +125,5 @@ def _digests(table: FeatureTable, dtype: np.dtype[Any]) -> Iterator[tuple[int, b
 
 
 def _common_dtype(tables: Sequence[FeatureTable]) -> np.dtype[Any]:
-    """Return the coarsest dtype, in which rows that were once equal are equal again."""
-    return min((table.features.dtype for table in tables), key=lambda each: each.itemsize)
+    """Return the coarsest dtype; in it, copies of a row in several dtypes are equal again."""
+    return min((table.features.dtype for table in tables), key=lambda dtype: dtype.itemsize)

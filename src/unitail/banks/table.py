@@ -12,26 +12,26 @@ from unitail.errors import UserError
 from unitail.wording import some
 
 CHUNK_ROWS = 4096
-"""The rows that are in memory at once where a table is read or written as a whole."""
+"""Number of rows in memory at once when a whole table is read or written."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureTable:
     """The encoded rows of a data set with their classes, or a subset of them.
 
-    A subset has the features of the whole, which are never copied; other rows have no class.
+    A subset shares the features of the whole table, without a copy; rows outside it have no class.
     """
 
     name: str
-    """The data set."""
+    """Name of the data set."""
     encoder: str
-    """The encoder that made the features."""
+    """Name of the encoder that made the features."""
     features: NDArray[Any]
-    """Encoded inputs, (rows, d_T), float16 or float32, perhaps mapped from a file."""
+    """Encoded inputs, (rows, d_T), float16 or float32, possibly memory-mapped."""
     class_indices: NDArray[np.int64]
-    """The class of each row, 0..C-1, (rows,); -1 where the row does not belong to the table."""
+    """Class of each row, 0..C-1, (rows,); -1 if the row does not belong to the table."""
     class_names: tuple[str, ...]
-    """The name of each class."""
+    """Name of each class."""
 
     def __post_init__(self) -> None:
         features, indices, classes = self.features, self.class_indices, len(self.class_names)
@@ -58,17 +58,17 @@ class FeatureTable:
 
     @property
     def full_name(self) -> str:
-        """ENCODER/DATASET."""
+        """Name ENCODER/DATASET."""
         return f"{self.encoder}/{self.name}"
 
     @property
     def feature_dim(self) -> int:
-        """d_T."""
+        """Width of the features, d_T."""
         return int(self.features.shape[1])
 
     @cached_property
     def class_sizes(self) -> NDArray[np.int64]:
-        """The rows of each class, (C,)."""
+        """Number of rows of each class, (C,)."""
         members = self.class_indices[self.class_indices >= 0]
         return np.bincount(members, minlength=len(self.class_names))
 
@@ -85,15 +85,15 @@ class FeatureTable:
         )
 
     def select_classes(self, names: Sequence[str]) -> "FeatureTable":
-        """Return the rows of these classes, numbered in this order."""
+        """Return the subset of these classes, renumbered in this order."""
         places = {name: index for index, name in enumerate(self.class_names)}
         unknown = [name for name in names if name not in places]
         if unknown or len(set(names)) < len(names) or not names:
             raise UserError(
                 f"classes cannot be selected from {self.full_name}",
                 got=f"unknown {some(unknown)}" if unknown else f"{len(names)} names: {some(names)}",
-                allowed=f"different names of its classes, such as {some(self.class_names)}",
+                allowed=f"distinct names of its classes, such as {some(self.class_names)}",
             )
-        renumbered = np.full(len(places) + 1, -1)  # the last place is where -1 leads to
+        renumbered = np.full(len(places) + 1, -1)  # the last entry is for index -1
         renumbered[[places[name] for name in names]] = np.arange(len(names))
         return self.subset(renumbered[self.class_indices], tuple(names))

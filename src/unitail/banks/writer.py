@@ -1,8 +1,9 @@
-"""Writing a feature bank chunk by chunk, so that a stop at any moment loses little.
+"""Write a feature bank in chunks, so that an interruption loses little work.
 
-Rows go to a hidden folder beside the final one. Every few seconds they are forced to the disk, and
-only then is their number recorded; after a stop the rows beyond that number are dropped and written
-again. The folder gets its final name when it is complete, so no half-written bank is ever opened.
+Rows go to a hidden folder next to the final one. Every few seconds they are flushed to the disk,
+and only then is their number recorded; after an interruption the rows beyond that number are
+dropped and written again. The folder gets its final name when it is complete, so no half-written
+bank is ever opened.
 """
 
 import errno
@@ -35,7 +36,7 @@ from unitail.files import flush, lock, sha256_of, write_json
 
 PROGRESS_FILE = "progress.json"
 RECORD_SECONDS = 5.0
-"""How much work a stop may lose: the time between two records of the progress."""
+"""Time between two records of the progress, the most that an interruption can lose."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -46,8 +47,8 @@ class BankWriter:
             for features, class_indices in encode(rows[writer.rows_written :]):
                 writer.append(features, class_indices)
 
-    The same call after a stop goes on at `rows_written`. Leaving the block with all rows written
-    completes the bank; leaving it earlier keeps what there is.
+    After an interruption the same call continues at `rows_written`. Leaving the block with all rows
+    written completes the bank; leaving it earlier keeps the rows for the next call.
     """
 
     def __init__(
@@ -69,16 +70,16 @@ class BankWriter:
 
     @property
     def unfinished(self) -> Path:
-        """The folder that holds the bank until it is complete."""
-        whole = self.folder.absolute()
-        return whole.with_name(f".{whole.name}.part")
+        """Folder of the bank until it is complete."""
+        final = self.folder.absolute()
+        return final.with_name(f".{final.name}.part")
 
     def __enter__(self) -> Self:
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise InvalidBank(
                 f"{self.folder} cannot take a new bank",
-                got="something of that name",
-                allowed="a name that is free",
+                got="an existing file or folder",
+                allowed="a new or empty folder",
                 remedy="Delete it, or name another folder.",
             )
         try:
@@ -90,7 +91,7 @@ class BankWriter:
         return self
 
     def append(self, features: ArrayLike, class_indices: ArrayLike) -> None:
-        """Write further rows: features (n, d_T) and their classes (n,)."""
+        """Write the next rows: features (n, d_T) and their classes (n,)."""
         if self._files is None:
             raise InvalidBank(
                 f"the writer of {self.folder} is closed",
@@ -112,7 +113,7 @@ class BankWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._files is None:  # an error of the disk: what came after the last record is doubtful
+        if self._files is None:  # after a disk error, rows since the last record may be lost
             return
         try:
             with self._disk_errors():
@@ -130,7 +131,7 @@ class BankWriter:
             )
 
     def _open(self) -> None:
-        """Open the files at the last row recorded, or at none."""
+        """Open the files and drop all rows after the last recorded one."""
         folder, width = self.unfinished, self.manifest.feature_dim
         folder.mkdir(parents=True, exist_ok=True)
         features = GrowingArray(
@@ -145,9 +146,9 @@ class BankWriter:
         self._record()
 
     def _read_progress(self) -> int:
-        """Read how many rows are safe, refusing an unfinished bank of another kind."""
+        """Return the recorded number of rows; an unfinished bank of other data is an error."""
         path = self.unfinished / PROGRESS_FILE
-        remedy = f"Use the arguments it was begun with, or delete {path.parent} to begin anew."
+        remedy = f"Use the arguments it was begun with, or delete {path.parent} to start again."
         if not path.exists():
             return 0
         try:
@@ -157,7 +158,7 @@ class BankWriter:
             raise InvalidBank(
                 f"{path} cannot be read",
                 got=f"{type(error).__name__}: {error}",
-                allowed="what the writer recorded",
+                allowed="the progress that the writer recorded",
                 remedy=remedy,
             ) from error
         wanted = describe(self.manifest, self.class_names)
@@ -165,7 +166,7 @@ class BankWriter:
         return rows
 
     def _record(self) -> None:
-        """Force the rows to the disk, then record their number."""
+        """Flush the rows to the disk, then record their number."""
         assert self._files is not None
         for file in self._files:
             file.sync()
@@ -175,7 +176,7 @@ class BankWriter:
         self._recorded, self._recorded_at = self.rows_written, time.monotonic()
 
     def _complete(self) -> None:
-        """Add what makes the folder a bank, and give it its name."""
+        """Write class names and manifest, then rename the folder to its final name."""
         folder = self.unfinished
         write_json(folder / CLASSES_FILE, list(self.class_names))
         manifest = replace(
@@ -187,7 +188,7 @@ class BankWriter:
         flush(folder)
         self._close()
         os.rename(folder, self.folder)
-        # Only now: a stop before the renaming would else find no progress, and begin anew.
+        # Removed last: without it, an interruption before the renaming would start from scratch.
         (self.folder / PROGRESS_FILE).unlink()
         flush(self.folder.absolute().parent)
 
@@ -197,7 +198,7 @@ class BankWriter:
         self._files = None
 
     def _checked_features(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Refuse rows of another width or that the dtype of the bank cannot hold, else convert."""
+        """Convert rows to the dtype of the bank; a wrong shape or overflow is an error."""
         width = self.manifest.feature_dim
         if features.dtype.kind != "f" or features.ndim != 2 or features.shape[1] != width:
             raise InvalidBank(
@@ -211,22 +212,22 @@ class BankWriter:
                 f"too many rows for the bank {self.folder}",
                 got=f"{self.rows_written + len(features)}",
                 allowed=f"the {self.manifest.rows} rows of its manifest",
-                remedy="Go on from `rows_written` after a stop, or correct the manifest.",
+                remedy="Continue from `rows_written`, or correct the manifest.",
             )
-        with np.errstate(over="ignore"):  # what overflows is refused below
+        with np.errstate(over="ignore"):  # overflow is an error below
             rows = features.astype(self.manifest.dtype)
-        odd = int(np.count_nonzero(~np.isfinite(rows)))
-        if odd:
+        num_non_finite = int(np.count_nonzero(~np.isfinite(rows)))
+        if num_non_finite:
             raise InvalidBank(
                 f"features for the bank {self.folder} are not finite as {self.manifest.dtype}",
-                got=f"{odd} values",
+                got=f"{num_non_finite} values",
                 allowed="finite numbers",
                 remedy="Leave the rows out, scale the features down, or store them as float32.",
             )
         return rows
 
     def _checked_indices(self, indices: NDArray[Any], rows: int) -> NDArray[np.int64]:
-        """Refuse class indices without a class name, or not one for each row."""
+        """Return class indices as int64; one per row is needed, each with a class name."""
         if indices.shape != (rows,) or indices.dtype.kind not in "iu":
             raise InvalidBank(
                 f"class indices do not fit the features for the bank {self.folder}",
@@ -246,9 +247,9 @@ class BankWriter:
 
     @contextmanager
     def _disk_errors(self) -> Iterator[None]:
-        """Close the files after an error of the disk, and tell what is safe.
+        """Close the files after a disk error, and raise `CannotWrite` with the number of safe rows.
 
-        Nothing is recorded after such an error: a second fsync may succeed though data were lost.
+        Nothing is recorded after such an error: a second fsync may succeed although data were lost.
         """
         try:
             yield
@@ -261,6 +262,6 @@ class BankWriter:
                 "the disk is full" if full else f"{self.unfinished} could not be written",
                 got=f"{error}; {self._recorded} of {self.manifest.rows} rows are safe",
                 allowed=f"about {size / 1e6:.1f} MB more" if full else "a folder to write to",
-                remedy=("Free some room" if full else "Fix the cause")
-                + " and write again with the same arguments; it goes on at the rows that are safe.",
+                remedy=("Free some space" if full else "Fix the cause")
+                + " and run again with the same arguments; it continues after the safe rows.",
             ) from error

@@ -1,1 +1,1 @@
-"""Data sets from their original files: a catalogue, and loaders for the shapes that files have."""
+"""Data sets from their original files: a catalogue, and loaders for the usual file layouts."""

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from unitail.configuration import parse_json
-from unitail.datasets.loader import Found, OneSet, check_there, shipped_list
+from unitail.datasets.loader import Found, OneSet, check_files_exist, shipped_list
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationFile(OneSet):
-    """Categories by number, each with the images that have an annotation of it."""
+    """Categories by id, each with the images that are annotated with it."""
 
     file: str
     min_images: int = 1
@@ -21,14 +21,14 @@ class AnnotationFile(OneSet):
     max_images: int = 10**9
     """Categories with more images are left out."""
     supercategories: tuple[str, ...] = ()
-    """Take categories of these only."""
+    """If given, use only the categories of these supercategories."""
     class_list: str = ""
-    """Take the categories of these numbers only: a list that comes with the package."""
+    """If given, use only the category ids in this list, which comes with the package."""
 
     def read(self, root: Path, modality: Modality) -> Found:
-        """Count the images of each category and take those of the right size and kind."""
+        """Read the images of all categories that are of the right size and kind."""
         paths, names, parents, images = _read(root / self.file)
-        sizes = {number: len(own) for number, own in images.items()}
+        sizes = {number: len(members) for number, members in images.items()}
         fits = [n for n in sorted(sizes) if self.min_images <= sizes[n] <= self.max_images]
         wanted = (
             [int(number) for number in shipped_list(self.class_list)] if self.class_list else []
@@ -42,10 +42,10 @@ class AnnotationFile(OneSet):
         items: list[Path | str] = []
         labels: list[str] = []
         for number in chosen:
-            own = sorted(images[number])
-            items += [root / paths[image] for image in own]
-            labels += [names[number]] * len(own)
-        check_there(items, root)
+            members = sorted(images[number])
+            items += [root / paths[image] for image in members]
+            labels += [names[number]] * len(members)
+        check_files_exist(items, root)
         left_out = {
             "classes of too few or too many images": len(sizes) - len(fits),
             "classes of other splits": len(fits) - len(chosen),
@@ -57,7 +57,7 @@ class AnnotationFile(OneSet):
 def _read(
     path: Path,
 ) -> tuple[dict[int, str], dict[int, str], dict[int, str], dict[int, set[int]]]:
-    """Read paths by image, names and supercategories by category, and images by category."""
+    """Return paths by image, and names, supercategories and images by category."""
     try:
         table: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         paths = {int(each["id"]): str(each["file_name"]) for each in table["images"]}
@@ -74,7 +74,7 @@ def _read(
         raise InvalidInput(
             f"{path} cannot be read",
             got=f"{type(error).__name__}: {error}",
-            allowed="a JSON file of images, annotations and categories that agree",
+            allowed="a JSON file with consistent images, annotations and categories",
             remedy="Fetch the file again, or name the folder that holds it with --root.",
         ) from error
     return paths, names, parents, dict(images)

@@ -1,4 +1,4 @@
-"""The catalogue of data sets: what each is, where to get it, and how its files are read."""
+"""The catalogue of data sets: their description, their source, and how their files are read."""
 
 import tomllib
 from collections.abc import Mapping
@@ -33,75 +33,75 @@ SHAPES: dict[str, type[Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """Some classes or rows of a data set."""
+    """A subset of the classes or rows of a data set."""
 
     name: str
     about: str
-    """Which they are, and who says so."""
+    """Description of the split, and who defined it."""
     classes: int | None
-    """How many classes there are as published; None for a collection."""
+    """Published number of classes; None for a collection."""
     rows: int | None
-    """How many items, where that is known."""
+    """Published number of items; None if unknown."""
     shape: Shape
-    """How the files are read."""
+    """Layout of the files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogueEntry:
-    """A data set, or a collection of some, that the catalogue knows."""
+    """A data set, or a collection of data sets, in the catalogue."""
 
     name: str
     title: str
     modality: Modality
     role: str
-    """In the paper, or that it has none."""
+    """Its role in the paper, if any."""
     source: str
     """Where to get it."""
     licence: str
     layout: str
-    """What is expected on the disk."""
+    """Expected layout on disk."""
     folder: str
-    """What the unpacked folder is usually called."""
+    """Usual name of the unpacked folder."""
     notes: str
     splits: tuple[Split, ...]
-    """The first is the one that the paper's tables take."""
+    """The first is the one in the paper's tables."""
 
     def split(self, name: str = "") -> Split:
-        """Return a split by its name; the first without one."""
-        names = [each.name for each in self.splits]
+        """Return a split by its name; without a name, the first."""
+        names = [split.name for split in self.splits]
         if name and name not in names:
             raise UserError(f"{self.name} has no such split", got=name, allowed=", ".join(names))
         return self.splits[names.index(name) if name else 0]
 
     def bank_name(self, split: Split, part: DataSetPart) -> str:
-        """Name the bank: the usual split like the data set, others like "cub200-test"."""
-        own = self.name if split is self.splits[0] else f"{self.name}-{split.name}"
-        return f"{own}_{part.name}" if part.name else own
+        """Return the name of the bank: the data set's for the first split, else "cub200-test"."""
+        name = self.name if split is self.splits[0] else f"{self.name}-{split.name}"
+        return f"{name}_{part.name}" if part.name else name
 
     def parts(self, root: Path, split: Split) -> list[DataSetPart]:
         """List the data sets in a folder: one, unless this is a collection."""
         return split.shape.parts(self._home(root))
 
     def read(self, part: DataSetPart, split: Split, *, any_version: bool = False) -> Found:
-        """Find the items of a part, and compare them with what was published."""
+        """Read the items of a part, and check that their numbers are those published."""
         found = part.shape.read(part.root, self.modality)
         if len(found.class_sizes) < 2:
             raise InvalidInput(
                 f"{self.name} has too few classes in {part.root}",
                 got=some(found.class_sizes) or "none",
                 allowed="2 or more",
-                remedy="`unitail data info` shows the layout that is expected.",
+                remedy="`unitail data info` shows the expected layout.",
             )
         if not any_version:
             self._check_version(found, split)
         return found
 
     def _home(self, root: Path) -> Path:
-        """Take the folder named, or the one in it that is called as the archive unpacks."""
+        """Return the data set's own folder inside `root` if it exists, else `root`."""
         if not root.is_dir():
             raise InvalidInput(
                 f"{root} is not a folder",
-                got="a file" if root.exists() else "nothing of that name",
+                got="a file" if root.exists() else "no such folder",
                 allowed=f"the folder that holds {self.folder or self.title}",
                 remedy="Name it with --root.",
             )
@@ -109,11 +109,11 @@ class CatalogueEntry:
         return inner if self.folder and inner.is_dir() else root
 
     def _check_version(self, found: Found, split: Split) -> None:
-        """Refuse other classes or rows than were published."""
+        """Raise an error if classes are missing or the numbers are not those published."""
         sizes = found.class_sizes
         remedy = (
-            "Fetch the data again, or take what is there with --any-version; the numbers are then"
-            " not about the published split."
+            "Fetch the data again, or use it as it is with --any-version; results are then not"
+            " comparable with those on the published split."
         )
         if found.absent:
             raise InvalidInput(
@@ -128,7 +128,7 @@ class CatalogueEntry:
         ):
             if allowed is not None and got != allowed:
                 raise InvalidInput(
-                    f"this is another version of {self.name}, or not all of it",
+                    f"this is another version of {self.name}, or incomplete",
                     got=f"{got:,} {what}, such as {some(sizes)}",
                     allowed=f"{allowed:,} {what} of the split {split.name!r}",
                     remedy=remedy,
@@ -143,48 +143,47 @@ def catalogue() -> dict[str, CatalogueEntry]:
 
 
 def find_entry(name: str) -> CatalogueEntry:
-    """Look an entry up."""
+    """Return the entry of this name."""
     entries = catalogue()
     if name not in entries:
         near = get_close_matches(name, entries, n=3)
         raise UserError(
-            f"no data set of that name{f'; perhaps {near[0]} is meant' if near else ''}",
+            f"no data set of that name{f'; perhaps you meant {near[0]}' if near else ''}",
             got=name,
             allowed=", ".join(entries),
-            remedy="Data of your own need no entry: `unitail encode` makes a bank of any folder of"
-            " class folders, and of any CSV or Parquet file with a column of labels.",
+            remedy="Your own data need no entry: `unitail encode` makes a bank from any folder of"
+            " class folders, and from any CSV or Parquet file with a column of labels.",
         )
     return entries[name]
 
 
 def entry_of_bank(bank: str) -> CatalogueEntry | None:
-    """Return the entry that a bank of this data set would be made from, if there is one."""
+    """Return the entry that a bank of this name is made from; None if there is none."""
     return catalogue().get(bank.partition("-")[0])
 
 
 def _entry(name: str, table: Mapping[str, Any]) -> CatalogueEntry:
     keys = {"title", "role", "source", "licence", "layout", "folder", "notes"}
     splits = table["splits"]
-    words = {key: " ".join(str(table.get(key, "")).split()) for key in keys - {"layout"}}
+    texts = {key: " ".join(str(table.get(key, "")).split()) for key in keys - {"layout"}}
     return CatalogueEntry(
         name=name,
         modality=choice(Modality, table["modality"], "modality"),
         layout=str(table["layout"]).strip("\n"),
-        splits=tuple(_split(name, table["files"], each) for each in splits),
-        **words,
+        splits=tuple(_split(name, table["files"], split) for split in splits),
+        **texts,
     )
 
 
 def _split(name: str, files: Mapping[str, Any], table: Mapping[str, Any]) -> Split:
-    own = {key: value for key, value in table.items() if key != "files"}
     shape = {**files, **table.get("files", {})}
     kind = shape.pop("shape")
     if kind not in SHAPES:
         raise InvalidConfig(f"the shape of {name} is unknown", got=kind, allowed=", ".join(SHAPES))
     return Split(
-        name=own["name"],
-        about=" ".join(own["about"].split()),
-        classes=own.get("classes"),
-        rows=own.get("rows"),
+        name=table["name"],
+        about=" ".join(table["about"].split()),
+        classes=table.get("classes"),
+        rows=table.get("rows"),
         shape=from_table(SHAPES[kind], shape, f"{name}.files"),
     )

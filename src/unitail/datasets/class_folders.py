@@ -1,4 +1,4 @@
-"""A folder for each class, with all its items in it."""
+"""Data sets with a folder for each class."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +10,16 @@ from unitail.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class ClassFolders(OneSet):
-    """FOLDER/CLASS/ITEM."""
+    """Files FOLDER/CLASS/ITEM."""
 
     folders: tuple[str, ...] = (".",)
-    """Where the class folders are."""
+    """Folders that hold the class folders."""
     only: tuple[str, ...] = ()
-    """The classes that count; other folders are left out."""
+    """Classes to use; other folders are left out."""
     class_file: str = ""
-    """A file of the data set with the classes that count, one in a line."""
+    """A file of the data set with the classes to use, one per line."""
     class_list: str = ""
-    """The same in a list that comes with the package."""
+    """A list of the classes to use that comes with the package."""
 
     def read(self, root: Path, modality: Modality) -> Found:
         """List the files of all classes."""
@@ -33,10 +33,10 @@ class ClassFolders(OneSet):
                     _count(left_out, "class folders of other splits", 1)
                     continue
                 files = sorted((root / folder / name).iterdir())
-                own = [path for path in files if is_item(path, modality)]
-                _count(left_out, f"files that are no {modality}", len(files) - len(own))
-                items += own
-                labels += [name] * len(own)
+                members = [path for path in files if is_item(path, modality)]
+                _count(left_out, "files of other kinds", len(files) - len(members))
+                items += members
+                labels += [name] * len(members)
         absent = [name for name in wanted if name not in set(labels)]
         return Found(items, labels, left_out, absent)
 
@@ -52,7 +52,7 @@ def _subfolders(folder: Path) -> list[str]:
     except OSError as error:
         raise InvalidInput(
             f"{folder} cannot be read",
-            got="nothing of that name" if not folder.exists() else str(error),
+            got="no such folder" if not folder.exists() else str(error),
             allowed="a folder with a subfolder for each class",
             remedy="Name the folder that holds it with --root; `unitail data info` shows the"
             " layout.",

@@ -1,11 +1,11 @@
-"""A CSV file with a row for each item: its path or text, its label, perhaps its split."""
+"""CSV files with a row for each item: its path or text, its label, perhaps its split."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from unitail.configuration import parse_json
-from unitail.datasets.loader import DataSetPart, Found, check_there, column, read_rows
+from unitail.datasets.loader import DataSetPart, Found, check_files_exist, column, read_rows
 from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 from unitail.wording import some
@@ -18,29 +18,29 @@ class CsvIndex:
     """One table, or one in each folder of a collection."""
 
     file: str
-    """The table."""
+    """Path of the table."""
     item: str
-    """The column of paths, of the texts themselves, or of addresses, whose last part is taken."""
+    """Column of paths, of texts, or of URLs, of which the last part is used."""
     label: str
-    """The column of labels. "PREFIX/*" makes a data set of each column PREFIX/TASK, with the names
-    of its classes in the column TASK."""
+    """Column of labels. "PREFIX/*" makes a data set from each column PREFIX/TASK, with the names of
+    its classes in the column TASK."""
     path: str = "{item}"
-    """Of an item, with {item} for what its column says."""
+    """Path of an item, with {item} for the value of its column."""
     separator: str = ""
-    """Between labels of an item that has several; only items of one are taken."""
+    """Separator between several labels of an item; only items with one label are used."""
     no_item: tuple[str, ...] = ()
-    """What the column of items says of a row that has none, such as N/A."""
+    """Values in the column of items that stand for a missing item, such as N/A."""
     split_column: str = ""
     splits: tuple[str, ...] = ()
-    """The values of the split column that count; all of them, if none is named."""
+    """Values of the split column to use; empty for all."""
     rename: dict[str, str] = field(default_factory=dict)
-    """Other names of classes, and what to call them."""
+    """New names of classes, by their names in the file."""
     each: str = ""
-    """The folders of a collection, as a pattern; each is a data set of its own."""
+    """Glob pattern for the folders of a collection, each of which is a data set."""
     leave_out: tuple[str, ...] = ()
-    """Folders of the collection that are not taken."""
+    """Folders of the collection to leave out."""
     columns_from: str = ""
-    """A JSON file beside the table that may name other columns (image_column_name, ...)."""
+    """A JSON file next to the table that may name other columns (image_column_name, ...)."""
 
     def parts(self, root: Path) -> list[DataSetPart]:
         """List the data sets: one for each folder of a collection, and for each task."""
@@ -63,18 +63,18 @@ class CsvIndex:
         ]
 
     def read(self, root: Path, modality: Modality) -> Found:
-        """Read the rows."""
+        """Read the items and labels of all rows."""
         path = root / self.file
         items: list[str] = []
         labels: list[str] = []
         left_out: dict[str, int] = {}
-        named: Counter[str] = Counter()
+        rows_of_item: Counter[str] = Counter()
         item_column, label_column = self._columns(root)
         for number, row in read_rows(path):
             label = column(row, label_column, path)
             item = column(row, item_column, path)
-            named[item] += 1
-            reason = self._unwanted(row, item, label, path)
+            rows_of_item[item] += 1
+            reason = self._reason_against(row, item, label, path)
             if reason:
                 left_out[reason] = left_out.get(reason, 0) + 1
                 continue
@@ -89,15 +89,15 @@ class CsvIndex:
             labels.append(self.rename.get(label, label))
         if modality is Modality.TEXT:
             return Found(items, labels, left_out)
-        kept = [place for place, item in enumerate(items) if named[item] == 1]
-        if len(kept) < len(items):  # or a file could be an example and a query at once
+        kept = [place for place, item in enumerate(items) if rows_of_item[item] == 1]
+        if len(kept) < len(items):  # otherwise a file could be both example and query
             left_out["rows that share a file"] = len(items) - len(kept)
         files = [root / self._path(items[place]) for place in kept]
-        check_there(files, root)
+        check_files_exist(files, root)
         return Found(files, [labels[place] for place in kept], left_out)
 
-    def _unwanted(self, row: dict[str, str], item: str, label: str, path: Path) -> str:
-        """Say why a row is not taken; nothing where it is."""
+    def _reason_against(self, row: dict[str, str], item: str, label: str, path: Path) -> str:
+        """Return why a row is left out; empty if it is used."""
         if self.splits and column(row, self.split_column, path) not in self.splits:
             return "items of other splits"
         if item in self.no_item:
@@ -112,7 +112,7 @@ class CsvIndex:
         return self.path.format(item=name)
 
     def _columns(self, root: Path) -> tuple[str, str]:
-        """Name the columns of items and labels; a file beside the table may say others."""
+        """Return the columns of items and labels, which `columns_from` may override."""
         if not self.columns_from or not (root / self.columns_from).exists():
             return self.item, self.label
         path = root / self.columns_from
@@ -124,12 +124,12 @@ class CsvIndex:
             raise InvalidInput(
                 f"{path} cannot be read",
                 got=f"{type(error).__name__}: {error}",
-                allowed="a JSON file as it is published",
+                allowed="the published JSON file",
                 remedy="Fetch the file again.",
             ) from error
 
     def _tasks(self, whole: DataSetPart) -> list[DataSetPart]:
-        """Make a data set of each task, where the column of labels stands for several."""
+        """Return a data set for each task, if the column of labels stands for several."""
         if not self.label.endswith(ANY):
             return [whole]
         prefix = self.label.removesuffix(ANY)
@@ -144,5 +144,5 @@ class CsvIndex:
 
 
 def _word(name: str) -> str:
-    """Write a folder or a task as a word of a data set's name."""
+    """Convert the name of a folder or task to a part of a data set's name."""
     return "_".join(name.replace("/", " ").lower().split())

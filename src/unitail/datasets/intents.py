@@ -1,4 +1,4 @@
-"""Intents as they are passed around for few-shot learning: texts, each with one label."""
+"""Intent data sets in the formats used for few-shot learning: texts with one label each."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from unitail.encoders.encoder import Modality
 from unitail.errors import InvalidInput
 
 TEXTS, LABELS = "seq.in", "label"
-"""The files of a folder, with a line for each text in either."""
+"""Files of a folder; both have one line per text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class IntentFiles(OneSet):
     name: str
 
     def read(self, root: Path, modality: Modality) -> Found:
-        """Read whichever is there."""
+        """Read the folder if it exists, else the CSV file."""
         folder = root / self.name
         if not folder.is_dir():
             table = CsvIndex(file=f"{self.name}.csv", item="text", label="category")
@@ -32,13 +32,13 @@ class IntentFiles(OneSet):
                 allowed="as many lines in both",
                 remedy="Fetch the files again.",
             )
-        whole = [pair for pair in zip(texts, labels, strict=True) if all(pair)]
-        lost = len(texts) - len(whole)
-        left_out = {"lines without a text or a label": lost} if lost else {}
-        return Found([text for text, _ in whole], [label for _, label in whole], left_out)
+        pairs = [pair for pair in zip(texts, labels, strict=True) if all(pair)]
+        incomplete = len(texts) - len(pairs)
+        left_out = {"lines without a text or a label": incomplete} if incomplete else {}
+        return Found([text for text, _ in pairs], [label for _, label in pairs], left_out)
 
 
 def _lines(path: Path) -> list[str]:
-    """Read every line: one that begins with a # is a text, and an empty one keeps its place."""
+    """Read all lines, including empty ones and those that begin with #."""
     lines = read_text(path).split("\n")
     return [line.strip() for line in lines[: -1 if lines[-1] == "" else None]]

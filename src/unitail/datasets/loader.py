@@ -1,4 +1,4 @@
-"""What every loader gives: items with their labels, or a sentence on what is wrong on the disk."""
+"""The interface of loaders: items with their labels, or an error about the files on disk."""
 
 import csv
 from collections import Counter
@@ -15,7 +15,7 @@ from unitail.wording import numbered, some
 
 CLASS_LISTS = Path(__file__).parent / "class_lists"
 EXTRA_SUFFIXES = {Modality.AUDIO: (".au",)}
-"""What data sets are published as beside what users have."""
+"""Suffixes that occur in published data sets only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,58 +23,58 @@ class Found:
     """The items of a data set, or of a part of it."""
 
     items: Sequence[Path | str]
-    """Files, or texts."""
+    """Files or texts."""
     labels: Sequence[str]
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many items were passed over, by the reason."""
+    """Number of items left out, by reason."""
     absent: Sequence[str] = ()
-    """Classes that should be there and have no folder or row."""
+    """Expected classes that have no items."""
 
     @property
     def class_sizes(self) -> dict[str, int]:
-        """The items of each class, in the order of names."""
+        """Number of items of each class, sorted by name."""
         return dict(sorted(Counter(self.labels).items()))
 
 
 @dataclass(frozen=True)
 class DataSetPart:
-    """A data set within a collection, with a name of its own."""
+    """A data set within a collection."""
 
     name: str
-    """Added to the collection's; empty for a data set that is not one of several."""
+    """Appended to the name of the collection; empty for a single data set."""
     shape: "Shape"
     root: Path
 
 
 class Shape(Protocol):
-    """How the files of a data set say which item has which label."""
+    """A file layout: how to find the items of a data set and their labels."""
 
     def parts(self, root: Path) -> list[DataSetPart]:
         """List the data sets in a folder: one, or those of a collection."""
         ...
 
     def read(self, root: Path, modality: Modality) -> Found:
-        """Find all items and their labels; no file of items is opened."""
+        """Find all items and their labels, without opening the items."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneSet:
-    """A shape that holds a single data set."""
+    """A layout of a single data set."""
 
     def parts(self, root: Path) -> list[DataSetPart]:
-        """Return the one."""
+        """Return the single data set."""
         return [DataSetPart("", self, root)]  # type: ignore[arg-type]
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a file, without empty ones and comments."""
+    """Read the lines of a file, without empty lines and comments."""
     lines = read_text(path).splitlines()
     return [line.strip() for line in lines if line.strip() and line[0] != "#"]
 
 
 def read_text(path: Path) -> str:
-    """Read a file as it is published."""
+    """Read a text file of a data set."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -82,9 +82,9 @@ def read_text(path: Path) -> str:
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Read the rows of a CSV file with their numbers.
+    """Read the rows of a CSV file with their line numbers.
 
-    Quotes of either kind around cells go, and so do rows of nothing but commas.
+    Single or double quotes around cells are removed; rows of empty cells are skipped.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -107,7 +107,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def column(row: dict[str, str], name: str, path: Path) -> str:
-    """Return a cell, or say which columns there are."""
+    """Return a cell; a missing column is an error that names the existing ones."""
     if name not in row:
         raise InvalidInput(
             f"{path} has no column {name!r}",
@@ -124,30 +124,31 @@ def shipped_list(name: str) -> list[str]:
 
 
 def is_item(path: Path, modality: Modality) -> bool:
-    """Tell whether a file is of a modality, by its suffix."""
+    """Return whether a file has this modality, by its suffix."""
     suffixes = (*SUFFIXES[modality], *EXTRA_SUFFIXES.get(modality, ()))
     return path.suffix.lower() in suffixes and not path.name.startswith(".")
 
 
-def check_there(items: Sequence[Path | str], where: Path) -> None:
-    """Refuse a data set whose lists name files that are not there."""
-    lost = [item for item in items if isinstance(item, Path) and not item.is_file()]
-    if lost:
+def check_files_exist(items: Sequence[Path | str], where: Path) -> None:
+    """Raise an error if files that the data set lists do not exist."""
+    missing = [item for item in items if isinstance(item, Path) and not item.is_file()]
+    if missing:
+        names = some([_within(path, where) for path in missing])
         raise InvalidInput(
             f"files of {where} are missing",
-            got=f"{len(lost):,} of {len(items):,}: {some([_within(path, where) for path in lost])}",
+            got=f"{len(missing):,} of {len(items):,}: {names}",
             allowed="all files that its lists name",
             remedy="Unpack the archive again, into the same folder.",
         )
 
 
 def _within(path: Path, folder: Path) -> Path:
-    """Return a path from a folder on; as it is where a list names one that is elsewhere."""
+    """Return a path relative to a folder; unchanged if it is elsewhere."""
     return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _bare(cell: str) -> str:
-    """Take spaces and single quotes from around a cell."""
+    """Strip spaces and single quotes from a cell."""
     cell = cell.strip()
     quoted = len(cell) > 1 and cell[0] == cell[-1] == "'"
     return cell[1:-1].strip() if quoted else cell
@@ -156,7 +157,7 @@ def _bare(cell: str) -> str:
 def _missing(path: Path, error: Exception) -> InvalidInput:
     return InvalidInput(
         f"{path} cannot be read",
-        got="nothing of that name" if isinstance(error, FileNotFoundError) else str(error),
-        allowed="the file as it is published",
+        got="no such file" if isinstance(error, FileNotFoundError) else str(error),
+        allowed="the published file",
         remedy="Name the folder that holds it with --root; `unitail data info` shows the layout.",
     )

@@ -133,7 +133,7 @@ def _relabel(folder: Path, value: int) -> None:
         ),
         (
             lambda folder: _truncate(folder / "features.npy", 1),
-            "features.npy is truncated or was added to: got 271 bytes; allowed: 272 bytes. Copy or",
+            "features.npy is truncated or has extra bytes: got 271 bytes; allowed: 272 bytes.",
         ),
         (
             lambda folder: (folder / "features.npy").write_bytes(b"not an array"),
@@ -141,7 +141,7 @@ def _relabel(folder: Path, value: int) -> None:
         ),
         (
             lambda folder: np.save(folder / "features.npy", np.zeros((6, 12), np.float16).T),
-            "features.npy cannot be read: got ValueError: columns before rows",
+            "features.npy cannot be read: got ValueError: Fortran order",
         ),
         (
             lambda folder: np.save(folder / "labels.npy", np.zeros(12, np.int64)),
@@ -161,11 +161,11 @@ def _relabel(folder: Path, value: int) -> None:
         ),
         (
             lambda folder: (folder / "classes.json").write_text('["ant", "bee", "ant"]'),
-            "are wrong: got 'ant' more than once; allowed: a list of different names",
+            "are wrong: got 'ant' more than once; allowed: a list of distinct names",
         ),
         (
             lambda folder: (folder / "classes.json").write_text('["ant", 3, ["cow"]]'),
-            "are wrong: got 3; allowed: a list of different names",
+            "are wrong: got 3; allowed: a list of distinct names",
         ),
         (
             lambda folder: (folder / "classes.json").write_text('{"ant": 0}'),
@@ -224,7 +224,7 @@ def test_banks_are_found_in_the_order_of_names(tmp_path: Path) -> None:
 
 def test_no_banks_are_found_in_an_empty_folder_and_none_is_refused(tmp_path: Path) -> None:
     assert find_banks(tmp_path) == []
-    with pytest.raises(InvalidBank, match="nowhere is not a folder: got nothing of that name"):
+    with pytest.raises(InvalidBank, match="nowhere is not a folder: got no such folder"):
         find_banks(tmp_path / "nowhere")
 
 

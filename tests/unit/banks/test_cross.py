@@ -38,7 +38,7 @@ def test_a_query_is_never_a_row_of_the_support() -> None:
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     first = write_blobs(tmp_path, "a", encoder="net")
-    with pytest.raises(InvalidBank, match="a and b are not of one encoder: got net of 4 numbers"):
+    with pytest.raises(InvalidBank, match="a and b have different encoders: got net of width 4"):
         CrossTable.of(first, write_blobs(tmp_path, "b", encoder="other"))
     with pytest.raises(InvalidBank, match="net/a and net/c have too few classes in common: got 0"):
         CrossTable.of(first, _table("c", ("x", "y"), [[1] * 4, [2] * 4], [0, 1]))

@@ -25,7 +25,7 @@ def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"encoder": ""}, "encoder is out of range: got nothing"),
         (
             {"encoder": "\udcff"},
-            r"encoder is out of range: got '\\udcff'; allowed: text that UTF-8 can hold",
+            r"encoder is out of range: got '\\udcff'; allowed: text that UTF-8 can encode",
         ),
         ({"rows": 0}, "rows is out of range: got 0; allowed: 1 or more"),
         ({"feature_dim": 0}, "feature_dim is out of range: got 0"),
@@ -62,6 +62,6 @@ def test_banks_of_different_things_are_told_apart_by_what_differs() -> None:
     with pytest.raises(InvalidBank) as caught:
         check_same(one, other, "the bank", "Name another.")
     assert str(caught.value) == (
-        "the bank is another one: got rows = 7, class_names = ['a', 'b']; "
+        "the bank does not match: got rows = 7, class_names = ['a', 'b']; "
         "allowed: rows = 8, class_names = ['a', 'c']. Name another."
     )

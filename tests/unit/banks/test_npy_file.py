@@ -72,8 +72,8 @@ def _flags(path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("{'descr': '<f4', 'shape': (", "got ValueError: a header that is no description"),
-        ("{[]: 1}", "got ValueError: a header that is no description"),
+        ("{'descr': '<f4', 'shape': (", "got ValueError: an invalid header"),
+        ("{[]: 1}", "got ValueError: an invalid header"),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -2)}", r"the shape \(-2, -2\)"),
     ],
 )

@@ -65,7 +65,9 @@ def test_every_class_is_held_out_equally_often() -> None:
 
 @pytest.mark.parametrize(("held_out", "got"), [(1, "1 of 6"), (5, "5 of 6"), (0.1, "1 of 6")])
 def test_splits_without_two_classes_on_each_side_are_refused(held_out: float, got: str) -> None:
-    message = f"classes of encoder/set cannot be split so: got held_out={held_out}, {got} classes"
+    message = (
+        f"classes of encoder/set cannot be split this way: got held_out={held_out}, {got} classes"
+    )
     with pytest.raises(UserError, match=message):
         split_classes(numbered_table([2] * 6), held_out, seed=0)
 

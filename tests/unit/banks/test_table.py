@@ -43,11 +43,11 @@ def test_selected_classes_are_numbered_as_named() -> None:
     [
         (
             ["set 0", "cat", "dog"],
-            r"selected from encoder/set: got unknown cat, dog; allowed: diff",
+            r"selected from encoder/set: got unknown cat, dog; allowed: dist",
         ),
         (
             ["set 0", "set 0"],
-            "got 2 names: set 0, set 0; allowed: different names .* as set 0, set",
+            "got 2 names: set 0, set 0; allowed: distinct names .* as set 0, set",
         ),
         ([], "got 0 names"),
     ],

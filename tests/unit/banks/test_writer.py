@@ -32,7 +32,7 @@ def test_chunks_of_any_size_give_the_same_bank(tmp_path: Path) -> None:
 
 FULL = (
     r"the disk is full: got .*No space left on device; 30 of 90 rows are safe; "
-    r"allowed: about 0\.0 MB more\. Free some room and write again with the same arguments"
+    r"allowed: about 0\.0 MB more\. Free some space and run again with the same arguments"
 )
 
 
@@ -114,7 +114,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     for name in ("bank", "file"):
-        with pytest.raises(InvalidBank, match="cannot take a new bank: got something of that name"):
+        with pytest.raises(InvalidBank, match="cannot take a new bank: got an existing file"):
             write_rest(tmp_path / name)
     assert write_rest(tmp_path / "empty") == 0
 
@@ -150,5 +150,5 @@ def test_rows_that_do_not_fit_are_refused(
 
 
 def test_class_names_must_differ(tmp_path: Path) -> None:
-    with pytest.raises(InvalidBank, match=r"got 'ant' more than once; allowed: a list of differ"):
+    with pytest.raises(InvalidBank, match=r"got 'ant' more than once; allowed: a list of distinct"):
         bank_writer(tmp_path / "bank", names=("ant", "ant", "bee"))

@@ -139,7 +139,7 @@ def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"licence": "MIT"}, "is another one: got licence = ''; allowed: licence = 'MIT'. Use the"),
+        ({"licence": "MIT"}, "does not match: got licence = ''; allowed: licence = 'MIT'. Use the"),
         ({"dtype": "float32"}, "got dtype = 'float16'; allowed: dtype = 'float32'"),
         ({"feature_dim": 17}, "got feature_dim = 16; allowed: feature_dim = 17"),
         ({"rows": 91}, "got rows = 90; allowed: rows = 91"),
@@ -156,7 +156,7 @@ def test_an_unfinished_bank_of_another_kind_is_refused(
     with pytest.raises(InvalidBank) as caught, BankWriter(tmp_path / "bank", manifest, names):
         pass
     assert message in str(caught.value)
-    assert f"delete {tmp_path / '.bank.part'} to begin anew" in str(caught.value)
+    assert f"delete {tmp_path / '.bank.part'} to start again" in str(caught.value)
     assert write_rest(tmp_path / "bank") == 60  # the refusal harmed nothing
 
 

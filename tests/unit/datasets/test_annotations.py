@@ -27,5 +27,7 @@ def test_files_that_do_not_agree_are_told(tmp_path: Path) -> None:
     path = tmp_path / INDEX.file
     table = json.loads(path.read_text())
     path.write_text(json.dumps({**table, "categories": []}))
-    with pytest.raises(InvalidInput, match=r"got KeyError: 5; allowed: a JSON file of images"):
+    with pytest.raises(
+        InvalidInput, match=r"got KeyError: 5; allowed: a JSON file with consistent images"
+    ):
         INDEX.read(tmp_path, Modality.IMAGE)

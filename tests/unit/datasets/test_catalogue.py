@@ -235,7 +235,7 @@ def test_another_version_is_told_unless_it_is_wanted(tmp_path: Path) -> None:
     mini.cub200(tmp_path)
     entry = find_entry("cub200")
     [part] = entry.parts(tmp_path, entry.split())
-    message = r"another version of cub200, or not all of it: got 3 classes.*allowed: 200.*--any-ver"
+    message = r"another version of cub200, or incomplete: got 3 classes.*allowed: 200.*--any-ver"
     with pytest.raises(InvalidInput, match=message):
         entry.read(part, entry.split())
     mini.imagenet(tmp_path / "i", *TIERED, "n02012849")
@@ -246,11 +246,11 @@ def test_another_version_is_told_unless_it_is_wanted(tmp_path: Path) -> None:
 
 
 def test_names_and_splits_that_are_not_there_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"perhaps cub200 is meant: got cub20;.*`unitail encode`"):
+    with pytest.raises(UserError, match=r"perhaps you meant cub200: got cub20;.*`unitail encode`"):
         find_entry("cub20")
     with pytest.raises(UserError, match="cub200 has no such split: got val; allowed: all, test"):
         find_entry("cub200").split("val")
-    with pytest.raises(InvalidInput, match="none is not a folder: got nothing of that name"):
+    with pytest.raises(InvalidInput, match="none is not a folder: got no such folder"):
         find_entry("cub200").parts(tmp_path / "none", find_entry("cub200").split())
 
 

@@ -50,7 +50,7 @@ def test_broken_rows_are_told(tmp_path: Path, content: list[tuple[str]], message
 
 
 def test_a_missing_column_file_or_image_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"t\.csv cannot be read: got nothing of that name"):
+    with pytest.raises(InvalidInput, match=r"t\.csv cannot be read: got no such file"):
         INDEX.read(tmp_path, Modality.IMAGE)
     mini.rows(tmp_path / "t.csv", ("file", "class", "part"), [("1", "a", "test")])
     with pytest.raises(InvalidInput, match=r"t\.csv has no column 'kind': got file, class, part"):

@@ -17,14 +17,19 @@ def read(root: Path, name: str) -> object:
     ("name", "file", "text", "message"),
     [
         ("cub200", "images.txt", "1 a.jpg", r"labels\.txt is not the .* got the item '4'; allowed"),
-        ("cub200", "classes.txt", "1 x\n3 y", "got the class '7'; allowed: one of 2 that are list"),
+        (
+            "cub200",
+            "classes.txt",
+            "1 x\n3 y",
+            "got the class '7'; allowed: one of the 2 that are list",
+        ),
         ("cub200", "images.txt", "1 a\n1 b", "got '1' a second time in line 2; allowed: two words"),
-        ("cub200", "classes.txt", "1", "got one word in line 1; allowed: two words in a line"),
+        ("cub200", "classes.txt", "1", "got one word in line 1; allowed: two words per line"),
         (
             "aircraft",
             "data/variants.txt",
             "737-200",
-            "got the label 'DHC-8-100'; allowed: one of 1",
+            "got the label 'DHC-8-100'; allowed: one of the 1",
         ),
         (
             "aircraft",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unitail.datasets.loader import check_there, read_rows
+from unitail.datasets.loader import check_files_exist, read_rows
 from unitail.errors import InvalidInput
 
 
@@ -30,6 +30,6 @@ def test_missing_files_are_named_from_the_folder_on_or_in_full(tmp_path: Path) -
     elsewhere = tmp_path.parent / "elsewhere.png"
     items = [tmp_path / "here", tmp_path / "a" / "lost.png", elsewhere, "a text"]
     with pytest.raises(InvalidInput) as caught:
-        check_there(items, tmp_path)
+        check_files_exist(items, tmp_path)
     assert f"got 2 of 4: {Path('a/lost.png')}, {elsewhere}; allowed: all" in str(caught.value)
-    check_there(items[:1], tmp_path)
+    check_files_exist(items[:1], tmp_path)

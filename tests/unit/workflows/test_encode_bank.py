@@ -103,7 +103,7 @@ def test_a_bank_that_is_there_is_opened_if_it_is_the_same(
     assert make(folder, tmp_path / "bank", cache).bank.num_rows == 12
     assert counts == []
     (folder / "hum" / "0.wav").write_bytes((folder / "hiss" / "0.wav").read_bytes())
-    with pytest.raises(InvalidBank, match=r"is another one: got source = .* Delete it to encode"):
+    with pytest.raises(InvalidBank, match=r"does not match: got source = .* Delete it to encode"):
         make(folder, tmp_path / "bank", cache)
 
 

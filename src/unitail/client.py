@@ -1,4 +1,4 @@
-"""Ask a service that `unitail serve` runs. It needs nothing but Python's own library.
+"""A client for `unitail serve`. It needs nothing but Python's standard library.
 
 from unitail.client import Client
 
@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from unitail.errors import InvalidConfig, UnitailError
 
 QUESTIONS = ("/predict", "/predict/files")
-"""What addresses end with that may be asked twice."""
+"""Suffixes of the routes that may be requested twice, since they change nothing."""
 
 
 class Refused(UnitailError):
@@ -29,25 +29,25 @@ class Refused(UnitailError):
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(f"{sentence} (status {status})" if status else sentence)
         self.status = status
-        """Of HTTP; 0 if there was no answer."""
+        """The HTTP status; 0 if there was no answer."""
 
 
 class Client:
-    """A service at an address; threads may share it, each has a connection of its own.
+    """A client of one service; threads may share it, each with its own connection.
 
     Items are given as one of `vectors` (a list of lists of numbers, or an array), `texts`, `rows`
-    (mappings from columns to values), and `files` (paths, or the bytes of files).
+    (mappings from columns to values) or `files` (paths, or the bytes of files).
 
     Parameters
     ----------
     url : str, default="http://127.0.0.1:8000"
-        Where the service listens.
+        The URL of the service.
     token : str, default=None
-        What it was started with, if so.
+        The token of the service, if it has one.
     timeout : float, default=60
         Seconds to wait for an answer.
     retries : int, default=3
-        How often to try again, when the service says that it has too much to do.
+        How often to try again when the service is overloaded.
 
     """
 
@@ -74,7 +74,7 @@ class Client:
         self._connections: dict[threading.Thread, HTTPConnection] = {}
 
     def close(self) -> None:
-        """Close the connections; the client may be used on."""
+        """Close all connections; later requests open new ones."""
         with self._lock:
             for connection in self._connections.values():
                 connection.close()
@@ -87,16 +87,16 @@ class Client:
         self.close()
 
     def classifiers(self) -> list[dict[str, Any]]:
-        """List the classifiers: name, version, what they take, classes."""
-        listed: list[dict[str, Any]] = self._ask("GET", "")
-        return listed
+        """List the classifiers: name, version, what each takes, classes."""
+        classifiers: list[dict[str, Any]] = self._request("GET", "")
+        return classifiers
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Say what there is to know of a classifier."""
-        return self._asked("GET", _path(name))
+        """Describe a classifier: version, what it takes, classes, kept versions."""
+        return self._request_object("GET", _path(name))
 
     def ready(self) -> bool:
-        """Tell whether the service answers questions."""
+        """Return whether the service is ready to answer."""
         try:
             return self._send("GET", "/ready", None, {})[0] == 200
         except Refused:
@@ -116,21 +116,21 @@ class Client:
         novelty: bool = True,
         influence: int = 0,
     ) -> dict[str, Any]:
-        """Answer items: `classes`, and `answers` with label, probabilities, set and novelty.
+        """Classify items: returns `classes`, and `answers` with label, probabilities, set, novelty.
 
         With `influence`, each answer names this many of the examples that decided it.
         """
-        wanted = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
-        if influence:  # services before this option refuse its name
-            wanted["influence"] = influence
+        options = {"probabilities": probabilities, "coverage": coverage, "novelty": novelty}
+        if influence:  # older services refuse this option
+            options["influence"] = influence
         if version is not None:
-            wanted["version"] = version
+            options["version"] = version
         if files is not None:
-            given = {key: _plain(value) for key, value in wanted.items()}
-            path = f"{_path(name, 'predict', 'files')}?{urlencode(given)}"
-            return self._asked("POST", path, *_form(files, ()))
+            query = {key: _plain(value) for key, value in options.items()}
+            path = f"{_path(name, 'predict', 'files')}?{urlencode(query)}"
+            return self._request_object("POST", path, *_form(files, ()))
         content = _content(vectors, texts, rows)
-        return self._asked("POST", _path(name, "predict"), *_json({**content, **wanted}))
+        return self._request_object("POST", _path(name, "predict"), *_json({**content, **options}))
 
     def add(
         self,
@@ -142,33 +142,33 @@ class Client:
         rows: Sequence[Mapping[str, Any]] | None = None,
         files: Sequence[Path | str | bytes] | None = None,
     ) -> dict[str, Any]:
-        """Add examples; a label that is new makes a class. Returns what is new, described."""
+        """Add examples; a new label creates a class. Returns a description of the new version."""
         if files is not None:
             form = _form(files, [str(label) for label in labels])
-            return self._asked("POST", _path(name, "examples", "files"), *form)
-        content = {**_content(vectors, texts, rows), "labels": _listed(labels)}
-        return self._asked("POST", _path(name, "examples"), *_json(content))
+            return self._request_object("POST", _path(name, "examples", "files"), *form)
+        content = {**_content(vectors, texts, rows), "labels": _to_list(labels)}
+        return self._request_object("POST", _path(name, "examples"), *_json(content))
 
     def examples(self, name: str) -> dict[str, Any]:
-        """List the labels of the examples by place, and the version in which they have it."""
-        return self._asked("GET", _path(name, "examples"))
+        """List the labels of all examples by place, and the version to which the places refer."""
+        return self._request_object("GET", _path(name, "examples"))
 
     def remove(self, name: str, places: Sequence[int], *, version: int) -> dict[str, Any]:
-        """Forget examples by their places in the newest version."""
-        content = {"places": _listed(places), "version": version}
-        return self._asked("POST", _path(name, "examples", "remove"), *_json(content))
+        """Remove examples by their places in the newest version."""
+        content = {"places": _to_list(places), "version": version}
+        return self._request_object("POST", _path(name, "examples", "remove"), *_json(content))
 
     def remove_class(self, name: str, label: object) -> dict[str, Any]:
-        """Forget all examples of a class."""
-        return self._asked("DELETE", _path(name, "classes", str(label)))
+        """Remove all examples of a class."""
+        return self._request_object("DELETE", _path(name, "classes", str(label)))
 
-    def _asked(
+    def _request_object(
         self, method: str, path: str, body: bytes | None = None, kind: str | None = None
     ) -> dict[str, Any]:
-        answered: dict[str, Any] = self._ask(method, path, body, kind)
-        return answered
+        reply: dict[str, Any] = self._request(method, path, body, kind)
+        return reply
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: bytes | None = None, kind: str | None = None
     ) -> Any:  # noqa: ANN401 - JSON
         headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
@@ -176,7 +176,7 @@ class Client:
             status, reply, wait = self._send(method, f"/v1/classifiers{path}", body, headers)
             if status == 200:
                 return json.loads(reply)
-            # Who is told to try again was not heard: not even a change is made twice.
+            # A 503 with Retry-After means that nothing was done: even changes may be sent again.
             if status != 503 or wait is None or attempt == self._retries:
                 break
             time.sleep(wait * (attempt + 1))
@@ -185,58 +185,62 @@ class Client:
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float | None]:
-        """Send on this thread's connection; a question is sent again if that turns out dead."""
+        """Send a request on this thread's connection; resend it if the connection is found dead.
+
+        Changes are never sent twice.
+        """
         connection = self._connection()
         is_question = method == "POST" and path.partition("?")[0].endswith(QUESTIONS)
         is_change = method != "GET" and not is_question
         was_reset = False
         while True:
             was_open = connection.sock is not None
-            self._reach(connection)
+            self._connect(connection)
             try:
                 return _exchange(connection, method, self._base + path, body, headers)
             except (OSError, HTTPException) as error:
                 connection.close()
-                # A server that stops resets who stands before its door: once, that is asked again.
+                # A stopping server resets connections it has not accepted: try once more.
                 is_reset = not was_open and isinstance(error, ConnectionResetError)
-                again = was_open or (is_reset and not was_reset)
+                may_retry = was_open or (is_reset and not was_reset)
                 was_reset = was_reset or is_reset
-                if is_change or not again or isinstance(error, TimeoutError):
+                if is_change or not may_retry or isinstance(error, TimeoutError):
                     doubt = "; whether the change was made is unknown, `describe` tells the version"
-                    raise self._silent(error, doubt if is_change else "") from error
+                    raise self._no_answer(error, doubt if is_change else "") from error
 
-    def _reach(self, connection: HTTPConnection) -> None:
-        """Connect, unless it is."""
+    def _connect(self, connection: HTTPConnection) -> None:
+        """Connect, unless the connection is open."""
         try:
             if connection.sock is None:
                 connection.connect()
         except (OSError, HTTPException) as error:
             connection.close()
-            raise self._silent(error) from error
+            raise self._no_answer(error) from error
 
-    def _silent(self, error: Exception, more: str = "") -> Refused:
-        """Say that there was no answer."""
+    def _no_answer(self, error: Exception, more: str = "") -> Refused:
+        """Return the error for a request without an answer."""
         return Refused(0, f"{self._host} does not answer: {error or type(error).__name__}{more}")
 
     def _connection(self) -> HTTPConnection:
-        """Return this thread's connection; those of threads that have ended are closed."""
-        own = threading.current_thread()
+        """Return this thread's connection; close those of threads that have ended."""
+        this_thread = threading.current_thread()
         with self._lock:
             for thread in [each for each in self._connections if not each.is_alive()]:
                 self._connections.pop(thread).close()
-            if own not in self._connections:
+            if this_thread not in self._connections:
                 kind = HTTPSConnection if self._https else HTTPConnection
-                self._connections[own] = kind(self._host, self._port, timeout=self._timeout)
-            connection = self._connections[own]
+                new = kind(self._host, self._port, timeout=self._timeout)
+                self._connections[this_thread] = new
+            connection = self._connections[this_thread]
         if _is_dead(connection):
-            connection.close()  # it opens by itself
+            connection.close()  # the next request opens it again
         return connection
 
 
 def _exchange(
     connection: HTTPConnection, method: str, path: str, body: bytes | None, headers: dict[str, str]
 ) -> tuple[int, bytes, float | None]:
-    """Send a request and read its answer: status, body, and the seconds to wait if it says so."""
+    """Send a request and return status and body of its answer, and the seconds of Retry-After."""
     connection.request(method, path, body, headers)
     response = connection.getresponse()
     wait = response.headers.get("Retry-After")
@@ -244,7 +248,7 @@ def _exchange(
 
 
 def _is_dead(connection: HTTPConnection) -> bool:
-    """Tell whether the other side has closed: only then is there something to read by itself."""
+    """Return whether the server has closed the connection: only then is it readable when idle."""
     if connection.sock is None:
         return False
     with selectors.DefaultSelector() as selector:
@@ -257,39 +261,39 @@ def _path(*steps: str) -> str:
 
 
 def _content(vectors: object, texts: object, rows: object) -> dict[str, Any]:
-    given = {"vectors": vectors, "texts": texts, "rows": rows}
-    return {name: _listed(items) for name, items in given.items() if items is not None}
+    items = {"vectors": vectors, "texts": texts, "rows": rows}
+    return {kind: _to_list(values) for kind, values in items.items() if values is not None}
 
 
-def _listed(items: Any) -> Any:  # noqa: ANN401 - arrays of any library have `tolist`
+def _to_list(items: Any) -> Any:  # noqa: ANN401 - arrays of any library have `tolist`
     return items.tolist() if hasattr(items, "tolist") else list(items)
 
 
 def _plain(value: object) -> str:
-    """Write a value for an address; None is empty."""
+    """Return a value as text for a query string; None is empty."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _json(content: Mapping[str, Any]) -> tuple[bytes, str]:
-    return json.dumps(content, default=_listed).encode(), "application/json"
+    return json.dumps(content, default=_to_list).encode(), "application/json"
 
 
 def _form(files: Sequence[Path | str | bytes], labels: Sequence[str]) -> tuple[bytes, str]:
-    """Write a form; files are numbered, so that no path leaves this machine."""
-    edge = uuid.uuid4().hex
+    """Return a multipart form; files are numbered, so that no path leaves this machine."""
+    boundary = uuid.uuid4().hex
     pieces = []
     for place, file in enumerate(files):
         content = file if isinstance(file, bytes) else Path(file).read_bytes()
         head = f'name="files"; filename="{place}"\r\nContent-Type: application/octet-stream'
-        pieces.append(f"--{edge}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode())
+        pieces.append(f"--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode())
         pieces.append(content + b"\r\n")
     for label in labels:
         head = 'Content-Disposition: form-data; name="labels"'
-        pieces.append(f"--{edge}\r\n{head}\r\n\r\n{label}\r\n".encode())
-    pieces.append(f"--{edge}--\r\n".encode())
-    return b"".join(pieces), f"multipart/form-data; boundary={edge}"
+        pieces.append(f"--{boundary}\r\n{head}\r\n\r\n{label}\r\n".encode())
+    pieces.append(f"--{boundary}--\r\n".encode())
+    return b"".join(pieces), f"multipart/form-data; boundary={boundary}"
 
 
 def _sentence(reply: bytes) -> str:

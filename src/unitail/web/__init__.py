@@ -1,1 +1,1 @@
-"""What every server of this package stands behind: who may ask, how much, what browsers may do."""
+"""What all servers of this package share: access checks, size limits, headers for browsers."""

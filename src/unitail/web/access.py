@@ -1,9 +1,9 @@
-"""Who may ask: hosts and origins against rebinding and other sites' pages, a token for the rest.
+"""Access checks: hosts against DNS rebinding, origins against other sites' pages, and a token.
 
-A browser lets any page send requests to this machine. Two checks keep them out. The *host* that a
-request names must be one of ours: a page whose name was rebound to 127.0.0.1 names its own. The
-*origin*, if the browser tells one, must be the page that we served. Beyond this machine a token is
-needed as well.
+A browser lets any page send requests to this machine. Two checks keep them out. The *host* named in
+a request must be one of ours: a page whose domain was rebound to 127.0.0.1 names its own. The
+*origin*, if the browser sends one, must be a page that we served. Requests from other machines also
+need a token.
 """
 
 import base64
@@ -24,25 +24,25 @@ from unitail.web.replies import Refusal, Scope, header, header_values
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 MIN_TOKEN = 16
-"""Characters of a token: a shorter one could be guessed."""
+"""Length of the shortest token, in characters: a shorter one could be guessed."""
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-"""What headers and cookies carry as it is."""
+"""Tokens that headers and cookies can carry unquoted."""
 COOKIE = "unitail_token"
-"""What the names of cookies begin with."""
+"""Prefix of the cookies' names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who may ask."""
+    """The rules that decide which requests are answered."""
 
     hosts: tuple[str, ...] | None
-    """The hosts that requests may name, without port; None is any."""
+    """Hosts that requests may name, without port; None allows any."""
     token: str | None
-    """What requests must know; None is nothing."""
+    """Token that requests must carry; None if none is needed."""
     origins: tuple[str, ...] = ()
-    """Origins of pages that may ask besides our own, such as `https://example.org`."""
+    """Origins of other pages that may send requests, such as `https://example.org`."""
     pass_: "Pass | None" = None
-    """What a link may bring in place of the token, once."""
+    """One-time pass that a link may carry instead of the token."""
 
     @classmethod
     def at(
@@ -54,21 +54,21 @@ class Access:
         origins: Sequence[str] = (),
         pass_: "Pass | None" = None,
     ) -> Self:
-        """Return what is right for a server that listens at `host`.
+        """Return the rules for a server that listens at `host`.
 
-        On this machine alone, its own names are the hosts. Beyond it, a token is required, and
-        hosts are the `names` that the server is reached by, or any if none is given.
+        On a local address, the hosts are this machine's own names. Otherwise a token is required,
+        and the hosts are the `names` that clients use for the server, or any if none are given.
         """
         _require_good_token(token)
-        local = is_local(host)
-        if not local and token is None:
+        only_local = is_local(host)
+        if not only_local and token is None:
             raise InvalidConfig(
                 "a server that others can reach needs a token",
                 got=f"host {host} without a token",
                 allowed=f"a token of {MIN_TOKEN} characters or more, or host 127.0.0.1",
-                remedy="Give a token, or listen on this machine alone.",
+                remedy="Set a token, or listen on this machine alone.",
             )
-        hosts = (*LOCAL_HOSTS, *names) if local or names else None
+        hosts = (*LOCAL_HOSTS, *names) if only_local or names else None
         return cls(
             hosts=None if hosts is None else tuple(name.lower() for name in hosts),
             token=token,
@@ -84,23 +84,23 @@ class Access:
             self._check_token(scope)
 
     def is_token(self, token: str) -> bool:
-        """Tell whether this is the token, in a time that says nothing about how near it is."""
+        """Return whether this is the token, comparing in constant time."""
         return self.token is not None and hmac.compare_digest(_digest(token), _digest(self.token))
 
-    def token_for(self, given: str) -> str | None:
-        """Return the token for a link that has it, or the pass, which is then used up."""
-        if self.is_token(given) or (self.pass_ is not None and self.pass_.use(given)):
+    def token_for(self, secret: str) -> str | None:
+        """Return the token if a link's secret is the token or the pass, which is then used up."""
+        if self.is_token(secret) or (self.pass_ is not None and self.pass_.use(secret)):
             return self.token
         return None
 
     def _check_host(self, scope: Scope) -> None:
-        named = header_values(scope, "host")
-        host = _host_name(named[0]) if len(named) == 1 else None
+        values = header_values(scope, "host")
+        host = _host_name(values[0]) if len(values) == 1 else None
         if host is None:
             raise Refusal(
                 400,
-                "the request does not name one host",
-                got=", ".join(named) or "no host",
+                "the request must name exactly one host",
+                got=", ".join(values) or "no host",
                 allowed="one header Host: name or name:port",
             )
         if self.hosts is not None and host not in self.hosts:
@@ -109,7 +109,7 @@ class Access:
                 "the request names a host that is not this server",
                 got=host,
                 allowed=", ".join(self.hosts),
-                remedy="Ask by one of these names, or start the server with the name allowed.",
+                remedy="Use one of these names, or start the server with this name allowed.",
             )
 
     def _check_origin(self, scope: Scope) -> None:
@@ -117,36 +117,36 @@ class Access:
         if origin is None:
             self._check_site(scope)
             return
-        own = urlsplit(origin).netloc.lower() == (header(scope, "host") or "").lower()
-        if origin == "null" or not (own or origin.lower() in self.origins):
+        is_own = urlsplit(origin).netloc.lower() == (header(scope, "host") or "").lower()
+        if origin == "null" or not (is_own or origin.lower() in self.origins):
             raise Refusal(
                 403,
-                "a page of another site asks",
+                "the request comes from a page of another site",
                 got=f"origin {origin}",
                 allowed=", ".join(("pages of this server", *self.origins)),
-                remedy="Start the server with the origin allowed.",
+                remedy="Start the server with this origin allowed.",
             )
 
     def _check_site(self, scope: Scope) -> None:
-        """Refuse what a page elsewhere embeds; a link to us that somebody follows is fine."""
+        """Refuse requests embedded in other sites' pages; following a link to us is allowed."""
         site = header(scope, "sec-fetch-site")
-        followed = header(scope, "sec-fetch-mode") == "navigate" and scope.get("method") == "GET"
-        if site not in (None, "same-origin", "none") and not followed:
+        is_link = header(scope, "sec-fetch-mode") == "navigate" and scope.get("method") == "GET"
+        if site not in (None, "same-origin", "none") and not is_link:
             raise Refusal(
                 403,
-                "a page of another site asks",
+                "the request comes from a page of another site",
                 got=f"sec-fetch-site {site}",
                 allowed="pages of this server",
                 remedy="Open the page of this server itself.",
             )
 
     def _check_token(self, scope: Scope) -> None:
-        given = _bearer(scope) or _cookie(scope)
-        if given is None or not self.is_token(given):
+        token = _bearer(scope) or _cookie(scope)
+        if token is None or not self.is_token(token):
             raise Refusal(
                 401,
-                "the request does not know the token",
-                got="no token" if given is None else "another token",
+                "the request needs the token",
+                got="no token" if token is None else "another token",
                 allowed="the header `Authorization: Bearer TOKEN`",
                 remedy="Send the token that the server was started with.",
                 headers={"WWW-Authenticate": "Bearer"},
@@ -154,27 +154,27 @@ class Access:
 
 
 class Pass:
-    """What opens a page once, of this server alone: elsewhere and later it is worth nothing."""
+    """A secret that opens a page of this server once, and is then worthless."""
 
     def __init__(self) -> None:
         self.text = new_token()
         self._lock, self._used = Lock(), False
 
-    def use(self, given: str) -> bool:
-        """Tell whether this is the pass and nobody has used it; now it is used."""
+    def use(self, text: str) -> bool:
+        """Return whether this is the pass and still unused, and mark it as used if so."""
         with self._lock:
-            good = not self._used and hmac.compare_digest(_digest(given), _digest(self.text))
-            self._used = self._used or good
-            return good
+            is_valid = not self._used and hmac.compare_digest(_digest(text), _digest(self.text))
+            self._used = self._used or is_valid
+            return is_valid
 
 
 def new_token() -> str:
-    """Make a token that nobody guesses."""
+    """Return a new random token."""
     return secrets.token_urlsafe(32)
 
 
 def is_local(host: str) -> bool:
-    """Tell whether a server at this host is reached from this machine alone."""
+    """Return whether a server at this host can be reached only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -182,7 +182,7 @@ def is_local(host: str) -> bool:
 
 
 def cookie_name(scope: Scope) -> str:
-    """Name the cookie of the port that a request names: browsers share cookies among ports."""
+    """Return the name of the cookie for a request's port: browsers share cookies over ports."""
     port = urlsplit(f"//{header(scope, 'host')}").port
     return COOKIE if port is None else f"{COOKIE}_{port}"
 
@@ -201,7 +201,7 @@ def _require_good_token(token: str | None) -> None:
 
 
 def _digest(token: str) -> bytes:
-    """Hash a token: digests are of one length, so not even the token's own leaks."""
+    """Return the hash of a token: all have the same length, so not even that of the token leaks."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
@@ -209,14 +209,14 @@ def _host_name(netloc: str) -> str | None:
     """Return the name in `name:port`, in lower case; None if there is none."""
     try:
         parts = urlsplit(f"//{netloc}")
-        _ = parts.port  # raises if it is no number
+        _ = parts.port  # raises if it is not a number
     except ValueError:
         return None
     return parts.hostname if parts.netloc == netloc and "@" not in netloc else None
 
 
 def _bearer(scope: Scope) -> str | None:
-    """Return the token of the header, or the password of programs that know only such."""
+    """Return the bearer token, or the password of basic authentication; None without either."""
     scheme, _, token = (header(scope, "authorization") or "").partition(" ")
     if scheme.lower() == "basic":
         try:

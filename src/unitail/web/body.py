@@ -1,4 +1,4 @@
-"""How much of a request is read, and how long: a body that is too large or too slow is refused."""
+"""Limits the size of request bodies and the time they take to arrive."""
 
 import asyncio
 import time
@@ -9,40 +9,40 @@ from unitail.web.replies import Message, Receive, Refusal, Scope, header
 
 FORM = "multipart/form-data"
 MAX_DRAINED, DRAIN_SECONDS = 64 * 2**20, 5.0
-"""Of a body that is refused, at most: bytes that are read after all, and the time for them."""
+"""Bytes of a refused body that are still read and discarded, and the time for this."""
 MAX_DRAINED_OF_STRANGERS, STRANGER_SECONDS = 32 * 2**20, 1.0
-"""The same where the gate lets nobody in: such requests should hold nothing for long."""
+"""The same for requests without access, which should not occupy the server for long."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BodyLimits:
-    """How much of a request is read."""
+    """Limits of a request body."""
 
     max_bytes: int
-    """Of a body that is no form; it is parsed in one piece, while everything else waits."""
+    """Largest body that is not a form; it is parsed in one piece, while everything else waits."""
     max_form_bytes: int
-    """Of a form with files."""
+    """Largest form with files."""
     max_seconds: float
-    """Spent waiting for it, in all."""
+    """Total time spent waiting for the body."""
 
     def bytes_for(self, scope: Scope) -> int:
-        """Return the bytes that the body of a request may have, by what it says it is."""
+        """Return the largest body that a request may have, given its content type."""
         kind = (header(scope, "content-type") or "").strip().lower()
         return self.max_form_bytes if kind.startswith(FORM) else self.max_bytes
 
 
 class LimitedBody:
-    """A `receive` that ends with a `Refusal` once a limit is passed."""
+    """An ASGI `receive` that raises a `Refusal` once a limit is exceeded."""
 
     def __init__(self, receive: Receive, *, max_bytes: int, max_seconds: float) -> None:
         self._receive, self._max_bytes, self._max_seconds = receive, max_bytes, max_seconds
         self._waited = 0.0
         self._bytes, self._complete = 0, False
         self.refusal: Refusal | None = None
-        """Why the body was not read to its end, if so."""
+        """Why the body was not read to its end; None if it was not refused."""
 
     def check_announced(self, scope: Scope) -> None:
-        """Refuse by the length that the request announces, before anything is read."""
+        """Refuse a body by its announced length, before anything is read."""
         length = header(scope, "content-length")
         if length is not None and not (length.isascii() and length.isdigit()):
             raise Refusal(
@@ -55,10 +55,10 @@ class LimitedBody:
             raise self._too_large(f"{int(length):,} bytes")
 
     async def __call__(self) -> Message:
-        """Return what comes next."""
-        if self._complete:  # what follows is the end of the connection, which may take its time
+        """Return the next message of the request."""
+        if self._complete:  # the next message is the disconnect, which may take any time
             return await self._receive()
-        asked = time.monotonic()  # only waiting counts: what has come and is read late is not slow
+        start = time.monotonic()  # only waiting counts, not the time until the body is read
         try:
             message = await asyncio.wait_for(self._receive(), self._max_seconds - self._waited)
         except TimeoutError:
@@ -71,26 +71,27 @@ class LimitedBody:
                 headers={"Connection": "close"},
             )
             raise self.refusal from None
-        self._waited += time.monotonic() - asked
+        self._waited += time.monotonic() - start
         self._count(message)
         return message
 
     async def drain(self, scope: Scope, *, is_stranger: bool = False) -> bool:
-        """Read what is still on its way, and keep nothing of it; tell whether that was all.
+        """Read and discard the rest of the body; return whether all of it was read.
 
-        Who is sending hears nothing before all is sent: if the connection ended meanwhile, that
-        would be all they learn. Whoever asked whether to send, and was not told to, has not begun.
+        Clients read the answer only after sending everything: if the connection were closed
+        earlier, they would see nothing but an error. A client that sent an Expect header waits to
+        be told before it sends the body, so there is nothing to read.
         """
         if not (header(scope, "content-length") or header(scope, "transfer-encoding")):
             return True
         if header(scope, "expect") is not None and not self._bytes:
             return False
-        left = MAX_DRAINED_OF_STRANGERS if is_stranger else MAX_DRAINED
+        remaining = MAX_DRAINED_OF_STRANGERS if is_stranger else MAX_DRAINED
         with suppress(TimeoutError):
             async with asyncio.timeout(STRANGER_SECONDS if is_stranger else DRAIN_SECONDS):
-                while not self._complete and left > 0:
+                while not self._complete and remaining > 0:
                     message = await self._receive()
-                    left -= len(message.get("body", b""))
+                    remaining -= len(message.get("body", b""))
                     self._complete = not message.get("more_body", False)
         return self._complete
 

@@ -1,4 +1,4 @@
-"""The gate in front of an application: access, size of bodies, headers for browsers."""
+"""ASGI middleware with access checks, limits of bodies, and security headers for browsers."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -19,7 +19,7 @@ from unitail.web.replies import (
 )
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-"""The content security policy of answers that are no page."""
+"""The content security policy of answers that are not pages."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -28,20 +28,20 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What browsers are told with every answer that does not say otherwise."""
+"""Headers of every answer that does not set them itself."""
 CLOSE = {"Connection": "close"}
-"""What goes with an answer to a body that was not read to its end: servers would go on reading."""
+"""Header of an answer before the end of a body, which the server would otherwise go on reading."""
 NEEDS_TOKEN = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>unitail</title>"
     "<h1>This page needs its token</h1>"
-    "<p>Open the link that was printed where unitail was started: it ends in ?token=…</p></html>"
+    "<p>Open the link that unitail printed when it started: it ends in ?token=…</p></html>"
 )
-"""What a browser shows that comes without it."""
+"""The page shown to browsers that come without the token."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guards:
-    """An application behind the gate; it is an application (ASGI) itself.
+    """An application behind the access checks; it is an ASGI application itself.
 
     With FastAPI: `app.add_middleware(Guards, access=Access.at("127.0.0.1"), limits=LIMITS)`.
     """
@@ -51,9 +51,9 @@ class Guards:
     access: Access
     limits: BodyLimits
     content_policy: str = NOTHING
-    """The Content-Security-Policy of answers that bring none of their own."""
+    """The Content-Security-Policy of answers that do not set their own."""
     open_paths: frozenset[str] = frozenset()
-    """Paths that are answered without the token, to tell whether the server lives."""
+    """Paths that are answered without the token, for health checks."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -87,7 +87,7 @@ class Guards:
         if token is not None:
             await _keep_token(scope, send, token)
         else:
-            await _unless_refused(self.app, scope, body, send)
+            await _run_app(self.app, scope, body, send)
 
     async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -99,18 +99,18 @@ class Guards:
         await self.app(scope, receive, send)
 
     def _token_in_link(self, scope: Scope) -> str | None:
-        """Return the token if a link `/?token=...` was opened that has it, or a pass."""
+        """Return the token if the request is a link `/?token=...` with the token or the pass."""
         if scope["method"] != "GET" or header(scope, "authorization") is not None:
             return None
-        given = dict(_query(scope)).get("token")
-        if given is None:
+        secret = dict(_query(scope)).get("token")
+        if secret is None:
             return None
-        self.access.check(scope, needs_token=False)  # a page elsewhere must not use the pass up
-        return self.access.token_for(given)
+        self.access.check(scope, needs_token=False)  # other sites must not use up the pass
+        return self.access.token_for(secret)
 
 
 async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Say why; somebody who opened a page without the token is told where to find it."""
+    """Answer with the refusal, or with a page that explains where to find the token."""
     is_page = scope["method"] == "GET" and "text/html" in (header(scope, "accept") or "")
     if refusal.status == 401 and is_page:
         await send_html(send, refusal.status, NEEDS_TOKEN)
@@ -118,8 +118,8 @@ async def _refuse(scope: Scope, send: Send, refusal: Refusal) -> None:
         await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 
-async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send) -> None:
-    """Run the application; if its body was refused, say so whatever it made of that."""
+async def _run_app(app: App, scope: Scope, body: LimitedBody, send: Send) -> None:
+    """Run the application; if its body was refused, answer with that refusal in any case."""
     started = False
 
     async def watched(message: Message) -> None:
@@ -136,23 +136,23 @@ async def _unless_refused(app: App, scope: Scope, body: LimitedBody, send: Send)
             raise
     if body.refusal is not None and not started:
         refusal = body.refusal
-        if refusal.status != 408:  # nothing comes any more
+        if refusal.status != 408:  # after a timeout there is nothing to read
             await body.drain(scope)
-        # Both refusals of bodies close the connection, however much of them was read.
+        # Both refusals of bodies close the connection, however much was read.
         await send_json(send, refusal.status, refusal.content, refusal.headers)
 
 
 async def _keep_token(scope: Scope, send: Send, token: str) -> None:
-    """Move the token from the link to a cookie, so that it is in no address or history."""
-    rest = urlencode([pair for pair in _query(scope) if pair[0] != "token"])
-    # Two slashes at the beginning would be another server.
+    """Move the token from the link to a cookie, to keep it out of the address and the history."""
+    query = urlencode([pair for pair in _query(scope) if pair[0] != "token"])
+    # Two leading slashes would redirect to another server.
     path = "/" + scope["path"].lstrip("/")
-    where = quote(path) + (f"?{rest}" if rest else "")
-    # Lax: whoever follows a link from a chat or a file comes from another site. Requests of other
-    # sites' pages are refused by their origin, whatever cookies they bring.
+    target = quote(path) + (f"?{query}" if query else "")
+    # Lax: links in chats and files come from other sites. Requests of other sites' pages are
+    # refused by their origin, whatever cookies they carry.
     cookie = f"{cookie_name(scope)}={token}; Path=/; HttpOnly; SameSite=Lax"
     secure = "; Secure" if scope.get("scheme") == "https" else ""
-    await send_json(send, 303, {}, {"Location": where, "Set-Cookie": cookie + secure})
+    await send_json(send, 303, {}, {"Location": target, "Set-Cookie": cookie + secure})
 
 
 def _query(scope: Scope) -> list[tuple[str, str]]:
@@ -160,16 +160,16 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    """Add headers to an answer where it has none of that name."""
+    """Return a `send` that adds those headers that an answer does not have yet."""
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             lines = list(message.get("headers", []))
-            there = {name.lower() for name, _ in lines}
+            existing = {name.lower() for name, _ in lines}
             for name, value in headers.items():
-                if name.lower().encode() not in there:
+                if name.lower().encode() not in existing:
                     lines.append((name.lower().encode(), value.encode("latin-1")))
             message = {**message, "headers": lines}
         await send(message)
 
-    return sending
+    return send_with_headers

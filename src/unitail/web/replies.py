@@ -1,9 +1,9 @@
-"""Replies: refusals in the form of all our errors, with a status of HTTP, and JSON in pieces.
+"""Replies: refusals with an HTTP status, in the form of all our errors, and JSON in pieces.
 
-A call of `json.dumps` holds all of Python until it is done, in whatever thread it runs. So long
-lists are written in pieces, and others have their turn in between. It is meant for a thread.
+A call of `json.dumps` holds Python's global lock until it is done, in whatever thread it runs. So
+long lists are written in pieces, and other threads can run in between.
 
-The types are those of the interface between servers and applications (ASGI).
+The types are those of ASGI, the interface between servers and applications.
 """
 
 import json
@@ -29,45 +29,45 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 PIECE = 16
-"""Members of a list that are written at once, ..."""
+"""Number of list members written in one piece."""
 PLAIN_PIECE = 4096
-"""... or this many if they are numbers and short texts."""
+"""The same for lists of numbers or short texts."""
 
 
 def header(scope: Scope, name: str) -> str | None:
-    """Return a header of a request; None if it is not there."""
+    """Return the first value of a request header; None if there is none."""
     values = header_values(scope, name)
     return values[0] if values else None
 
 
 def header_values(scope: Scope, name: str) -> list[str]:
-    """Return a header as often as it was sent; names are in lower case."""
-    wanted = name.encode("latin-1")
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == wanted]
+    """Return all values of a request header, whose name is given in lower case."""
+    encoded = name.encode("latin-1")
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == encoded]
 
 
 async def send_json(
     send: Send, status: int, content: object, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Answer a request."""
+    """Answer a request with JSON."""
     body = json.dumps(content).encode()
     await _send(send, status, body, {"content-type": "application/json", **(headers or {})})
 
 
 async def send_html(send: Send, status: int, page: str) -> None:
-    """Answer a request by a page."""
+    """Answer a request with a page."""
     await _send(send, status, page.encode(), {"content-type": "text/html; charset=utf-8"})
 
 
 async def _send(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    sent = {"content-length": str(len(body)), **headers}
-    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
+    headers = {"content-length": str(len(body)), **headers}
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": lines})
     await send({"type": "http.response.body", "body": body})
 
 
 class Refusal(UserError):
-    """A request that is answered by a 4xx or 503 and one sentence."""
+    """A request is refused, with status 4xx or 503 and one sentence."""
 
     remedy = "Correct the request and send it again."
 
@@ -87,27 +87,27 @@ class Refusal(UserError):
 
     @property
     def content(self) -> dict[str, str]:
-        """What the body of the answer says."""
+        """The content of the reply's JSON body."""
         return {"error": str(self)}
 
 
 class JsonReply(Response):
-    """A reply of JSON; it is written where it is made, which should be a thread."""
+    """A JSON reply, serialised when it is created: large ones should be created in a thread."""
 
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
-        """Write all pieces; what JSON does not know, such as NaN, is an error."""
+        """Return the content as JSON; values that JSON does not have, such as NaN, raise."""
         return "".join(_pieces(content)).encode()
 
 
 def _pieces(content: object) -> Iterable[str]:
     if isinstance(content, dict):
-        members = ((_whole(str(name)), ":", *_pieces(value)) for name, value in content.items())
+        members = ((_dumps(str(name)), ":", *_pieces(value)) for name, value in content.items())
         return _joined("{", members, "}")
     if isinstance(content, list | tuple) and len(content) > PIECE:
-        return _joined("[", ([_whole(cut)[1:-1]] for cut in _cuts(content)), "]")
-    return [_whole(content)]
+        return _joined("[", ([_dumps(chunk)[1:-1]] for chunk in _chunks(content)), "]")
+    return [_dumps(content)]
 
 
 def _joined(begin: str, members: Iterable[Iterable[str]], end: str) -> Iterator[str]:
@@ -117,12 +117,12 @@ def _joined(begin: str, members: Iterable[Iterable[str]], end: str) -> Iterator[
     yield end
 
 
-def _cuts(members: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    plain = not isinstance(members[0], dict | list | tuple)
-    size = PLAIN_PIECE if plain else PIECE
+def _chunks(members: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    is_plain = not isinstance(members[0], dict | list | tuple)
+    size = PLAIN_PIECE if is_plain else PIECE
     for start in range(0, len(members), size):
         yield members[start : start + size]
 
 
-def _whole(content: object) -> str:
+def _dumps(content: object) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

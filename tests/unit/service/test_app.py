@@ -49,7 +49,7 @@ def test_rebound_names_and_other_sites_pages_are_refused(live: Live) -> None:
     status, _, sentence = send(live, headers={**JSON, "Host": "evil.example"})
     assert (status, "a host that is not this server: got evil.example" in sentence) == (403, True)
     status, _, sentence = send(live, headers={**JSON, "Origin": "https://evil.example"})
-    assert (status, "a page of another site asks" in sentence) == (403, True)
+    assert (status, "the request comes from a page of another site" in sentence) == (403, True)
     plain = {"Content-Type": "text/plain", "Host": "localhost", "Authorization": f"Bearer {TOKEN}"}
     assert send(live, headers=plain)[0] == 422  # forms of other sites cannot send JSON unasked
 

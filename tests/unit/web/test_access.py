@@ -43,7 +43,7 @@ def test_beyond_this_machine_a_token_is_required(host: str) -> None:
     assert str(caught.value) == (
         f"a server that others can reach needs a token: got host {host} without a token;"
         " allowed: a token of 16 characters or more, or host 127.0.0.1."
-        " Give a token, or listen on this machine alone."
+        " Set a token, or listen on this machine alone."
     )
 
 
@@ -92,7 +92,7 @@ def test_a_name_that_was_rebound_to_this_machine_is_refused(host: str) -> None:
     assert str(refusal) == (
         "the request names a host that is not this server:"
         f" got {host.partition(':')[0]}; allowed: {', '.join(LOCAL_HOSTS)}."
-        " Ask by one of these names, or start the server with the name allowed."
+        " Use one of these names, or start the server with this name allowed."
     )
 
 
@@ -123,7 +123,10 @@ def test_only_own_pages_and_allowed_ones_ask() -> None:
     for origin in ("http://evil.example", "http://localhost:3000", "null", "https://localhost"):
         refusal = refused(access, request(host="localhost:8000", origin=origin))
         assert refusal.status == 403
-        assert f"a page of another site asks: got origin {origin}; allowed: pages" in str(refusal)
+        assert (
+            f"the request comes from a page of another site: got origin {origin}; allowed: pages"
+            in str(refusal)
+        )
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -174,7 +177,7 @@ def test_without_the_token_nothing_is_answered(headers: dict[str, str], got: str
     refusal = refused(Access.at("127.0.0.1", token=TOKEN), request(host="localhost", **headers))
     assert refusal.status == 401
     assert refusal.headers == {"WWW-Authenticate": "Bearer"}
-    assert f"the request does not know the token: got {got}; allowed: the header" in str(refusal)
+    assert f"the request needs the token: got {got}; allowed: the header" in str(refusal)
     assert TOKEN not in str(refusal)
 
 

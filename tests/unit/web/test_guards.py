@@ -149,8 +149,8 @@ def test_a_page_without_the_token_says_where_to_find_it() -> None:
     app = guarded(token=TOKEN)
     reply = ask(app, headers={**HOST, "accept": "text/html,*/*"})
     assert (reply.status, reply.headers["content-type"]) == (401, "text/html; charset=utf-8")
-    assert b"Open the link that was printed where unitail was started" in reply.body
-    assert "does not know the token" in ask(app, headers={**HOST, "accept": "*/*"}).error
+    assert b"Open the link that unitail printed when it started" in reply.body
+    assert "needs the token" in ask(app, headers={**HOST, "accept": "*/*"}).error
     assert ask(app, headers={"host": "evil.example", "accept": "text/html"}).status == 403
 
 

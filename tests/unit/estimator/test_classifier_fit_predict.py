@@ -103,13 +103,13 @@ def test_too_many_copies_are_made_fewer_and_it_is_said() -> None:
     ):
         counts = repeats(uneven)
     assert counts.tolist() == [988, *[1] * 11]
-    with pytest.warns(WeightWarning, match="12,000,000 rows"):
+    with pytest.warns(WeightWarning, match="12,000,000 copies"):
         assert repeats(np.full(12, 1e6)).tolist() == [82] * 12
     with pytest.warns(WeightWarning, match=r"amounts to 9\.0e\+15 copies"):
         assert repeats(np.array([1e-300, 0.5, 1e300])).tolist() == [1, 1, 997]
     many = np.ones(6000)
     many[:6] = 2.5
-    with pytest.warns(WeightWarning, match="12,018 rows: 12,000 at most"):
+    with pytest.warns(WeightWarning, match="12,018 copies of rows: at most 12,000"):
         assert repeats(many * 1.001).sum() <= 12000
 
 

@@ -60,14 +60,15 @@ def _read(
     """Return paths by image, and names, supercategories and images by category."""
     try:
         table: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
-        paths = {int(each["id"]): str(each["file_name"]) for each in table["images"]}
-        names = {int(each["id"]): str(each["name"]) for each in table["categories"]}
+        paths = {int(image["id"]): str(image["file_name"]) for image in table["images"]}
+        categories = table["categories"]
+        names = {int(category["id"]): str(category["name"]) for category in categories}
         parents = {
-            int(each["id"]): str(each.get("supercategory", "")) for each in table["categories"]
+            int(category["id"]): str(category.get("supercategory", "")) for category in categories
         }
         images: dict[int, set[int]] = defaultdict(set)
-        for each in table["annotations"]:
-            image, category = int(each["image_id"]), int(each["category_id"])
+        for annotation in table["annotations"]:
+            image, category = int(annotation["image_id"]), int(annotation["category_id"])
             _ = paths[image], names[category]
             images[category].add(image)
     except (OSError, ValueError, KeyError, TypeError) as error:

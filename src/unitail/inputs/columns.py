@@ -254,5 +254,5 @@ def _no_files(got: str, modality: Modality | None, folder: Path) -> InvalidInput
         f"no column names {modality} files",
         got=got,
         allowed=f"a column of paths, absolute or relative to {folder}",
-        remedy="Name the column: --content-column COLUMN; or say what it holds: --modality KIND.",
+        remedy="Name the column: --content-column COLUMN, or its kind: --modality KIND.",
     )

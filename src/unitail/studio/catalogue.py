@@ -68,12 +68,12 @@ class Catalogue:
                 allowed="a folder of images, texts or sounds, or a table",
             )
         items = read_unlabelled([source], ReadOptions(label_column, content_column, modality))
-        given = {
+        table_labels = {
             record.item: record.label
             for record in items.records
             if record.item is not None and record.label
         }
-        return cls(source, items, _distinct(_keys(source, items)), given)
+        return cls(source, items, _distinct(_keys(source, items)), table_labels)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -14,7 +14,7 @@ ASIDE = 0
 
 
 class Origin(StrEnum):
-    """How a label came about, which decides what it says about accuracy."""
+    """How a label came about, which decides how it is used to estimate the accuracy."""
 
     CHOSEN = "chosen"
     """Given to an item that the user picked."""
@@ -23,7 +23,7 @@ class Origin(StrEnum):
     CONFIRMED = "confirmed"
     """The studio's own answer, confirmed for several items at once: easier than most."""
     CHECKED = "checked"
-    """Given again after the studio had doubted it."""
+    """Given again after the studio had flagged it as suspicious."""
 
 
 @dataclass(frozen=True)

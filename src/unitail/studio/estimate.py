@@ -29,7 +29,7 @@ SPLITS = 20
 MORE = 10
 """Additional labels for which the accuracy is forecast."""
 MIN_COUNTED = 10
-"""Fewer items than these, picked by the user, say too little: suggested ones count as well then."""
+"""If the user picked fewer items than this, accuracy is measured on suggested ones as well."""
 
 
 class Superseded(Exception):
@@ -41,9 +41,9 @@ class Estimated:
     """The accuracy with the labels so far."""
 
     labels: int
-    """Number of labels without those that were confirmed many at once."""
+    """Number of labels, except those confirmed many at once."""
     confirmed: int
-    """Number of the labels that were."""
+    """Number of labels confirmed many at once, which are not used."""
     now: Estimate
     later: Estimate
     """Forecast with `MORE` additional labels."""
@@ -72,14 +72,14 @@ def estimate(
         for place, class_id, origin in zip(*named.support, named.origins, strict=True)
         if place in encoded
     ]
-    own = [label for label in labels if label[2] != Origin.CONFIRMED]
-    classes, indices = np.unique([class_id for _, class_id, _ in own], return_inverse=True)
+    used = [label for label in labels if label[2] != Origin.CONFIRMED]
+    classes, indices = np.unique([class_id for _, class_id, _ in used], return_inverse=True)
     if len(classes) < 2:
         return None
-    places = np.array([place for place, _, _ in own])
+    places = np.array([place for place, _, _ in used])
     rows = Rows(vectors.at(places), indices.astype(np.int64), len(classes))
-    is_chosen = np.array([origin != Origin.SUGGESTED for _, _, origin in own])
-    checked = {place for place, _, origin in own if origin == Origin.CHECKED}
+    is_chosen = np.array([origin != Origin.SUGGESTED for _, _, origin in used])
+    checked = {place for place, _, origin in used if origin == Origin.CHECKED}
 
     def check(_done: int, _total: int) -> None:
         if is_over():
@@ -97,16 +97,17 @@ def estimate(
         )
     except InvalidInput:
         return None
-    estimated = _estimated(curve, places[kept], classes.tolist(), len(own), len(labels) - len(own))
-    doubted = tuple(each for each in estimated.suspicious if each[0] not in checked)
-    return replace(estimated, suspicious=doubted)
+    confirmed = len(labels) - len(used)
+    estimated = _estimated(curve, places[kept], classes.tolist(), len(used), confirmed)
+    unchecked = tuple(each for each in estimated.suspicious if each[0] not in checked)
+    return replace(estimated, suspicious=unchecked)
 
 
 def _counted(rows: Rows, is_chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which rows the accuracy is measured on: those that the user picked, if they do."""
+    """Return the mask of rows to measure accuracy on: those the user picked, if they suffice."""
     can_be_hidden = rows.shots[rows.class_indices] > 1
-    enough = int((is_chosen & can_be_hidden).sum()) >= MIN_COUNTED
-    return is_chosen if enough else np.ones(len(rows), dtype=bool)
+    are_enough = int((is_chosen & can_be_hidden).sum()) >= MIN_COUNTED
+    return is_chosen if are_enough else np.ones(len(rows), dtype=bool)
 
 
 def _estimated(

@@ -176,8 +176,8 @@ class Store:
     def undo(self, *, author: str = "") -> ActionResult:
         """Undo the author's last action that has not been undone yet.
 
-        An action whose rows somebody else has changed since is refused once; after that, undoing
-        goes on with the action before it.
+        If another author has changed its rows since, this raises `Conflict` once; the next undo
+        then goes on with the action before it.
         """
         last = None
         try:

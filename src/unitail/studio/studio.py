@@ -163,13 +163,13 @@ class Studio:
         return page_data.progress(self.vectors, self.labels, self.changed)
 
     def next(self, count: int, skip: Collection[int] = ()) -> list[int]:
-        """Return the places of the items to label next, others than `skip` if there are enough."""
+        """Return the places of the items to label next, without `skip` if there are enough."""
         named = self.labels.labelled()
         encoded = self.vectors.encoded_places()
         done = np.array(sorted({*named.places, *named.aside}), dtype=np.int64)
         open_places = encoded[~np.isin(encoded, done)]
-        others = open_places[~np.isin(open_places, list(skip))]
-        open_places = others if len(others) >= min(count, len(open_places)) else open_places
+        remaining = open_places[~np.isin(open_places, list(skip))]
+        open_places = remaining if len(remaining) >= min(count, len(open_places)) else open_places
         if not len(open_places):
             return []
         answered = self.answers.at(open_places)
